@@ -1,0 +1,41 @@
+# One environment for everything; the stamp is remade when the pins change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: demo test check format bench docs clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
+	$(BIN)/muster play examples/clusters/lab.yaml examples/jobs/*.yaml
+
+test: $(STAMP)  ## every test
+	$(BIN)/pytest -n auto
+
+check: $(STAMP)  ## ruff, mypy --strict, the import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## print the core's figures against their targets
+	$(BIN)/python benchmarks/core.py
+
+docs: $(STAMP)  ## make the generated pages and pictures anew
+	$(BIN)/python docs/generate.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

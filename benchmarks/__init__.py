@@ -1,0 +1,1 @@
+"""Commands that print measured figures against their targets."""

@@ -1,0 +1,113 @@
+"""Commands and their help. Imports stay inside the commands so that `--help` is quick."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="muster",
+    help="Share a cluster of accelerators among deep-learning jobs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+BAD_INPUT = 2
+"""Exit code when a file or an argument is at fault."""
+
+
+class Strategy(StrEnum):
+    """Where jobs go: see docs/placement.md."""
+
+    ADAPTIVE = "adaptive"
+    PACK = "pack"
+    SPREAD = "spread"
+    EVEN = "even"
+
+
+class Schema(StrEnum):
+    """The files with a published schema."""
+
+    CLUSTER = "cluster"
+    JOB = "job"
+
+
+ClusterPath = Annotated[Path, typer.Argument(help="Cluster file, see docs/files.md.")]
+
+
+@app.command()
+def play(
+    cluster: ClusterPath,
+    jobs: Annotated[list[Path], typer.Argument(help="Job files, submitted in this order.")],
+    policy: Annotated[str, typer.Option(help="Who gets how much.")] = "fifo",
+    strategy: Annotated[Strategy, typer.Option(help="Where jobs go.")] = Strategy.ADAPTIVE,
+    every: Annotated[str, typer.Option(help="Time between submissions.")] = "5m",
+) -> None:
+    """Play jobs on a cluster on a virtual clock, and say why each starts, changes or waits.
+
+    Nothing is run: it is the real scheduling cycle, every decision checked, against the files' figures.
+
+    Example: muster play examples/clusters/lab.yaml examples/jobs/*.yaml --every 10m
+    """
+    from rich.console import Console
+
+    from muster.cli.play import run_play
+    from muster.files.errors import InputError, one_of
+    from muster.files.quantity import parse_duration
+    from muster.policy.registry import POLICIES
+
+    if policy not in POLICIES:
+        raise InputError.at("--policy", one_of(policy, "policy", POLICIES))
+    try:
+        interval = parse_duration(every)
+    except ValueError as error:
+        raise InputError.at("--every", str(error)) from error
+    # A log that goes to a file or a pipe is not to be folded at 80 columns.
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    run_play(cluster, jobs, policy=policy, strategy=strategy, every=interval, console=console)
+
+
+@app.command()
+def check(
+    cluster: ClusterPath,
+    jobs: Annotated[list[Path] | None, typer.Argument(help="Job files to hold against it.")] = None,
+) -> None:
+    """Check a cluster file, and whether jobs could ever run on it.
+
+    Exit code 0 if all is well, 2 with one line that says what is wrong and where.
+    """
+    from muster.cli.play import load_jobs
+    from muster.files.cluster_file import load_cluster
+
+    loaded = load_cluster(cluster)
+    asked = load_jobs(jobs or [], loaded)
+    types = loaded.cluster.device_types()
+    counts = ", ".join(f"{loaded.cluster.count_devices(t)} {t}" for t in types)
+    pools = ", ".join(loaded.pools.leaves())
+    typer.echo(f"{cluster}: {len(loaded.cluster.nodes)} nodes, {counts}; pools: {pools}")
+    for job in asked:
+        workers = job.workers
+        span = f"{workers.gang}..{workers.most}" if workers.most > workers.gang else f"{workers.gang}"
+        typer.echo(f"{job.name}: {span} workers in pool {job.pool}, can run")
+
+
+@app.command()
+def schema(which: Annotated[Schema, typer.Argument(help="Of which file.")]) -> None:
+    """Print the JSON Schema of a file, for editors."""
+    from muster.files.cluster_file import cluster_schema
+    from muster.files.job_file import job_schema
+
+    made = cluster_schema() if which is Schema.CLUSTER else job_schema()
+    typer.echo(json.dumps(made, indent=2))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from muster import __version__
+
+    typer.echo(__version__)

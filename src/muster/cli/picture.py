@@ -1,0 +1,101 @@
+"""A picture of the cluster: a line for each node, a letter for each device."""
+
+from rich.table import Table
+from rich.text import Text
+
+from muster.model.cluster import Node, NodeState
+from muster.model.topology import ConfigurationSet, Level
+from muster.model.view import View
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red", "bright_cyan", "bright_green")
+_FREE, _GONE, _SHARED = "·", "x", "*"
+
+
+def letters(names: list[str]) -> dict[str, str]:
+    """A letter for each job; when they run out, a star for the rest."""
+    return {name: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, name in enumerate(names)}
+
+
+def picture(view: View, letter_of: dict[str, str]) -> Table:
+    """The nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("NODE", "RACK", "TYPE", "DEVICES"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("CORES", justify="right")
+    table.add_column("MEMORY", justify="right")
+    table.add_column("TASKS WITHOUT DEVICES")
+    owners = _owners(view)
+    for node in view.cluster.nodes:
+        kind = view.cluster.configuration_of(node)
+        table.add_row(
+            node.name,
+            node.rack,
+            kind.device_type or "CPU",
+            _devices(node, kind, owners.get(node.name, {}), letter_of),
+            f"{(kind.millicores - node.millicores) / 1000:g}/{kind.millicores / 1000:g}",
+            f"{(kind.memory - node.memory) / 1e9:.0f}/{kind.memory / 1e9:.0f} GB",
+            _bare_tasks(view, node.name, letter_of),
+        )
+    return table
+
+
+def legend(view: View, letter_of: dict[str, str]) -> Text:
+    """Which letter is which job, for those that hold something."""
+    text = Text()
+    for state in view.jobs.values():
+        if state.held():
+            letter = letter_of[state.name]
+            text.append(letter, style=_style(letter))
+            text.append(f" {state.name}  ")
+    text.append(f"{_FREE} free", style="dim")
+    return text
+
+
+def _style(letter: str) -> str:
+    return f"bold {_COLOURS[_LETTERS.find(letter) % len(_COLOURS)]}"
+
+
+def _owners(view: View) -> dict[str, dict[int, str]]:
+    """For each node, the job on each device."""
+    found: dict[str, dict[int, str]] = {}
+    for state in view.jobs.values():
+        for slot in state.held():
+            there = found.setdefault(slot.node, {})
+            for position in range(slot.bits.bit_length()):
+                if slot.bits >> position & 1:
+                    there[position] = state.name
+    return found
+
+
+def _devices(
+    node: Node, kind: ConfigurationSet, owners: dict[int, str], letter_of: dict[str, str]
+) -> Text:
+    text = Text()
+    for position in range(kind.devices):
+        text.append(_gap(kind, position))
+        owner = owners.get(position)
+        if owner is not None:
+            text.append(letter_of[owner], style=_style(letter_of[owner]))
+        else:
+            text.append(_FREE if node.state is NodeState.UP else _GONE, style="dim")
+    return text
+
+
+def _gap(kind: ConfigurationSet, position: int) -> str:
+    """What separates a device from the one before it: nothing, a switch or a socket boundary."""
+    if position == 0:
+        return ""
+    level = kind.level_of(0b11 << (position - 1))
+    if level is Level.SWITCH:
+        return ""
+    return " " if level is Level.SOCKET else " | "
+
+
+def _bare_tasks(view: View, node: str, letter_of: dict[str, str]) -> Text:
+    text = Text()
+    for state in view.jobs.values():
+        for slot in state.held():
+            if slot.node == node and not slot.bits:
+                text.append(f"{letter_of[state.name]}:{slot.role}-{slot.index} ")
+    return text

@@ -1,0 +1,114 @@
+"""`muster play`: jobs on a cluster, cycle by cycle, with the reasons."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from muster.cli.picture import legend, letters, picture
+from muster.cli.words import clock, tell, where
+from muster.core.admit import refuse
+from muster.core.desk import Rules
+from muster.files.cluster_file import ClusterFile, load_cluster
+from muster.files.errors import InputError
+from muster.files.job_file import load_job
+from muster.model.decision import Decision, Kind
+from muster.model.job import Job
+from muster.model.view import Phase, View
+from muster.policy.registry import POLICIES
+from muster.sim.play import Arrival, Frame, play
+
+_STYLES = {
+    Kind.START: "green",
+    Kind.RESIZE: "cyan",
+    Kind.MIGRATE: "magenta",
+    Kind.PREEMPT: "red",
+    Kind.WAIT: "yellow",
+}
+
+
+def run_play(
+    cluster: Path, jobs: list[Path], *, policy: str, strategy: str, every: float, console: Console
+) -> None:
+    """Load everything before anything is shown, then play until every job has been placed."""
+    loaded = load_cluster(cluster)
+    asked = load_jobs(jobs, loaded)
+    view = View(0, loaded.cluster, loaded.pools, {})
+    arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
+    letter_of = letters([job.name for job in asked])
+    console.print(Text(_headline(loaded, asked, policy, strategy), style="bold"))
+    console.print()
+    _show(play(view, arrivals, POLICIES[policy], Rules(strategy=strategy)), letter_of, console)
+
+
+def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
+    """Every job file, refused where no state of the cluster could run it or two share a name."""
+    jobs: list[Job] = []
+    for path in paths:
+        job = load_job(path)
+        if any(job.name == other.name for other in jobs):
+            raise InputError.at(str(path), f"a job called {job.name!r} was given already")
+        refusal = refuse(job, loaded.cluster, loaded.pools)
+        if refusal is not None:
+            near = refusal.nearest
+            hint = f" (nearest that could: {near.field}: {near.value})" if near else ""
+            raise InputError.at(str(path), f"can never run on this cluster: {refusal.why}{hint}")
+        jobs.append(job)
+    return jobs
+
+
+def _headline(loaded: ClusterFile, jobs: list[Job], policy: str, strategy: str) -> str:
+    cluster = loaded.cluster
+    types = ", ".join(f"{cluster.count_devices(t)} {t}" for t in cluster.device_types())
+    return (
+        f"{cluster.name}: {len(cluster.nodes)} nodes, {types}; "
+        f"{len(jobs)} jobs, policy {policy}, strategy {strategy}"
+    )
+
+
+def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) -> None:
+    """The log of decisions, a picture at the busiest moment, and one when the last job is placed."""
+    console.print(f"{'TIME':>7}  {'DECISION':8} {'JOB':24} WHERE AND WHY", style="bold")
+    told: dict[str, str] = {}
+    unplaced = set(letter_of)
+    busiest: Frame | None = None
+    for frame in frames:
+        for decision in frame.decided.decisions:
+            _log(frame, decision, told, console)
+        if busiest is None or _used(frame.after) > _used(busiest.after):
+            busiest = frame
+        unplaced -= {d.job for d in frame.decided.decisions if d.kind is Kind.START}
+        if not unplaced and not _anyone_waits(frame.after):
+            _close(busiest, frame, letter_of, console)
+            return
+    console.print(f"\nnever placed: {', '.join(sorted(unplaced))}", style="red")
+
+
+def _log(frame: Frame, decision: Decision, told: dict[str, str], console: Console) -> None:
+    if decision.kind is Kind.WAIT and told.get(decision.job) == decision.reason.code:
+        return
+    told[decision.job] = decision.reason.code
+    place = f"{where(decision.placement)}  " if decision.placement else ""
+    line = Text(f"{clock(frame.now):>7}  ")
+    line.append(f"{decision.kind:8} ", style=_STYLES[decision.kind])
+    line.append(f"{decision.job:24} ", style="bold")
+    line.append(place)
+    line.append(f"{decision.reason.code}: ", style="dim")
+    line.append(tell(decision.reason), style="dim")
+    console.print(line)
+
+
+def _close(busiest: Frame, last: Frame, letter_of: dict[str, str], console: Console) -> None:
+    for title, frame in (("busiest", busiest), ("all placed", last)):
+        console.print(f"\n{title}, at {clock(frame.now)}", style="bold")
+        console.print(picture(frame.after, letter_of))
+        console.print(legend(frame.after, letter_of))
+
+
+def _used(view: View) -> int:
+    return sum(slot.bits.bit_count() for state in view.jobs.values() for slot in state.held())
+
+
+def _anyone_waits(view: View) -> bool:
+    return any(state.phase is Phase.WAITING for state in view.jobs.values())

@@ -1,0 +1,1 @@
+"""The cycle: pools, ledger, lifecycle and the fold of events that is the state."""

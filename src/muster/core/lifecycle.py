@@ -1,0 +1,76 @@
+"""The life of a job as one table. `docs/lifecycle.md` is drawn from it.
+
+Whatever is not in the table is an error, never a guess. A job is born WAITING by `Submitted`. A lost
+node that leaves the gang whole is no entry here: the job runs on, smaller (see `evolve`).
+"""
+
+from muster.model.event import (
+    Cancelled,
+    Checkpointed,
+    Ended,
+    Event,
+    MigrateBegun,
+    Migrated,
+    NodeLost,
+    PreemptBegun,
+    Preempted,
+    ResizeBegun,
+    Resized,
+    StartBegun,
+    Started,
+)
+from muster.model.view import Phase
+
+BORN = Phase.WAITING
+"""The phase of a job that was just submitted."""
+
+NEXT: dict[tuple[Phase, type[Event]], Phase] = {
+    (Phase.WAITING, StartBegun): Phase.STARTING,
+    (Phase.WAITING, Cancelled): Phase.ENDED,
+    (Phase.STARTING, Started): Phase.RUNNING,
+    (Phase.STARTING, PreemptBegun): Phase.PREEMPTING,
+    (Phase.STARTING, NodeLost): Phase.WAITING,
+    (Phase.STARTING, Ended): Phase.ENDED,
+    (Phase.STARTING, Cancelled): Phase.ENDED,
+    (Phase.RUNNING, ResizeBegun): Phase.RESIZING,
+    (Phase.RUNNING, MigrateBegun): Phase.MIGRATING,
+    (Phase.RUNNING, PreemptBegun): Phase.PREEMPTING,
+    (Phase.RUNNING, Checkpointed): Phase.RUNNING,
+    (Phase.RUNNING, NodeLost): Phase.WAITING,
+    (Phase.RUNNING, Ended): Phase.ENDED,
+    (Phase.RUNNING, Cancelled): Phase.ENDED,
+    (Phase.RESIZING, Resized): Phase.RUNNING,
+    (Phase.RESIZING, Checkpointed): Phase.RESIZING,
+    (Phase.RESIZING, NodeLost): Phase.WAITING,
+    (Phase.RESIZING, Ended): Phase.ENDED,
+    (Phase.RESIZING, Cancelled): Phase.ENDED,
+    (Phase.MIGRATING, Migrated): Phase.RUNNING,
+    (Phase.MIGRATING, Checkpointed): Phase.MIGRATING,
+    (Phase.MIGRATING, NodeLost): Phase.WAITING,
+    (Phase.MIGRATING, Ended): Phase.ENDED,
+    (Phase.MIGRATING, Cancelled): Phase.ENDED,
+    # The order to stop and the report that the gang runs may cross on the way.
+    (Phase.PREEMPTING, Started): Phase.PREEMPTING,
+    (Phase.PREEMPTING, Preempted): Phase.WAITING,
+    (Phase.PREEMPTING, Checkpointed): Phase.PREEMPTING,
+    (Phase.PREEMPTING, NodeLost): Phase.WAITING,
+    (Phase.PREEMPTING, Ended): Phase.ENDED,
+    (Phase.PREEMPTING, Cancelled): Phase.ENDED,
+}
+
+
+class LifecycleError(ValueError):
+    """An event that cannot happen to a job in this phase."""
+
+    def __init__(self, phase: Phase, event: type[Event]) -> None:
+        super().__init__(f"{event.__name__} cannot happen to a job that is {phase}")
+        self.phase = phase
+        self.event = event
+
+
+def advance(phase: Phase, event: type[Event]) -> Phase:
+    """The phase after the event; raises LifecycleError where the table has no entry."""
+    try:
+        return NEXT[phase, event]
+    except KeyError:
+        raise LifecycleError(phase, event) from None

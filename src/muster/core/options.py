@@ -1,0 +1,35 @@
+"""On which configuration sets a job may run, in order of preference."""
+
+from muster.model.cluster import Cluster
+from muster.model.job import Job
+
+Option = tuple[str, ...]
+"""Names of configuration sets that one placement of the job may mix."""
+
+
+def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
+    """One option for each device generation the job allows; last, if it may mix them, all of them.
+
+    Types come in the order of the job's preference, else of the cluster file. A job without devices may
+    run anywhere.
+    """
+    if not any(spec.need.devices for spec in job.roles):
+        return (tuple(cluster.configurations),)
+    types = job.device_types or cluster.device_types()
+    kinds = [
+        kind
+        for device_type in types
+        for kind in cluster.configurations.values()
+        if kind.devices and kind.device_type == device_type
+    ]
+    generations = dict.fromkeys(kind.generation for kind in kinds)
+    alike = tuple(tuple(kind.name for kind in kinds if kind.generation == each) for each in generations)
+    if job.same_generation or len(alike) == 1:
+        return alike
+    return (*alike, tuple(kind.name for kind in kinds))
+
+
+def device_types(option: Option, cluster: Cluster) -> tuple[str, ...]:
+    """The device types of an option, each once."""
+    kinds = (cluster.configurations[name] for name in option)
+    return tuple(dict.fromkeys(kind.device_type for kind in kinds if kind.devices))

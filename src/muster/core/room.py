@@ -1,0 +1,113 @@
+"""Make room without taking anything away: move small jobs, or wait for those that end soonest."""
+
+from math import inf
+
+from muster.core.desk import Desk, MigrationReport, expected_end, lapse
+from muster.core.options import Option
+from muster.model.decision import Promise
+from muster.model.plan import Part, Plan
+from muster.model.reason import Code, Reason
+from muster.model.view import JobState
+from muster.place.clear import Candidate, cheapest_clearing
+from muster.place.migrate import Migration, Movable, cheapest_migration
+from muster.place.request import Request
+
+
+def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
+    """Move small jobs if enough is free but scattered, and if that pays; one migration a cycle.
+
+    What it gains: the gang has waited so long, and with nothing else known it is expected to wait as
+    long again, on all its devices. What it costs: the pause of those moved, on all of theirs.
+    """
+    if desk.outcome.migrations:
+        return None
+    for option in desk.options(state.job):
+        request = desk.request(state.job, workers, option)
+        gain = request.plan.devices * (desk.now - state.submitted)
+        if not gain or desk.board.free_devices(option) < request.plan.devices:
+            continue
+        movables = [m for s in desk.running() if (m := _movable(desk, s, option, request, gain))]
+        migration = cheapest_migration(desk.board, request, movables) if movables else None
+        if migration is not None and migration.cost < gain:
+            _carry_out(desk, state, option, migration, gain)
+            return Promise(state.name, migration.placement, Code.WAITING_MIGRATION, lapse(desk))
+    return None
+
+
+def _movable(
+    desk: Desk, state: JobState, option: Option, wanted: Request, gain: float
+) -> Movable | None:
+    """The job as one that may be moved, if it is smaller than the gang, willing, and cheap enough."""
+    assert state.placement is not None
+    devices = state.placement.devices
+    cost = devices * state.job.pause
+    if not 0 < devices < wanted.plan.devices or cost >= gain:
+        return None
+    if not state.job.preemptible or state.name in desk.outcome.resizes:
+        return None
+    kind = desk.view.cluster.node(state.placement.slots[0].node).configuration
+    own = next((o for o in desk.options(state.job) if kind in o), None)
+    if kind not in option or own is None:
+        return None
+    plan = _as_placed(state)
+    request = Request(plan, own, desk.widest(state.job, plan.devices, own))
+    return Movable(Candidate(state.name, state.placement.slots, cost), request)
+
+
+def _as_placed(state: JobState) -> Plan:
+    """The plan the job runs by now."""
+    assert state.placement is not None
+    parts = (Part(s.role, state.placement.count(s.role), s.need) for s in state.job.roles)
+    return Plan(tuple(part for part in parts if part.count))
+
+
+def _carry_out(desk: Desk, state: JobState, option: Option, migration: Migration, gain: float) -> None:
+    before = desk.board.fragmentation(option)
+    moved = [desk.view.jobs[move.job] for move in migration.moves]
+    for job, move in zip(moved, migration.moves, strict=True):
+        cost = job.job.pause * move.placement.devices
+        reason = Reason(Code.MIGRATED, beneficiary=state.name, cost=cost, gain=gain)
+        desk.move(job, move.placement, reason)
+    with desk.board.lifted(slot for job in moved for slot in job.held()):
+        after = desk.board.fragmentation(option)
+    names = tuple(job.name for job in moved)
+    desk.outcome.migrations.append(
+        MigrationReport(state.name, names, migration.cost, gain, before, after)
+    )
+
+
+def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
+    """After long waiting, promise the devices that come free first; one such promise at a time."""
+    if desk.now - state.submitted < desk.rules.patience or _reserved_already(desk):
+        return None
+    for option in desk.options(state.job):
+        request = desk.request(state.job, workers, option)
+        candidates = [c for s in desk.view.jobs.values() if (c := _ending(desk, s, option))]
+        clearing = cheapest_clearing(desk.board, request, candidates)
+        if clearing is not None:
+            ends = [expected_end(desk.view.jobs[c.job]) for c in clearing.removed]
+            known = [end for end in ends if end is not None]
+            expected = max(known, default=None) if len(known) == len(ends) else None
+            return Promise(state.name, clearing.placement, Code.WAITING_DEVICES, inf, expected)
+    return None
+
+
+def _reserved_already(desk: Desk) -> bool:
+    return any(p.cause is Code.WAITING_DEVICES for p in desk.outcome.promises.values())
+
+
+def _ending(desk: Desk, state: JobState, option: Option) -> Candidate | None:
+    """A job that holds devices, priced by how long it is still expected to hold them.
+
+    Where no duration is given: as long again as it has run.
+    """
+    if state.placement is None:
+        return None
+    kinds = {desk.view.cluster.node(slot.node).configuration for slot in state.placement.slots}
+    if not kinds & set(option):
+        return None
+    end = expected_end(state)
+    elapsed = desk.now - (state.started if state.started is not None else desk.now)
+    left = elapsed if end is None else max(0.0, end - desk.now)
+    held = state.held()
+    return Candidate(state.name, held, left * sum(slot.bits.bit_count() for slot in held))

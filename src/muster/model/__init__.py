@@ -1,0 +1,1 @@
+"""What is there and what is asked: the nouns, as frozen values."""

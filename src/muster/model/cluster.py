@@ -1,0 +1,86 @@
+"""Nodes, and the cluster they form: an array of integers and a few small tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from muster.model.topology import ConfigurationSet, Level, Link
+
+
+class NodeState(StrEnum):
+    """Whether a node takes new tasks (up), only keeps what it has (draining), or is gone (lost)."""
+
+    UP = "up"
+    DRAINING = "draining"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine: its configuration set, its place in the network tree, and what is free on it."""
+
+    name: str
+    configuration: str
+    rack: str
+    domain: str
+    free: int
+    millicores: int
+    memory: int
+    state: NodeState = NodeState.UP
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Configuration sets by name, nodes in a fixed order, and the links above the node."""
+
+    name: str
+    configurations: Mapping[str, ConfigurationSet]
+    nodes: tuple[Node, ...]
+    links: Mapping[Level, Link]
+    index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positions = {node.name: i for i, node in enumerate(self.nodes)}
+        object.__setattr__(self, "index", positions)
+
+    def node(self, name: str) -> Node:
+        """The node of this name."""
+        return self.nodes[self.index[name]]
+
+    def configuration_of(self, node: Node) -> ConfigurationSet:
+        """The configuration set that describes the node."""
+        return self.configurations[node.configuration]
+
+    def device_types(self) -> tuple[str, ...]:
+        """The device types of the cluster, in the order of its configuration sets."""
+        types = (c.device_type for c in self.configurations.values() if c.devices)
+        return tuple(dict.fromkeys(types))
+
+    def count_devices(self, device_type: str) -> int:
+        """How many devices of a type there are on all nodes, whatever their state."""
+        sets = (self.configuration_of(node) for node in self.nodes)
+        return sum(c.devices for c in sets if c.device_type == device_type)
+
+    def emptied(self) -> "Cluster":
+        """The same cluster with every node up and everything on it free."""
+        return replace(self, nodes=tuple(self._empty(node) for node in self.nodes))
+
+    def _empty(self, node: Node) -> Node:
+        kind = self.configuration_of(node)
+        return replace(
+            node,
+            free=kind.all_devices,
+            millicores=kind.millicores,
+            memory=kind.memory,
+            state=NodeState.UP,
+        )
+
+
+def span(cluster: Cluster, names: set[str]) -> Level:
+    """The narrowest level of the network tree that holds all of these nodes."""
+    nodes = [cluster.node(name) for name in names]
+    if len(nodes) <= 1:
+        return Level.NODE
+    if len({node.domain for node in nodes}) > 1:
+        return Level.CLUSTER
+    return Level.RACK if len({node.rack for node in nodes}) == 1 else Level.DOMAIN

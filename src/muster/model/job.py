@@ -1,0 +1,87 @@
+"""What a user asks for: a job, its roles, its gang and its locality contract."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.model.topology import Level
+
+RESTART_SECONDS = 30.0
+"""Pause charged for stopping and starting a job that gives no figure: the published evaluations of
+Pollux and its successors charge 30 s (see the evaluation rules of the T4 data)."""
+
+
+class Role(StrEnum):
+    """What a task does: compute gradients, or hold and update parameters."""
+
+    WORKER = "worker"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one task takes: whole devices of one node, thousandths of a core, bytes of memory."""
+
+    devices: int = 0
+    millicores: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSpec:
+    """How many tasks of a role a job wants, and what each needs.
+
+    `gang` of them are admitted, placed, preempted and killed together; the rest, up to `most`,
+    start when there is room. `least` (>= gang) is what the user would rather not go below.
+    """
+
+    role: Role
+    need: Need
+    gang: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepProfile:
+    """What one training step does on one worker: compute in s, bytes of gradients synchronised."""
+
+    compute: float
+    gradients: float
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """The contract: the widest level the job may span, the slowdown it tolerates (0.05 is 5 %)."""
+
+    widest: Level = Level.CLUSTER
+    max_slowdown: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a user submits. Priority: higher is sooner. `device_types`: empty means any."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    user: str = "nobody"
+    pool: str = "default"
+    priority: int = 0
+    preemptible: bool = True
+    roles: tuple[RoleSpec, ...] = ()
+    device_types: tuple[str, ...] = ()
+    same_generation: bool = True
+    locality: Locality = Locality()
+    profile: StepProfile | None = None
+    duration: float | None = None
+    """Expected run time in s, where the user gives one."""
+    pause: float = RESTART_SECONDS
+    """Seconds of work lost when the job is stopped and started elsewhere."""
+
+    @property
+    def workers(self) -> RoleSpec:
+        """The role whose count the policy decides."""
+        return next(spec for spec in self.roles if spec.role is Role.WORKER)
+
+    def devices_for(self, workers: int) -> int:
+        """Devices of the job's workers alone, servers not counted."""
+        return workers * self.workers.need.devices

@@ -1,0 +1,134 @@
+"""Pools: a tree of quotas, per device type a reservation, a share and a limit (Peloton)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+ROOT = "cluster"
+"""The root of every tree: all the devices there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A pool's claim on one device type. No limit is None."""
+
+    reservation: int = 0
+    share: float = 1.0
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A node of the tree of quotas. A device type without a quota has the default one."""
+
+    name: str
+    parent: str = ROOT
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+
+    def quota(self, device_type: str) -> Quota:
+        """The pool's quota for a device type."""
+        return self.quotas.get(device_type, _DEFAULT)
+
+
+_DEFAULT = Quota()
+
+
+class PoolError(ValueError):
+    """A tree of pools that cannot be, and the pool at fault."""
+
+    def __init__(self, pool: str, problem: str) -> None:
+        super().__init__(f"pool {pool!r}: {problem}")
+        self.pool = pool
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTree:
+    """Pools by name. Jobs go to leaves only."""
+
+    pools: Mapping[str, Pool]
+    below: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if ROOT in self.pools:
+            raise PoolError(ROOT, "the name is kept for the whole cluster")
+        below: dict[str, list[str]] = {ROOT: []}
+        for pool in self.pools.values():
+            below.setdefault(pool.name, [])
+        for pool in self.pools.values():
+            if pool.parent not in below:
+                raise PoolError(pool.name, f"no pool is called {pool.parent!r}")
+            below[pool.parent].append(pool.name)
+        object.__setattr__(self, "below", {name: tuple(kids) for name, kids in below.items()})
+        self._refuse_circles()
+        self._refuse_bad_quotas()
+
+    def leaves(self) -> tuple[str, ...]:
+        """The pools that take jobs."""
+        return tuple(name for name in self.pools if not self.below[name])
+
+    def ancestry(self, name: str) -> Iterator[str]:
+        """The pool and its ancestors up to, not including, the root."""
+        while name != ROOT:
+            yield name
+            name = self.pools[name].parent
+
+    def _refuse_circles(self) -> None:
+        sound = {ROOT}
+        for name in self.pools:
+            seen: list[str] = []
+            at = name
+            while at not in sound:
+                if at in seen:
+                    circle = " -> ".join([*seen[seen.index(at) :], at])
+                    raise PoolError(at, f"pools form a circle: {circle}")
+                seen.append(at)
+                at = self.pools[at].parent
+            sound.update(seen)
+
+    def _refuse_bad_quotas(self) -> None:
+        for pool in self.pools.values():
+            for device_type, quota in pool.quotas.items():
+                problem = _fault(quota)
+                if problem is not None:
+                    raise PoolError(pool.name, f"{device_type}: {problem}")
+                if pool.parent != ROOT:
+                    self._refuse_overbooked(self.pools[pool.parent], device_type)
+
+    def _refuse_overbooked(self, pool: Pool, device_type: str) -> None:
+        kids = (self.pools[name] for name in self.below[pool.name])
+        promised = sum(kid.quota(device_type).reservation for kid in kids)
+        held = pool.quota(device_type).reservation
+        if promised > held:
+            raise PoolError(
+                pool.name,
+                f"{device_type}: its pools reserve {promised} together, it reserves only {held}",
+            )
+
+
+def _fault(quota: Quota) -> str | None:
+    """What is wrong with a quota by itself."""
+    if not 0 < quota.share < inf:
+        return f"share must be above 0, not {quota.share:g}"
+    if quota.reservation < 0:
+        return "reservation must not be negative"
+    if quota.limit is not None and quota.limit < quota.reservation:
+        return f"limit {quota.limit} is below reservation {quota.reservation}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlements:
+    """What each pool, leaf or not, may use now of each device type."""
+
+    devices: Mapping[tuple[str, str], int]
+
+    def of(self, pool: str, device_type: str) -> int:
+        """Devices of a type that a pool may use now."""
+        return self.devices.get((pool, device_type), 0)
+
+
+def single_pool(reserved: Mapping[str, int] | None = None, name: str = "default") -> PoolTree:
+    """The tree of a cluster that nobody divided: one pool, with all the devices it is given."""
+    quotas = {device_type: Quota(reservation=n) for device_type, n in (reserved or {}).items()}
+    return PoolTree({name: Pool(name, quotas=quotas)})

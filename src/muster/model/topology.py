@@ -1,0 +1,95 @@
+"""The tree a device sits in: levels, links, and alike nodes described once.
+
+Source: Xiao, "All You Need to Know about Scheduling Deep Learning Jobs", section 2: a *configuration
+set* holds the device type and the topology of alike nodes, so that a node itself is one bitmap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAX_DEVICES = 16
+"""Devices a node may have: the tables of `choice` index all 2**n bitmaps of a node."""
+
+
+class Level(IntEnum):
+    """How far apart two devices are: the narrowest subtree that holds both."""
+
+    DEVICE = 0
+    SWITCH = 1
+    SOCKET = 2
+    NODE = 3
+    RACK = 4
+    DOMAIN = 5
+    CLUSTER = 6
+
+    @property
+    def word(self) -> str:
+        """The word for this level in files and messages; `any` is the whole cluster."""
+        return "any" if self is Level.CLUSTER else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a link carries one way: bandwidth in bytes/s, latency in s."""
+
+    bandwidth: float
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of the tree inside a node: disjoint groups of devices, and the link inside a group.
+
+    An NVLink group is a layer like any other; its level is that of the narrowest tree level around it.
+    """
+
+    level: Level
+    groups: tuple[int, ...]
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSet:
+    """Alike nodes described once. Layers run from narrow to wide and nest; the last is the node."""
+
+    name: str
+    device_type: str
+    generation: str
+    devices: int
+    device_memory: int
+    layers: tuple[Layer, ...]
+    millicores: int
+    memory: int
+    nic: Link
+
+    @property
+    def all_devices(self) -> int:
+        """The bitmap of a node whose devices are all free."""
+        return (1 << self.devices) - 1
+
+    def level_of(self, bits: int) -> Level:
+        """The narrowest level inside the node that holds all of these devices."""
+        if bits.bit_count() <= 1:
+            return Level.DEVICE
+        return next(layer.level for layer in self.layers if holds(layer, bits))
+
+    def link_within(self, bits: int) -> Link:
+        """The fastest link that joins all of these devices inside the node."""
+        return max(
+            (layer.link for layer in self.layers if holds(layer, bits)),
+            key=lambda link: link.bandwidth,
+        )
+
+
+def holds(layer: Layer, bits: int) -> bool:
+    """Whether one group of the layer holds all of these devices."""
+    return any(bits & ~group == 0 for group in layer.groups)
+
+
+def each_bit(bits: int) -> Iterator[int]:
+    """The positions of the set bits, lowest first."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low

@@ -1,0 +1,61 @@
+"""A frozen, versioned picture of everything a cycle may look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.model.cluster import Cluster
+from muster.model.job import Job
+from muster.model.placement import Placement, Slot
+from muster.model.pool import PoolTree
+
+
+class Phase(StrEnum):
+    """Where a job is in its life."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    RESIZING = "resizing"
+    MIGRATING = "migrating"
+    PREEMPTING = "preempting"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job, and what has become of it so far. Times in s; None is never."""
+
+    job: Job
+    phase: Phase
+    submitted: float
+    generation: int = 0
+    run: int = 0
+    """The generation with which the current (or next) run began: reports of older ones are late."""
+    started: float | None = None
+    """Begin of the current run."""
+    checkpointed: float | None = None
+    placement: Placement | None = None
+    target: Placement | None = None
+    """The placement a resize or migration in progress leads to."""
+
+    @property
+    def name(self) -> str:
+        """The job's name, which is its key."""
+        return self.job.name
+
+    def held(self) -> tuple[Slot, ...]:
+        """Every slot the job holds now: during a change both the old and the new ones."""
+        now = self.placement.slots if self.placement else ()
+        coming = self.target.slots if self.target else ()
+        return tuple(dict.fromkeys((*now, *coming)))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Cluster, pools and live jobs at one version. Ended jobs are not in it."""
+
+    version: int
+    cluster: Cluster
+    pools: PoolTree
+    jobs: Mapping[str, JobState]

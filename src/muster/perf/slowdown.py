@@ -1,0 +1,90 @@
+"""What a wider placement costs a job: the first, coarse answer behind `max_slowdown`.
+
+One step is compute plus a ring all-reduce over the slowest link that the placement crosses
+(Patarasuk and Yuan 2009): with k devices, S bytes of gradients, bandwidth B and latency L,
+
+    t = compute + 2 (k-1)/k · S/B + 2 (k-1) · L        [s]
+
+Overlap with the backward pass is not counted, so the estimate errs towards the stricter contract.
+"""
+
+from dataclasses import dataclass
+
+from muster.model.cluster import Cluster
+from muster.model.job import Job, StepProfile
+from muster.model.topology import ConfigurationSet, Level, Link, holds
+
+SYNC_ONLY = StepProfile(compute=0.0, gradients=1e8)
+"""For a job that gives no figures: a step that is all synchronisation, the strictest reading of its
+tolerance. The bytes (100 MB, ResNet-50's gradients) matter only against the links' latency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """For a number of devices: the narrowest level that can hold them, and the link at each level."""
+
+    narrowest: Level
+    links: tuple[tuple[Level, Link], ...]
+
+
+def step_seconds(profile: StepProfile, devices: int, link: Link) -> float:
+    """Seconds of one step over a ring whose slowest link is this one."""
+    if devices <= 1:
+        return profile.compute
+    moved = 2 * (devices - 1) / devices * profile.gradients
+    return profile.compute + moved / link.bandwidth + 2 * (devices - 1) * link.latency
+
+
+def widest_within(job: Job, devices: int, reach: Reach) -> Level:
+    """The widest level that keeps both halves of the job's locality contract."""
+    contract = job.locality
+    if contract.max_slowdown is None or devices <= 1:
+        return contract.widest
+    profile = job.profile or SYNC_ONLY
+    times = {level: step_seconds(profile, devices, link) for level, link in reach.links}
+    bound = times[reach.narrowest] * (1 + contract.max_slowdown)
+    within = [level for level, seconds in times.items() if seconds <= bound]
+    return min(contract.widest, max(within, default=reach.narrowest))
+
+
+def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -> Reach:
+    """What these configuration sets offer to a gang of so many devices on the empty cluster."""
+    narrowest = next(
+        (level for level in Level if _largest_group(cluster, kinds, level) >= devices),
+        Level.CLUSTER,
+    )
+    levels = [level for level in Level if level >= narrowest and level is not Level.DEVICE]
+    return Reach(narrowest, tuple((level, _slowest(cluster, kinds, level)) for level in levels))
+
+
+def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> int:
+    if level is Level.DEVICE:
+        return 1
+    if level <= Level.NODE:
+        return max((g.bit_count() for kind in kinds for g in _tree_groups(kind, level)), default=0)
+    devices = {kind.name: kind.devices for kind in kinds}
+    groups: dict[str, int] = {}
+    for node in cluster.nodes:
+        key = {Level.RACK: node.rack, Level.DOMAIN: node.domain}.get(level, "")
+        groups[key] = groups.get(key, 0) + devices.get(node.configuration, 0)
+    return max(groups.values(), default=0)
+
+
+def _tree_groups(kind: ConfigurationSet, level: Level) -> tuple[int, ...]:
+    """The groups of the tree at a level: of several layers there (NVLink groups), the widest."""
+    return next((layer.groups for layer in reversed(kind.layers) if layer.level == level), ())
+
+
+def _slowest(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> Link:
+    if level <= Level.NODE:
+        links = [_inside(kind, level) for kind in kinds]
+    else:
+        above = [cluster.links[at] for at in Level if Level.RACK <= at <= level]
+        links = [kind.nic for kind in kinds] + above
+    return min(links, key=lambda link: link.bandwidth)
+
+
+def _inside(kind: ConfigurationSet, level: Level) -> Link:
+    groups = _tree_groups(kind, level)
+    joining = [layer.link for layer in kind.layers if all(holds(layer, g) for g in groups)]
+    return max(joining, key=lambda link: link.bandwidth)

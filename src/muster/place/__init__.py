@@ -1,0 +1,1 @@
+"""Where exactly: strategies that turn a plan into bits on nodes."""

@@ -1,0 +1,233 @@
+"""A working copy of what is free, indexed so that a search need not walk over the nodes.
+
+Sets of nodes are integers, one bit per node, so "nodes of rack 7 with five free devices" is one
+AND. Nodes whose free devices differ only by swapping equal subtrees share a *shape*, and a
+search looks at shapes (a few dozen), not nodes (thousands). The board is the only mutable thing in
+deciding; it is made from a view and thrown away with the cycle.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.model.choice import ChoiceTable, choice_table
+from muster.model.cluster import Cluster, NodeState
+from muster.model.job import Need
+from muster.model.placement import Slot
+from muster.model.topology import MAX_DEVICES, ConfigurationSet, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What was set aside on one node, to be given back later."""
+
+    node: int
+    bits: int
+    millicores: int
+    memory: int
+
+
+class Shelf:
+    """The usable nodes of one configuration set, by shape and by number of free devices."""
+
+    __slots__ = ("by_count", "by_shape", "kind", "members", "per_rack", "sample", "table")
+
+    def __init__(self, kind: ConfigurationSet, racks: int) -> None:
+        self.kind = kind
+        self.table: ChoiceTable = choice_table(kind.layers, kind.devices)
+        self.members = 0
+        self.by_shape: dict[int, int] = {}
+        self.sample: dict[int, int] = {}
+        """For each shape, one bitmap of that shape."""
+        self.by_count = [0] * (kind.devices + 1)
+        self.per_rack: NDArray[np.int64] = np.zeros((racks, MAX_DEVICES + 1), dtype=np.int64)
+        """[rack, c]: nodes with exactly c free devices."""
+
+    def add(self, node: int, free: int, rack: int) -> None:
+        """Put a node on the shelf."""
+        bit = 1 << node
+        shape = self.table.shape(free)
+        self.by_shape[shape] = self.by_shape.get(shape, 0) | bit
+        self.sample.setdefault(shape, free)
+        count = free.bit_count()
+        self.by_count[count] |= bit
+        self.per_rack[rack, count] += 1
+
+    def remove(self, node: int, free: int, rack: int) -> None:
+        """Take a node off the shelf."""
+        bit = 1 << node
+        shape = self.table.shape(free)
+        self.by_shape[shape] ^= bit
+        if not self.by_shape[shape]:
+            del self.by_shape[shape]
+        count = free.bit_count()
+        self.by_count[count] ^= bit
+        self.per_rack[rack, count] -= 1
+
+
+class Board:
+    """What is free on each node, by index; `take` and `put_back` are each other's undoing."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        nodes = cluster.nodes
+        self.names = [node.name for node in nodes]
+        self.usable = [node.state is NodeState.UP for node in nodes]
+        self.free = [node.free if node.state is NodeState.UP else 0 for node in nodes]
+        self.millicores = [node.millicores for node in nodes]
+        self.memory = [node.memory for node in nodes]
+        racks = {key: i for i, key in enumerate(dict.fromkeys(node.rack for node in nodes))}
+        self.rack_of = [racks[node.rack] for node in nodes]
+        self._domain_names = list(dict.fromkeys(node.domain for node in nodes))
+        self.rack_nodes = _masks(self.rack_of, len(racks))
+        domains = {name: i for i, name in enumerate(self._domain_names)}
+        domain_of = [domains[node.domain] for node in nodes]
+        self.domain_nodes = _masks(domain_of, len(domains))
+        self.domain_of_rack = [0] * len(racks)
+        for rack, domain in zip(self.rack_of, domain_of, strict=True):
+            self.domain_of_rack[rack] = domain
+        self.shelves = {name: Shelf(k, len(racks)) for name, k in cluster.configurations.items()}
+        self.shelf_of = [self.shelves[node.configuration] for node in nodes]
+        self.version = 0
+        """Changes whenever something is put back: what could not be placed before, now might."""
+        for i in range(len(nodes)):
+            self._shelve(i)
+
+    def index(self, name: str) -> int:
+        """The position of a node."""
+        return self.cluster.index[name]
+
+    def take(self, slots: Iterable[Slot]) -> None:
+        """Mark the slots' devices, cores and memory as used."""
+        for node, bits, millicores, memory in self._by_node(slots):
+            self._set_free(node, self.free[node] & ~bits)
+            self.millicores[node] -= millicores
+            self.memory[node] -= memory
+
+    def put_back(self, slots: Iterable[Slot]) -> None:
+        """Mark the slots' devices, cores and memory as free again."""
+        self.version += 1
+        for node, bits, millicores, memory in self._by_node(slots):
+            if self.usable[node]:
+                self._set_free(node, self.free[node] | bits)
+            self.millicores[node] += millicores
+            self.memory[node] += memory
+
+    @contextmanager
+    def lifted(self, slots: Iterable[Slot]) -> Iterator[None]:
+        """Try what would be if these slots were free; afterwards everything is as before."""
+        slots = tuple(slots)
+        version = self.version
+        self.put_back(slots)
+        try:
+            yield
+        finally:
+            self.take(slots)
+            self.version = version
+
+    def withhold(self, slots: Iterable[Slot]) -> tuple[Withheld, ...]:
+        """Set aside what is free of these slots now; give the answer to `restore`."""
+        kept = []
+        for node, bits, millicores, memory in self._by_node(slots):
+            entry = Withheld(
+                node,
+                self.free[node] & bits,
+                min(millicores, self.millicores[node]),
+                min(memory, self.memory[node]),
+            )
+            self._set_free(node, self.free[node] & ~entry.bits)
+            self.millicores[node] -= entry.millicores
+            self.memory[node] -= entry.memory
+            kept.append(entry)
+        return tuple(kept)
+
+    def restore(self, kept: Iterable[Withheld]) -> None:
+        """Undo a `withhold`."""
+        self.version += 1
+        for entry in kept:
+            self._set_free(entry.node, self.free[entry.node] | entry.bits)
+            self.millicores[entry.node] += entry.millicores
+            self.memory[entry.node] += entry.memory
+
+    def tasks_fitting(self, node: int, need: Need) -> int:
+        """How many tasks of this need one node could take now."""
+        bounds = []
+        if need.devices:
+            bounds.append(self.free[node].bit_count() // need.devices)
+        if need.millicores:
+            bounds.append(self.millicores[node] // need.millicores)
+        if need.memory:
+            bounds.append(self.memory[node] // need.memory)
+        return min(bounds, default=0) if self.usable[node] else 0
+
+    def groups(self, level: Level) -> list[int]:
+        """The sets of nodes that form one group at a level above the node."""
+        if level is Level.RACK:
+            return self.rack_nodes
+        if level is Level.DOMAIN:
+            return self.domain_nodes
+        return [(1 << len(self.names)) - 1]
+
+    def counts(self, level: Level, kinds: tuple[str, ...]) -> NDArray[np.int64]:
+        """[group, c]: nodes of these configuration sets with exactly c free devices."""
+        per_rack = self.shelves[kinds[0]].per_rack
+        for kind in kinds[1:]:
+            per_rack = per_rack + self.shelves[kind].per_rack
+        if level is Level.RACK:
+            return per_rack
+        if level is Level.DOMAIN:
+            per_domain = np.zeros((len(self.domain_nodes), MAX_DEVICES + 1), dtype=np.int64)
+            np.add.at(per_domain, self.domain_of_rack, per_rack)
+            return per_domain
+        whole: NDArray[np.int64] = per_rack.sum(axis=0, keepdims=True)
+        return whole
+
+    def free_devices(self, kinds: Iterable[str]) -> int:
+        """Free devices on nodes of these configuration sets."""
+        steps = np.arange(MAX_DEVICES + 1)
+        return int(sum((self.shelves[kind].per_rack @ steps).sum() for kind in kinds))
+
+    def fragmentation(self, kinds: Iterable[str]) -> float:
+        """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces."""
+        kinds = tuple(kinds)
+        free = self.free_devices(kinds)
+        whole = sum(
+            self.shelves[k].by_count[-1].bit_count() * self.shelves[k].kind.devices for k in kinds
+        )
+        return 1 - whole / free if free else 0.0
+
+    def _by_node(self, slots: Iterable[Slot]) -> Iterator[tuple[int, int, int, int]]:
+        sums: dict[str, list[int]] = {}
+        for slot in slots:
+            entry = sums.setdefault(slot.node, [0, 0, 0])
+            entry[0] |= slot.bits
+            entry[1] += slot.need.millicores
+            entry[2] += slot.need.memory
+        for name, (bits, millicores, memory) in sums.items():
+            yield self.cluster.index[name], bits, millicores, memory
+
+    def _set_free(self, node: int, free: int) -> None:
+        old = self.free[node]
+        if old == free:
+            return
+        self.free[node] = free
+        shelf, rack = self.shelf_of[node], self.rack_of[node]
+        shelf.remove(node, old, rack)
+        shelf.add(node, free, rack)
+
+    def _shelve(self, node: int) -> None:
+        if self.usable[node]:
+            shelf = self.shelf_of[node]
+            shelf.members |= 1 << node
+            shelf.add(node, self.free[node], self.rack_of[node])
+
+
+def _masks(group_of: list[int], groups: int) -> list[int]:
+    """The set of nodes of each group, built bytewise: or-ing thousands of bits one by one is slow."""
+    buffers = [bytearray((len(group_of) + 7) // 8) for _ in range(groups)]
+    for node, group in enumerate(group_of):
+        buffers[group][node >> 3] |= 1 << (node & 7)
+    return [int.from_bytes(buffer, "little") for buffer in buffers]

@@ -1,0 +1,198 @@
+"""Clear: the cheapest set of tasks to remove so that a request fits.
+
+Preemption, shrinking, migration and promises all ask this one question; they differ in who may
+be removed, in what it costs, and in what else must hold (`accept`).
+
+Where the contract keeps a gang inside one node, the sets are tried in the order of their cost, so the
+answer is the cheapest there is (up to `SEARCH` sets a node, after which the node is given up).
+Across nodes it is greedy by cost per device, and then whatever turns out not to be needed is spared:
+no removed task could have stayed.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from muster.model.placement import Placement, Slot
+from muster.model.topology import Level, each_bit
+from muster.place.board import Board
+from muster.place.fit import has_cores, on_node
+from muster.place.pack import TASTE, pack
+from muster.place.request import Request
+
+SEARCH = 512
+"""Sets tried on one node: all of them with 9 candidates, and the cheap ones with 16."""
+GROUPS = 16
+"""Groups tried across nodes, the most promising first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Tasks of one job that could be removed together, and what that costs in device-seconds."""
+
+    job: str
+    slots: tuple[Slot, ...]
+    cost: float
+    whole: bool = True
+    """All tasks of the job, or only some above its least."""
+
+    @property
+    def devices(self) -> int:
+        """Devices that removing it would free."""
+        return sum(slot.bits.bit_count() for slot in self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """What to remove, and where the request then goes."""
+
+    removed: tuple[Candidate, ...]
+    placement: Placement
+
+    @property
+    def cost(self) -> float:
+        """Device-seconds that removing costs."""
+        return sum(candidate.cost for candidate in self.removed)
+
+
+Accept = Callable[[Clearing], bool]
+
+
+def cheapest_clearing(
+    board: Board, request: Request, candidates: Iterable[Candidate], accept: Accept = lambda _: True
+) -> Clearing | None:
+    """The cheapest acceptable clearing, or None. The board is as before afterwards."""
+    pool = [c for c in candidates if c.slots]
+    if request.widest <= Level.NODE and request.plan.devices:
+        return _inside_nodes(board, request, pool, accept)
+    return _across_nodes(board, request, pool, accept)
+
+
+def _inside_nodes(
+    board: Board, request: Request, pool: list[Candidate], accept: Accept
+) -> Clearing | None:
+    on: dict[int, list[Candidate]] = {}
+    for candidate in pool:
+        for name in {slot.node for slot in candidate.slots}:
+            on.setdefault(board.index(name), []).append(candidate)
+    bounds = []
+    for node, there in on.items():
+        bound = _bound(board, request, node, there)
+        if bound is not None:
+            bounds.append((bound, node))
+    best: Clearing | None = None
+    for bound, node in sorted(bounds):
+        if best is not None and bound >= best.cost:
+            break
+        found = _on_node(board, request, node, on[node], accept)
+        if found and (best is None or found.cost < best.cost):
+            best = found
+    return best
+
+
+def _bound(board: Board, request: Request, node: int, there: list[Candidate]) -> float | None:
+    """A lower bound on the cost of clearing this node, or None if it can never hold the request."""
+    shelf = board.shelf_of[node]
+    if shelf.kind.name not in request.kinds or not board.usable[node]:
+        return None
+    name = board.names[node]
+    bits = [_bits_on(candidate, name) for candidate in there]
+    freeable = board.free[node]
+    for each in bits:
+        freeable |= each
+    choice = shelf.table.pack(freeable, request.plan.devices)
+    if choice is None or choice.level > request.widest:
+        return None
+    short = request.plan.devices - board.free[node].bit_count()
+    rates = sorted(
+        (c.cost / max(1, b.bit_count()), b.bit_count()) for c, b in zip(there, bits, strict=True)
+    )
+    bound = 0.0
+    for rate, devices in rates:
+        if short <= 0:
+            break
+        bound += rate * min(devices, short)
+        short -= devices
+    return bound
+
+
+def _bits_on(candidate: Candidate, node: str) -> int:
+    return sum(slot.bits for slot in candidate.slots if slot.node == node)
+
+
+def _on_node(
+    board: Board, request: Request, node: int, there: list[Candidate], accept: Accept
+) -> Clearing | None:
+    table = board.shelf_of[node].table
+    plan = request.plan
+    for removed in _by_cost(there):
+        with board.lifted(slot for candidate in removed for slot in candidate.slots):
+            choice = table.pack(board.free[node], plan.devices)
+            if choice is None or choice.level > request.widest or not has_cores(board, node, plan):
+                continue
+            placement = on_node(board, plan, node, TASTE.choose).finish()
+        clearing = Clearing(removed, placement)
+        if accept(clearing):
+            return clearing
+    return None
+
+
+def _by_cost(candidates: list[Candidate]) -> Iterator[tuple[Candidate, ...]]:
+    """Sets of candidates, the cheapest first; each step adds the next one or swaps the last for it."""
+    ordered = sorted(candidates, key=lambda c: (c.cost, c.job))
+    heap: list[tuple[float, tuple[int, ...]]] = [(ordered[0].cost, (0,))] if ordered else []
+    for _ in range(SEARCH):
+        if not heap:
+            return
+        cost, chosen = heapq.heappop(heap)
+        yield tuple(ordered[i] for i in chosen)
+        last = chosen[-1]
+        if last + 1 < len(ordered):
+            following = ordered[last + 1].cost
+            heapq.heappush(heap, (cost + following, (*chosen, last + 1)))
+            swapped = cost - ordered[last].cost + following
+            heapq.heappush(heap, (swapped, (*chosen[:-1], last + 1)))
+
+
+def _across_nodes(
+    board: Board, request: Request, pool: list[Candidate], accept: Accept
+) -> Clearing | None:
+    best: Clearing | None = None
+    ranked: list[tuple[int, int, list[Candidate]]] = []
+    for mask in board.groups(max(request.widest, Level.RACK)):
+        names = {board.names[node] for node in each_bit(mask)}
+        there = [c for c in pool if any(slot.node in names for slot in c.slots)]
+        if there:
+            ranked.append((-sum(c.devices for c in there), len(ranked), there))
+    for _, _, there in sorted(ranked)[:GROUPS]:
+        clearing = _greedy(board, request, there)
+        if clearing and accept(clearing) and (best is None or clearing.cost < best.cost):
+            best = clearing
+    return best
+
+
+def _greedy(board: Board, request: Request, there: list[Candidate]) -> Clearing | None:
+    ordered = sorted(there, key=lambda c: (c.cost / max(1, c.devices), c.job))
+    short = request.plan.devices - board.free_devices(request.kinds)
+    for count in range(1, len(ordered) + 1):
+        short -= ordered[count - 1].devices
+        if short <= 0:
+            placement = _placed_without(board, request, ordered[:count])
+            if placement is not None:
+                return _spare(board, request, ordered[:count], placement)
+    return None
+
+
+def _spare(board: Board, request: Request, removed: list[Candidate], placement: Placement) -> Clearing:
+    """Leave out every candidate, the dearest first, without which the request still fits."""
+    for candidate in sorted(removed, key=lambda c: (-c.cost, c.job)):
+        fewer = [c for c in removed if c is not candidate]
+        without = _placed_without(board, request, fewer)
+        if without is not None:
+            removed, placement = fewer, without
+    return Clearing(tuple(removed), placement)
+
+
+def _placed_without(board: Board, request: Request, removed: list[Candidate]) -> Placement | None:
+    with board.lifted(slot for candidate in removed for slot in candidate.slots):
+        return pack(board, request)

@@ -1,0 +1,208 @@
+"""The search that pack and spread share: one node if it can be, else the fewest nodes of one group.
+
+Levels are tried from narrow to wide up to the contract's. A `Taste` says which of several places
+is liked best; everything else is the same for both.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.model.choice import Choice
+from muster.model.job import Need
+from muster.model.placement import Placement
+from muster.model.plan import Part, Plan
+from muster.model.topology import MAX_DEVICES, Level, each_bit
+from muster.place.board import Board
+from muster.place.draft import Choose, Draft
+from muster.place.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """How to choose devices in a node, rank nodes (smaller is better), and rank groups."""
+
+    choose: Choose
+    rank_node: Callable[[Choice, int], tuple[int, ...]]
+    """From the choice in a node and the number of its free devices."""
+    tight: bool
+    """Prefer the group, and the last node, with the least room to spare; else the most."""
+
+
+def place(board: Board, request: Request, taste: Taste) -> Placement | None:
+    """The request at the narrowest level that holds it, or None. The board is not changed."""
+    plan = request.plan
+    draft = _on_one_node(board, request, taste) or _over_nodes(board, request, taste)
+    if draft is None or not plan.parts:
+        return None
+    return draft.finish()
+
+
+def fill(draft: Draft, part: Part, nodes: Iterator[int]) -> int:
+    """Put as many tasks of a part as fit on these nodes in turn; answer how many are left over."""
+    left = part.count
+    for node in nodes:
+        if not left:
+            break
+        count = min(left, draft.fitting(node, part.need))
+        if count:
+            draft.put(node, part, count)
+            left -= count
+    return left
+
+
+def _on_one_node(board: Board, request: Request, taste: Taste) -> Draft | None:
+    plan = request.plan
+    node = (
+        _best_device_node(board, request, taste)
+        if plan.devices
+        else _best_cpu_node(board, plan, (1 << len(board.names)) - 1)
+    )
+    return None if node is None else on_node(board, plan, node, taste.choose)
+
+
+def on_node(board: Board, plan: Plan, node: int, choose: Choose) -> Draft:
+    """All tasks of a plan on one node that has room for them."""
+    draft = Draft(board, choose)
+    for part in plan.parts:
+        draft.put(node, part, part.count)
+    return draft
+
+
+def _best_device_node(board: Board, request: Request, taste: Taste) -> int | None:
+    ranked: list[tuple[tuple[int, ...], int, int]] = []
+    for order, name in enumerate(request.kinds):
+        shelf = board.shelves[name]
+        for shape, members in shelf.by_shape.items():
+            free = shelf.sample[shape]
+            choice = taste.choose(shelf.table, free, request.plan.devices)
+            if choice and choice.level <= request.widest:
+                rank = (*taste.rank_node(choice, free.bit_count()), order)
+                ranked.append((rank, members & -members, members))
+    for _, _, members in sorted(ranked):
+        for node in each_bit(members):
+            if has_cores(board, node, request.plan):
+                return node
+    return None
+
+
+def has_cores(board: Board, node: int, plan: Plan) -> bool:
+    """Whether the node has the CPU cores and memory of a whole plan."""
+    return board.millicores[node] >= plan.millicores and board.memory[node] >= plan.memory
+
+
+def _best_cpu_node(board: Board, plan: Plan, mask: int) -> int | None:
+    """Best fit on cores, nodes without devices first so that devices keep their cores."""
+    fitting = [
+        (board.shelf_of[node].kind.devices > 0, board.millicores[node], node)
+        for node in each_bit(mask)
+        if board.usable[node] and has_cores(board, node, plan)
+    ]
+    return min(fitting)[2] if fitting else None
+
+
+def _over_nodes(board: Board, request: Request, taste: Taste) -> Draft | None:
+    for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
+        if level > request.widest:
+            return None
+        for mask in _ranked_groups(board, request, level, taste):
+            draft = _in_group(board, request, mask, taste)
+            if draft is not None:
+                return draft
+    return None
+
+
+def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -> list[int]:
+    groups = board.groups(level)
+    main = max(request.plan.parts, key=lambda part: part.count * part.need.devices)
+    if not main.need.devices:
+        return groups
+    needed, room = nodes_needed(board.counts(level, request.kinds), main.count, main.need)
+    fitting = np.flatnonzero(room >= main.count)
+    spare = room[fitting] if taste.tight else -room[fitting]
+    order = np.lexsort((spare, needed[fitting]))
+    return [groups[i] for i in fitting[order]]
+
+
+def nodes_needed(
+    counts: NDArray[np.int64], tasks: int, need: Need
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each group: fewest nodes that hold the tasks' devices, and tasks it could hold in all.
+
+    `counts` is [group, c] = nodes with c free devices. Where they do not fit, the first answer is
+    meaningless.
+    """
+    per_node = np.arange(MAX_DEVICES, -1, -1) // need.devices
+    nodes = counts[:, ::-1]
+    held = np.cumsum(nodes * per_node, axis=1)
+    seen = np.cumsum(nodes, axis=1)
+    last = np.argmax(held >= tasks, axis=1)
+    rows = np.arange(len(counts))
+    before = last - 1
+    held_before = np.where(last > 0, held[rows, before], 0)
+    seen_before = np.where(last > 0, seen[rows, before], 0)
+    rest = tasks - held_before
+    return seen_before + -(-rest // np.maximum(per_node[last], 1)), held[:, -1]
+
+
+def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
+    draft = Draft(board, taste.choose)
+    by_devices = sorted(request.plan.parts, key=lambda part: -part.need.devices)
+    for part in by_devices:
+        if part.need.devices:
+            left = _fill_devices(board, draft, part, request.kinds, mask, tight=taste.tight)
+        else:
+            left = fill(draft, part, _cpu_nodes(board, draft, mask))
+        if left:
+            return None
+    return draft
+
+
+def _fill_devices(
+    board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int, *, tight: bool
+) -> int:
+    left = part.count
+    for node in emptiest_first(board, kinds, mask):
+        if not left:
+            break
+        count = min(left, draft.fitting(node, part.need))
+        if tight and 0 < left <= count:
+            node = _snuggest(board, draft, Part(part.role, left, part.need), kinds, mask) or node
+        if count:
+            draft.put(node, part, count)
+            left -= count
+    return left
+
+
+def emptiest_first(board: Board, kinds: tuple[str, ...], mask: int) -> Iterator[int]:
+    """Nodes of these configuration sets in a set of nodes, those with most free devices first."""
+    for count in range(MAX_DEVICES, 0, -1):
+        for kind in kinds:
+            by_count = board.shelves[kind].by_count
+            if count < len(by_count):
+                yield from each_bit(by_count[count] & mask)
+
+
+def _snuggest(board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int) -> int | None:
+    """The node with fewest free devices that takes all of these tasks."""
+    used = set(draft.nodes())
+    for count in range(part.count * part.need.devices, MAX_DEVICES + 1):
+        for kind in kinds:
+            by_count = board.shelves[kind].by_count
+            for node in each_bit(by_count[count] & mask) if count < len(by_count) else ():
+                if node not in used and draft.fitting(node, part.need) >= part.count:
+                    return node
+    return None
+
+
+def _cpu_nodes(board: Board, draft: Draft, mask: int) -> Iterator[int]:
+    """Where tasks without devices go: beside the job's others, then nodes without devices, then any."""
+    used = draft.nodes()
+    yield from used
+    seen = set(used)
+    without = sum(s.members for s in board.shelves.values() if not s.kind.devices) & mask
+    for node in (*each_bit(without), *each_bit(mask & ~without)):
+        if node not in seen:
+            yield node

@@ -1,0 +1,68 @@
+"""Grow: more tasks for a running job, beside those it has and inside its contract."""
+
+from collections.abc import Iterator
+
+from muster.model.choice import ChoiceTable
+from muster.model.placement import Placement, Slot
+from muster.model.plan import Part, Plan
+from muster.model.topology import Level, each_bit
+from muster.place.board import Board
+from muster.place.draft import Draft
+from muster.place.fit import emptiest_first, fill
+from muster.place.request import Request
+
+
+def grow(board: Board, request: Request, held: Placement) -> tuple[Slot, ...]:
+    """Slots for as many of the plan's tasks as fit beside the placement; the board is not changed."""
+    if request.widest <= Level.NODE:
+        return _inside_node(board, request, held)
+    mask = _group_of(board, held, request.widest)
+    draft = Draft(board, ChoiceTable.pack, beside=held)
+    for part in request.plan.parts:
+        fill(draft, part, _nearest(board, request, held, mask, devices=part.need.devices > 0))
+    return draft.finish().slots
+
+
+def _inside_node(board: Board, request: Request, held: Placement) -> tuple[Slot, ...]:
+    (name,) = held.nodes()
+    node = board.index(name)
+    draft = Draft(board, ChoiceTable.pack, beside=held)
+    for part in _that_fit(board, request, held.bits()[name], node):
+        fill(draft, part, iter((node,)))
+    return draft.finish().slots
+
+
+def _that_fit(board: Board, request: Request, bits: int, node: int) -> tuple[Part, ...]:
+    """As many workers as keep the contract; other roles as they are."""
+    table, free = board.shelf_of[node].table, board.free[node]
+    parts = request.plan.parts
+    for fewer in range(max(part.count for part in parts) + 1):
+        kept = tuple(
+            Part(p.role, p.count - fewer if p.need.devices else p.count, p.need) for p in parts
+        )
+        devices = Plan(kept).devices
+        if devices <= 0:
+            return tuple(part for part in kept if not part.need.devices)
+        choice = table.beside(free, bits, devices)
+        if choice and choice.level <= request.widest:
+            return kept
+    return ()
+
+
+def _group_of(board: Board, held: Placement, level: Level) -> int:
+    """The group at a level above the node that holds the placement."""
+    node = 1 << board.index(held.slots[0].node)
+    return next(mask for mask in board.groups(level) if mask & node)
+
+
+def _nearest(
+    board: Board, request: Request, held: Placement, mask: int, *, devices: bool
+) -> Iterator[int]:
+    """The job's own nodes, then others from narrow to wide, inside the mask."""
+    own = sum(1 << board.index(name) for name in held.nodes())
+    seen = own
+    yield from each_bit(own)
+    for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
+        near = _group_of(board, held, level) & mask & ~seen
+        seen |= near
+        yield from emptiest_first(board, request.kinds, near) if devices else each_bit(near)

@@ -1,0 +1,74 @@
+"""Migrate: move small jobs so that a gang whose contract cannot be met gets its room (Xiao).
+
+The cheapest set of jobs to move is looked for; each must find a new place, inside its own contract,
+among what is free now, for during a move a job holds both places.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from muster.model.placement import Placement
+from muster.place.board import Board
+from muster.place.clear import Candidate, Clearing, cheapest_clearing
+from muster.place.pack import pack
+from muster.place.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """A job that may be moved: what it holds, what moving costs, and what it asks for elsewhere."""
+
+    candidate: Candidate
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One job's new place."""
+
+    job: str
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """The moves, where the gang goes afterwards, and what the moves cost in device-seconds."""
+
+    moves: tuple[Move, ...]
+    placement: Placement
+    cost: float
+
+
+def cheapest_migration(board: Board, request: Request, movables: Iterable[Movable]) -> Migration | None:
+    """The cheapest set of moves that makes room for the request; the board is as before afterwards."""
+    by_job = {movable.candidate.job: movable for movable in movables}
+    found: dict[Clearing, tuple[Move, ...]] = {}
+
+    def can_move(clearing: Clearing) -> bool:
+        moves = _moves(board, clearing, by_job)
+        if moves is not None:
+            found[clearing] = moves
+        return moves is not None
+
+    clearing = cheapest_clearing(board, request, (m.candidate for m in by_job.values()), can_move)
+    if clearing is None:
+        return None
+    return Migration(found[clearing], clearing.placement, clearing.cost)
+
+
+def _moves(board: Board, clearing: Clearing, by_job: dict[str, Movable]) -> tuple[Move, ...] | None:
+    """A new place for every removed job, largest first, off the devices the gang is to have."""
+    version = board.version
+    kept = board.withhold(clearing.placement.slots)
+    moves: list[Move] = []
+    for candidate in sorted(clearing.removed, key=lambda c: (-c.devices, c.job)):
+        placement = pack(board, by_job[candidate.job].request)
+        if placement is None:
+            break
+        board.take(placement.slots)
+        moves.append(Move(candidate.job, placement))
+    for move in moves:
+        board.put_back(move.placement.slots)
+    board.restore(kept)
+    board.version = version
+    return tuple(moves) if len(moves) == len(clearing.removed) else None

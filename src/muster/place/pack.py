@@ -1,0 +1,23 @@
+"""Pack: close together, and where little else is left.
+
+Inside a node the same switch, then socket, then node; across nodes best fit (Peloton), the fewest
+nodes of the tightest rack, then domain, then anywhere.
+"""
+
+from muster.model.choice import Choice, ChoiceTable
+from muster.model.placement import Placement
+from muster.place import fit
+from muster.place.board import Board
+from muster.place.request import Request
+
+
+def _rank(choice: Choice, free: int) -> tuple[int, ...]:
+    return (choice.distance, free)
+
+
+TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True)
+
+
+def pack(board: Board, request: Request) -> Placement | None:
+    """The closest place; of equals, the one with least to spare."""
+    return fit.place(board, request, TASTE)

@@ -1,0 +1,24 @@
+"""What a strategy is asked: a plan, where it may go, and how far it may stretch."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.model.placement import Placement
+from muster.model.plan import Plan
+from muster.model.topology import Level
+from muster.place.board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A plan, the configuration sets its devices may be on, and the widest level it may span."""
+
+    plan: Plan
+    kinds: tuple[str, ...]
+    widest: Level = Level.CLUSTER
+
+
+class Strategy(Protocol):
+    """A way to place: the whole request, or nothing. The board is not changed."""
+
+    def __call__(self, board: Board, request: Request) -> Placement | None: ...

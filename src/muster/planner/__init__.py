@@ -1,0 +1,1 @@
+"""How is a job laid out?"""

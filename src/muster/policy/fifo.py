@@ -1,0 +1,33 @@
+"""First in, first out, with backfill.
+
+Rule: higher priority first, then older first. A job that does not fit lets younger ones pass; once it
+has waited longer than the cycle's patience, devices are promised to it and only jobs that end before
+they come free may still pass (EASY backfill: Lifka 1995, "The ANL/IBM SP scheduling system").
+"""
+
+from dataclasses import dataclass
+
+from muster.model.pool import Entitlements
+from muster.model.view import JobState, View
+from muster.policy.base import Allocation, Shares
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo:
+    """The gang for each job in the order of the queue; what is left lets jobs grow, same order."""
+
+    name: str = "fifo"
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        """Every job's gang, in order of priority and age."""
+        queue = sorted(view.jobs.values(), key=_urgency)
+        return Shares(tuple(_allocation(state) for state in queue), memory)
+
+
+def _urgency(state: JobState) -> tuple[int, float, str]:
+    return (-state.job.priority, state.submitted, state.name)
+
+
+def _allocation(state: JobState) -> Allocation:
+    workers = state.job.workers
+    return Allocation(state.name, workers.gang, workers.most)

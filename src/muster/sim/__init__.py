@@ -1,0 +1,1 @@
+"""A driver of the cycle on a virtual clock."""

@@ -1,0 +1,421 @@
+"""The fold of events: what each does, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.core.evolve import (
+    EventError,
+    NameTakenError,
+    OverbookedError,
+    StaleEventError,
+    UnknownNameError,
+    evolve,
+)
+from muster.core.lifecycle import LifecycleError
+from muster.model.cluster import NodeState
+from muster.model.event import (
+    Cancelled,
+    Checkpointed,
+    Ended,
+    Event,
+    MigrateBegun,
+    Migrated,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    Outcome,
+    PreemptBegun,
+    Preempted,
+    ResizeBegun,
+    Resized,
+    StartBegun,
+    Started,
+    Submitted,
+)
+from muster.model.job import Need, Role
+from muster.model.placement import Placement
+from muster.model.view import Phase, View
+from tests.builders import GB, cluster, job, node_set, placement, running, slot, view
+
+TWO = placement(("n0", 0b01), ("n0", 0b10))
+
+
+def free(state: View, node: str) -> int:
+    return state.cluster.node(node).free
+
+
+def started(placed: Placement = TWO, **fields: int) -> View:
+    """Two nodes of 8 devices, and job j on this placement since 1.0."""
+    workers = placed.count(Role.WORKER)
+    asked = job("j", workers, gang=fields.get("gang", workers), servers=fields.get("servers", 0))
+    return evolve(
+        view(cluster(2)),
+        [Submitted(asked, 0.0), StartBegun("j", 1, placed, 1.0), Started("j", 1, 2.0)],
+    )
+
+
+def test_a_submitted_job_waits_since_then() -> None:
+    after = evolve(view(cluster(2), version=5), [Submitted(job("j"), 3.0)])
+    assert after.version == 6
+    assert after.jobs["j"].phase is Phase.WAITING
+    assert after.jobs["j"].submitted == 3.0
+
+
+def test_a_begun_start_takes_devices_cores_and_memory() -> None:
+    after = evolve(view(cluster(2), [job("j", 2)]), [StartBegun("j", 1, TWO, 7.0)])
+    state, node = after.jobs["j"], after.cluster.node("n0")
+    assert (state.phase, state.generation, state.started) == (Phase.STARTING, 1, 7.0)
+    assert state.placement == TWO
+    assert (node.free, node.millicores, node.memory) == (0b11111100, 30_000, 254 * GB)
+
+
+def test_started_means_running() -> None:
+    assert started().jobs["j"].phase is Phase.RUNNING
+
+
+def test_a_resize_holds_old_and_new_until_it_is_done() -> None:
+    smaller_elsewhere = placement(("n0", 0b01), ("n1", 0b1))
+    begun = evolve(started(), [ResizeBegun("j", 2, smaller_elsewhere, 3.0)])
+    assert (free(begun, "n0"), free(begun, "n1")) == (0b11111100, 0b11111110)
+    assert begun.jobs["j"].placement == TWO
+    assert begun.jobs["j"].target == smaller_elsewhere
+    done = evolve(begun, [Resized("j", 2, 4.0)])
+    assert (free(done, "n0"), free(done, "n1")) == (0b11111110, 0b11111110)
+    assert done.jobs["j"].phase is Phase.RUNNING
+    assert (done.jobs["j"].placement, done.jobs["j"].target) == (smaller_elsewhere, None)
+
+
+def test_a_migration_frees_the_old_devices_at_its_end_and_the_run_goes_on() -> None:
+    there = placement(("n1", 0b01), ("n1", 0b10))
+    begun = evolve(started(), [MigrateBegun("j", 2, there, 3.0)])
+    assert begun.jobs["j"].phase is Phase.MIGRATING
+    assert (free(begun, "n0"), free(begun, "n1")) == (0b11111100, 0b11111100)
+    done = evolve(begun, [Migrated("j", 2, 4.0)])
+    assert (free(done, "n0"), free(done, "n1")) == (0b11111111, 0b11111100)
+    assert done.jobs["j"].started == 1.0
+
+
+def test_a_preempted_job_holds_its_devices_until_it_has_stopped() -> None:
+    begun = evolve(started(), [Checkpointed("j", 1, 2.5), PreemptBegun("j", 1, 3.0)])
+    assert begun.jobs["j"].phase is Phase.PREEMPTING
+    assert free(begun, "n0") == 0b11111100
+    done = evolve(begun, [Preempted("j", 1, 4.0)])
+    state = done.jobs["j"]
+    assert free(done, "n0") == 0b11111111
+    assert (state.phase, state.placement, state.submitted) == (Phase.WAITING, None, 0.0)
+    assert (state.started, state.checkpointed) == (None, None)
+
+
+def test_a_preempted_job_starts_again_with_the_next_generation() -> None:
+    waiting = evolve(started(), [PreemptBegun("j", 1, 3.0), Preempted("j", 1, 4.0)])
+    again = evolve(waiting, [StartBegun("j", 2, TWO, 5.0)])
+    assert (again.jobs["j"].generation, again.jobs["j"].started) == (2, 5.0)
+
+
+def test_a_checkpoint_is_remembered() -> None:
+    assert evolve(started(), [Checkpointed("j", 1, 9.0)]).jobs["j"].checkpointed == 9.0
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_an_ended_job_leaves_the_view_and_frees_all(outcome: Outcome) -> None:
+    changing = evolve(started(), [ResizeBegun("j", 2, placement(("n1", 1)), 3.0)])
+    after = evolve(changing, [Ended("j", 1, outcome, 4.0)])
+    assert after.jobs == {}
+    assert after.cluster == cluster(2)
+
+
+def test_the_end_of_a_run_that_was_stopped_does_not_end_the_job() -> None:
+    again: list[Event] = [
+        PreemptBegun("j", 1, 3.0),
+        Preempted("j", 1, 4.0),
+        Ended("j", 1, Outcome.FAILED, 4.5),
+        StartBegun("j", 2, TWO, 5.0),
+        Checkpointed("j", 1, 5.5),
+        Ended("j", 1, Outcome.FAILED, 6.0),
+    ]
+    state = evolve(started(), again).jobs["j"]
+    assert (state.phase, state.generation, state.checkpointed) == (Phase.STARTING, 2, None)
+
+
+def test_a_cancelled_job_leaves_whatever_it_is_doing() -> None:
+    after = evolve(started(), [PreemptBegun("j", 1, 3.0), Cancelled("j", 4.0)])
+    assert after.jobs == {}
+    assert after.cluster == cluster(2)
+
+
+def test_a_name_can_be_used_again_after_the_end() -> None:
+    after = evolve(started(), [Ended("j", 1, Outcome.FAILED, 3.0), Submitted(job("j"), 4.0)])
+    assert after.jobs["j"].generation == 0
+
+
+# Fencing
+
+
+@pytest.mark.parametrize("generation", [0, 1, 3])
+@pytest.mark.parametrize("begin", [ResizeBegun, MigrateBegun])
+def test_a_change_must_name_the_next_generation(
+    begin: type[ResizeBegun] | type[MigrateBegun], generation: int
+) -> None:
+    with pytest.raises(StaleEventError) as caught:
+        evolve(started(), [begin("j", generation, placement(("n1", 1)), 3.0)])
+    assert (caught.value.named, caught.value.expected) == (generation, 2)
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_a_start_must_name_the_next_generation(generation: int) -> None:
+    with pytest.raises(StaleEventError):
+        evolve(view(cluster(1), [job("j", 2)]), [StartBegun("j", generation, TWO, 0.0)])
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_a_preemption_must_name_the_present_generation(generation: int) -> None:
+    with pytest.raises(StaleEventError):
+        evolve(started(), [PreemptBegun("j", generation, 3.0)])
+
+
+@pytest.mark.parametrize("completion", [Started, Resized, Migrated, Preempted])
+def test_a_late_completion_is_ignored_but_counted(
+    completion: type[Started] | type[Resized] | type[Migrated] | type[Preempted],
+) -> None:
+    before = started()
+    after = evolve(before, [completion("j", 0, 9.0)])
+    assert after == replace(before, version=before.version + 1)
+
+
+@pytest.mark.parametrize("completion", [Started, Resized, Migrated, Preempted])
+def test_a_completion_from_the_future_is_refused(
+    completion: type[Started] | type[Resized] | type[Migrated] | type[Preempted],
+) -> None:
+    with pytest.raises(StaleEventError):
+        evolve(started(), [completion("j", 2, 9.0)])
+
+
+def test_a_completion_in_the_wrong_phase_is_refused() -> None:
+    with pytest.raises(LifecycleError):
+        evolve(started(), [Resized("j", 1, 9.0)])
+
+
+# Refusals
+
+
+def test_a_job_cannot_be_submitted_twice() -> None:
+    with pytest.raises(NameTakenError, match="j"):
+        evolve(started(), [Submitted(job("j"), 3.0)])
+
+
+UNKNOWN: list[Event] = [
+    StartBegun("x", 1, TWO, 0.0),
+    Started("x", 1, 0.0),
+    ResizeBegun("x", 1, TWO, 0.0),
+    Resized("x", 1, 0.0),
+    MigrateBegun("x", 1, TWO, 0.0),
+    Migrated("x", 1, 0.0),
+    PreemptBegun("x", 1, 0.0),
+    Preempted("x", 1, 0.0),
+    Checkpointed("x", 1, 0.0),
+    Ended("x", 1, Outcome.FAILED, 0.0),
+    NodeLost("x", 0.0),
+    NodeReturned("x", 0.0),
+    NodeDraining("x", 0.0),
+]
+
+
+@pytest.mark.parametrize("event", UNKNOWN, ids=lambda event: type(event).__name__)
+def test_an_unknown_name_is_refused(event: Event) -> None:
+    with pytest.raises(UnknownNameError, match="'x'"):
+        evolve(started(), [event])
+
+
+def test_a_placement_on_an_unknown_node_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="n9"):
+        evolve(view(cluster(1), [job("j")]), [StartBegun("j", 1, placement(("n9", 1)), 0.0)])
+
+
+@pytest.mark.parametrize(
+    "placed",
+    [
+        placement(("n0", 0b10)),
+        placement(("n1", 0b1), ("n0", 0b110)),
+        placement(("n1", 0b1), ("n1", 0b1)),
+        placement(("n1", 1 << 8)),
+        placement(slot("n1", 0b1, need=Need(1, millicores=32_001))),
+        placement(slot("n1", 0b1, need=Need(1, memory=256 * GB + 1))),
+    ],
+    ids=["held", "partly held", "twice", "no such device", "cores", "memory"],
+)
+def test_a_gang_that_does_not_fit_is_refused_as_a_whole(placed: Placement) -> None:
+    before = evolve(started(), [Submitted(job("k"), 3.0)])
+    with pytest.raises(OverbookedError) as caught:
+        evolve(before, [StartBegun("k", 1, placed, 4.0)])
+    assert caught.value.job == "k"
+    assert free(before, "n1") == 0b11111111
+    assert before.jobs["k"].phase is Phase.WAITING
+
+
+def test_a_lost_node_takes_nothing_not_even_a_task_without_needs() -> None:
+    before = evolve(view(cluster(1), [job("j")]), [NodeLost("n0", 0.0)])
+    nothing = placement(slot("n0", 0, need=Need()))
+    with pytest.raises(OverbookedError):
+        evolve(before, [StartBegun("j", 1, nothing, 1.0)])
+
+
+def test_a_task_has_one_place() -> None:
+    bare = slot("n0", 0, role=Role.SERVER, need=Need(millicores=1))
+    with pytest.raises(EventError, match="two places"):
+        evolve(view(cluster(1), [job("j")]), [StartBegun("j", 1, placement(bare, bare), 0.0)])
+
+
+# Nodes
+
+
+def test_a_lost_node_has_nothing_free_and_its_gangs_wait_in_their_old_place() -> None:
+    both = placement(("n0", 0b1), ("n1", 0b1))
+    after = evolve(started(both), [Checkpointed("j", 1, 2.5), NodeLost("n0", 3.0)])
+    node, state = after.cluster.node("n0"), after.jobs["j"]
+    assert node.state is NodeState.LOST
+    assert (node.free, node.millicores, node.memory) == (0, 0, 0)
+    assert after.cluster.node("n1") == cluster(2).node("n1")
+    assert (state.phase, state.generation, state.submitted) == (Phase.WAITING, 2, 0.0)
+    assert (state.placement, state.started, state.checkpointed) == (None, None, None)
+
+
+def test_a_running_job_whose_gang_is_whole_elsewhere_runs_on_smaller() -> None:
+    spread = placement(("n0", 0b1), ("n1", 0b1), ("n1", 0b10))
+    after = evolve(started(spread, gang=2), [NodeLost("n0", 3.0)])
+    state = after.jobs["j"]
+    assert (state.phase, state.generation, state.started) == (Phase.RUNNING, 2, 1.0)
+    assert state.placement == Placement(spread.slots[1:])
+    assert free(after, "n1") == 0b11111100
+
+
+def test_a_job_that_lost_all_its_tasks_waits_even_without_a_gang() -> None:
+    after = evolve(started(gang=0), [NodeLost("n0", 3.0)])
+    assert (after.jobs["j"].phase, after.jobs["j"].placement) == (Phase.WAITING, None)
+
+
+def test_losing_a_server_loses_the_gang() -> None:
+    server = slot("n0", 0, role=Role.SERVER, need=Need(millicores=500))
+    spread = placement(("n1", 0b1), ("n1", 0b10), server)
+    after = evolve(started(spread, gang=1, servers=1), [NodeLost("n0", 3.0)])
+    assert after.jobs["j"].phase is Phase.WAITING
+    assert free(after, "n1") == 0b11111111
+
+
+@pytest.mark.parametrize("begin", [ResizeBegun, MigrateBegun])
+def test_a_job_in_the_middle_of_a_change_loses_its_gang_with_a_node_of_either_side(
+    begin: type[ResizeBegun] | type[MigrateBegun],
+) -> None:
+    spread = placement(("n0", 0b1), ("n0", 0b10))
+    changing = evolve(started(spread, gang=1), [begin("j", 2, placement(("n1", 0b1)), 3.0)])
+    for lost, other in (("n0", "n1"), ("n1", "n0")):
+        after = evolve(changing, [NodeLost(lost, 4.0)])
+        assert (after.jobs["j"].phase, after.jobs["j"].generation) == (Phase.WAITING, 3)
+        assert (after.jobs["j"].placement, after.jobs["j"].target) == (None, None)
+        assert free(after, other) == 0b11111111
+
+
+def test_reports_of_a_lost_gang_are_ignored() -> None:
+    begun = evolve(view(cluster(2), [job("j", 2)]), [StartBegun("j", 1, TWO, 0.0)])
+    after = evolve(begun, [NodeLost("n0", 1.0), Started("j", 1, 2.0)])
+    assert after.jobs["j"].phase is Phase.WAITING
+
+
+def test_jobs_elsewhere_do_not_notice_a_lost_node() -> None:
+    before = started()
+    assert evolve(before, [NodeLost("n1", 3.0)]).jobs == before.jobs
+
+
+def test_a_returned_node_is_wholly_free() -> None:
+    after = evolve(started(), [NodeLost("n0", 3.0), NodeReturned("n0", 4.0)])
+    assert after.cluster == cluster(2)
+
+
+def test_a_draining_node_keeps_its_tasks_and_returns_with_them() -> None:
+    before = started()
+    draining = evolve(before, [NodeDraining("n0", 3.0)])
+    assert draining.cluster.node("n0").state is NodeState.DRAINING
+    assert draining.jobs == before.jobs
+    assert evolve(draining, [NodeReturned("n0", 4.0)]).cluster == before.cluster
+
+
+def test_what_ends_on_a_draining_node_is_free_when_it_returns() -> None:
+    events: list[Event] = [
+        NodeDraining("n0", 3.0),
+        Ended("j", 1, Outcome.SUCCEEDED, 4.0),
+        NodeReturned("n0", 5.0),
+    ]
+    assert evolve(started(), events).cluster == cluster(2)
+
+
+def test_a_lost_node_cannot_be_drained_back_to_life() -> None:
+    lost = evolve(started(), [NodeLost("n0", 3.0)])
+    assert evolve(lost, [NodeDraining("n0", 4.0)]).cluster == lost.cluster
+
+
+def test_an_added_node_is_last_and_can_be_used_at_once() -> None:
+    new = replace(cluster(3).node("n2"), free=0)
+    here = placement(("n2", 0b1))
+    events: list[Event] = [
+        NodeAdded(new, 1.0),
+        StartBegun("j", 1, here, 2.0),
+        Ended("j", 1, Outcome.SUCCEEDED, 3.0),
+    ]
+    after = evolve(view(cluster(2), [job("j")]), events)
+    assert after.cluster.nodes == cluster(3).nodes
+
+
+def test_a_node_added_as_lost_has_nothing_free_until_it_returns() -> None:
+    new = replace(cluster(3).node("n2"), state=NodeState.LOST)
+    added = evolve(view(cluster(2)), [NodeAdded(new, 1.0)])
+    assert free(added, "n2") == 0
+    assert evolve(added, [NodeReturned("n2", 2.0)]).cluster == cluster(3)
+
+
+def test_an_added_node_must_be_new_and_of_a_known_kind() -> None:
+    there = cluster(1).node("n0")
+    with pytest.raises(NameTakenError, match="n0"):
+        evolve(started(), [NodeAdded(there, 1.0)])
+    with pytest.raises(UnknownNameError, match="huge"):
+        evolve(started(), [NodeAdded(replace(there, name="n9", configuration="huge"), 1.0)])
+
+
+# The fold
+
+
+def test_a_batch_is_the_same_as_one_by_one() -> None:
+    events: list[Event] = [
+        Checkpointed("j", 1, 3.0),
+        NodeDraining("n1", 3.0),
+        PreemptBegun("j", 1, 4.0),
+        Preempted("j", 1, 5.0),
+    ]
+    single = started()
+    for event in events:
+        single = evolve(single, [event])
+    assert evolve(started(), events) == single
+
+
+def test_no_events_change_nothing() -> None:
+    assert evolve(started(), []) == started()
+
+
+def test_the_old_view_stays_as_it_was() -> None:
+    before = started()
+    evolve(before, [NodeLost("n0", 3.0), Submitted(job("k"), 4.0)])
+    assert before == started()
+
+
+def test_a_refused_event_drops_its_whole_batch() -> None:
+    before = started()
+    with pytest.raises(NameTakenError):
+        evolve(before, [NodeLost("n0", 3.0), Submitted(job("j"), 4.0)])
+    assert before == started()
+
+
+def test_a_view_built_by_hand_evolves_like_a_folded_one() -> None:
+    kind = node_set()
+    asked = job("j", 2)
+    by_hand = view(cluster(2, kind), [running(asked, TWO, started=1.0)], version=3)
+    assert by_hand == started()

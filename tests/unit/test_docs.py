@@ -1,0 +1,67 @@
+"""Generated pages are what the code says."""
+
+import re
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from docs.generate import BEGIN, HERE, PAGES, main
+
+from muster.core.lifecycle import NEXT
+from muster.model.reason import SENTENCES, Code, Reason
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in PAGES:
+        shutil.copy(HERE / name, tmp_path / name)
+    return tmp_path
+
+
+def test_no_generated_page_is_stale() -> None:
+    assert main(["--check"]) == 0, "run `make docs`"
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_stale_page_is_found_and_renewed(folder: Path, name: str) -> None:
+    main([], folder)
+    page = folder / name
+    good = page.read_text(encoding="utf-8")
+    bad = good.replace(BEGIN, f"{BEGIN}\n\nsomething old")
+    page.write_text(bad, encoding="utf-8")
+    assert main(["--check"], folder) == 1
+    assert page.read_text(encoding="utf-8") == bad
+    assert main([], folder) == 0
+    assert page.read_text(encoding="utf-8") == good
+
+
+def test_a_page_without_its_markers_is_an_error(folder: Path) -> None:
+    (folder / "reasons.md").write_text("# Reasons\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"reasons\.md"):
+        main(["--check"], folder)
+
+
+def test_the_diagram_shows_every_entry_of_the_table() -> None:
+    lines = (HERE / "lifecycle.md").read_text(encoding="utf-8").splitlines()
+    for (phase, event), after in NEXT.items():
+        arrows = [line for line in lines if line.strip().startswith(f"{phase} --> {after}:")]
+        assert len(arrows) == 1
+        assert event.__name__ in arrows[0]
+
+
+def test_every_code_has_its_sentence() -> None:
+    assert set(SENTENCES) == set(Code)
+
+
+def test_every_figure_of_a_reason_is_explained() -> None:
+    page = (HERE / "reasons.md").read_text(encoding="utf-8")
+    for figure in fields(Reason):
+        assert figure.name == "code" or f"`{figure.name}`" in page
+
+
+def test_every_way_of_waiting_has_its_place_in_the_order() -> None:
+    page = (HERE / "reasons.md").read_text(encoding="utf-8")
+    waits = [code.partition(".")[2] for code in Code if code.startswith("waiting.")]
+    order = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\d\. .*$", page, re.MULTILINE)))
+    assert sorted(order) == sorted(waits)
