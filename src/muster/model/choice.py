@@ -29,7 +29,8 @@ class Choice:
     bits: int
     level: Level
     distance: int
-    """Sum over the pairs of the layer that joins them, and before it the widest: smaller is closer."""
+    """How far apart (`_apart`) the widest pair is, then the sum over all pairs: smaller is closer.
+    Comparable between configuration sets."""
     neighbours: int
     """Busy devices below the switches in use, then below the sockets in use (two base-32 digits)."""
 
@@ -84,7 +85,7 @@ class ChoiceTable:
     def level_of(self, bits: int) -> Level:
         """The narrowest level inside the node that holds all of these devices."""
         widest = int(self._distance[bits]) >> _PAIR_BITS
-        return self._layers[widest - 1].level if widest else Level.DEVICE
+        return Level(-(-widest // _PER_LEVEL))
 
     def _by_distance(self, subsets: Ints) -> Ints:
         return subsets[np.argsort(self._distance[subsets], kind="stable")]
@@ -131,17 +132,29 @@ class ChoiceTable:
         return (depth, (free & loose).bit_count(), loose.bit_count(), tuple(sorted(parts, key=repr)))
 
 
+_PER_LEVEL = 4
+"""Layers that one level may have: the tree's own and three of NVLink groups."""
 _PAIR_BITS = 12
-"""Room for the sum over pairs: at most 120 pairs of 16 devices, at most 7 layers deep: under 2**12."""
+"""Room for the sum over pairs: at most 120 pairs of 16 devices, each at most 4 x 3: under 2**12."""
+
+
+def _apart(layers: tuple[Layer, ...]) -> list[int]:
+    """How far apart two devices are that a layer joins: by its level, less within NVLink groups.
+
+    It is the level that counts, not the layer's position, so that a node with more layers does not
+    look wider than one with fewer.
+    """
+    levels = [layer.level for layer in layers]
+    return [_PER_LEVEL * level - levels[i + 1 :].count(level) for i, level in enumerate(levels)]
 
 
 def _distances(layers: tuple[Layer, ...], devices: int) -> Ints:
-    """For each bitmap: (widest layer that joins a pair, sum over pairs of the joining layer)."""
+    """For each bitmap: (widest pair, sum over pairs) of how far apart they are."""
     joined = np.zeros((devices, devices), dtype=np.int64)
-    for depth, layer in reversed(list(enumerate(layers, start=1))):
+    for apart, layer in reversed(list(zip(_apart(layers), layers, strict=True))):
         for group in layer.groups:
             members = list(each_bit(group))
-            joined[np.ix_(members, members)] = depth
+            joined[np.ix_(members, members)] = apart
     pairs = np.zeros(1 << devices, dtype=np.int64)
     widest = np.zeros(1 << devices, dtype=np.int64)
     for high in range(devices):
@@ -158,11 +171,15 @@ def _distances(layers: tuple[Layer, ...], devices: int) -> Ints:
 
 
 def _whole_subtrees(layers: tuple[Layer, ...], masks: Ints) -> Ints:
-    """For each bitmap: how many groups are wholly in it, the widest layer weighing most."""
+    """For each bitmap: how many groups are wholly in it, one larger group before all smaller ones."""
     score = np.zeros(len(masks), dtype=np.int64)
-    for depth, layer in enumerate(layers):
-        for group in layer.groups:
-            score += np.int64(17**depth) * ((masks & group) == group)
+    weight = 1
+    groups = {group for layer in layers for group in layer.groups}
+    for size in sorted({group.bit_count() for group in groups}):
+        alike = [group for group in groups if group.bit_count() == size]
+        for group in alike:
+            score += np.int64(weight) * ((masks & group) == group)
+        weight *= len(alike) + 1
     return score
 
 

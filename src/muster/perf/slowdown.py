@@ -1,7 +1,7 @@
 """What a wider placement costs a job: the first, coarse answer behind `max_slowdown`.
 
-One step is compute plus a ring all-reduce over the slowest link that the placement crosses
-(Patarasuk and Yuan 2009): with k devices, S bytes of gradients, bandwidth B and latency L,
+One step is compute plus a ring all-reduce (Patarasuk and Yuan 2009): with k devices, S bytes of
+gradients, B and L the worst bandwidth and the worst latency of the links that the placement crosses,
 
     t = compute + 2 (k-1)/k · S/B + 2 (k-1) · L        [s]
 
@@ -49,12 +49,19 @@ def widest_within(job: Job, devices: int, reach: Reach) -> Level:
 
 def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -> Reach:
     """What these configuration sets offer to a gang of so many devices on the empty cluster."""
+    if devices <= 1:
+        return Reach(Level.DEVICE, ())
+    kinds = tuple(kind for kind in kinds if kind.devices and _is_there(cluster, kind))
     narrowest = next(
         (level for level in Level if _largest_group(cluster, kinds, level) >= devices),
         Level.CLUSTER,
     )
-    levels = [level for level in Level if level >= narrowest and level is not Level.DEVICE]
+    levels = [level for level in Level if level >= narrowest]
     return Reach(narrowest, tuple((level, _slowest(cluster, kinds, level)) for level in levels))
+
+
+def _is_there(cluster: Cluster, kind: ConfigurationSet) -> bool:
+    return any(node.configuration == kind.name for node in cluster.nodes)
 
 
 def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> int:
@@ -63,9 +70,9 @@ def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level:
     if level <= Level.NODE:
         return max((g.bit_count() for kind in kinds for g in _tree_groups(kind, level)), default=0)
     devices = {kind.name: kind.devices for kind in kinds}
-    groups: dict[str, int] = {}
+    groups: dict[tuple[str, ...], int] = {}
     for node in cluster.nodes:
-        key = {Level.RACK: node.rack, Level.DOMAIN: node.domain}.get(level, "")
+        key = {Level.RACK: (node.domain, node.rack), Level.DOMAIN: (node.domain,)}.get(level, ())
         groups[key] = groups.get(key, 0) + devices.get(node.configuration, 0)
     return max(groups.values(), default=0)
 
@@ -76,15 +83,19 @@ def _tree_groups(kind: ConfigurationSet, level: Level) -> tuple[int, ...]:
 
 
 def _slowest(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> Link:
-    if level <= Level.NODE:
-        links = [_inside(kind, level) for kind in kinds]
-    else:
-        above = [cluster.links[at] for at in Level if Level.RACK <= at <= level]
-        links = [kind.nic for kind in kinds] + above
-    return min(links, key=lambda link: link.bandwidth)
+    """The worst bandwidth and the worst latency of all links up to a level: wider is never faster."""
+    links = [_inside(kind, at) for kind in kinds for at in Level if at <= min(level, Level.NODE)]
+    if level > Level.NODE:
+        links += [kind.nic for kind in kinds]
+        links += [cluster.links[at] for at in Level if Level.RACK <= at <= level]
+    crossed = [link for link in links if link is not None]
+    return Link(min(link.bandwidth for link in crossed), max(link.latency for link in crossed))
 
 
-def _inside(kind: ConfigurationSet, level: Level) -> Link:
+def _inside(kind: ConfigurationSet, level: Level) -> Link | None:
+    """The fastest link that joins the groups of a level, where the tree of the node has that level."""
     groups = _tree_groups(kind, level)
+    if not groups:
+        return None
     joining = [layer.link for layer in kind.layers if all(holds(layer, g) for g in groups)]
     return max(joining, key=lambda link: link.bandwidth)

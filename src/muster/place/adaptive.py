@@ -8,6 +8,7 @@ start or one end does not flip the mood to and fro.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 HALF_LIFE = 3600.0
 """s. "A deep learning job often lasts for hours" (Xiao, section 3): what was asked an hour ago is
@@ -40,8 +41,13 @@ def settle(mood: Mood, pressure: Pressure, now: float) -> Mood:
     fade = 0.5 ** (max(0.0, now - mood.at) / HALF_LIFE)
     demand = max(float(sum(pressure.gangs)), mood.demand * fade)
     largest = max(float(max(pressure.gangs, default=0)), mood.largest * fade)
-    band = max(largest, float(pressure.per_node)) if mood.packing else 0.0
+    band = _whole_nodes(largest, pressure.per_node) if mood.packing else 0
     # A cluster that was never asked for a gang has nothing to keep whole.
     left_whole = pressure.whole - pressure.singles * pressure.per_node
     packing = demand >= 1.0 and left_whole < demand + band
     return Mood(packing, demand, largest, now)
+
+
+def _whole_nodes(devices: float, per_node: int) -> int:
+    """Devices of the whole nodes that so many devices take: what one start breaks, one end frees."""
+    return per_node * max(1, ceil(devices / per_node)) if per_node else 0

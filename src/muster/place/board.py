@@ -9,6 +9,7 @@ deciding; it is made from a view and thrown away with the cycle.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Need
 from muster.model.placement import Slot
 from muster.model.topology import MAX_DEVICES, ConfigurationSet, Level
+
+UNBOUNDED = 1 << 30
+"""Tasks that fit where a task needs nothing at all: more than any plan has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ class Withheld:
 class Shelf:
     """The usable nodes of one configuration set, by shape and by number of free devices."""
 
-    __slots__ = ("by_count", "by_shape", "kind", "members", "per_rack", "sample", "table")
+    __slots__ = ("by_count", "by_shape", "free", "kind", "members", "per_rack", "sample", "table")
 
     def __init__(self, kind: ConfigurationSet, racks: int) -> None:
         self.kind = kind
         self.table: ChoiceTable = choice_table(kind.layers, kind.devices)
         self.members = 0
+        self.free = 0
+        """Free devices on all of them."""
         self.by_shape: dict[int, int] = {}
         self.sample: dict[int, int] = {}
         """For each shape, one bitmap of that shape."""
@@ -52,9 +58,10 @@ class Shelf:
         shape = self.table.shape(free)
         self.by_shape[shape] = self.by_shape.get(shape, 0) | bit
         self.sample.setdefault(shape, free)
-        count = free.bit_count()
-        self.by_count[count] |= bit
-        self.per_rack[rack, count] += 1
+        devices = free.bit_count()
+        self.by_count[devices] |= bit
+        self.per_rack[rack, devices] += 1
+        self.free += devices
 
     def remove(self, node: int, free: int, rack: int) -> None:
         """Take a node off the shelf."""
@@ -63,9 +70,10 @@ class Shelf:
         self.by_shape[shape] ^= bit
         if not self.by_shape[shape]:
             del self.by_shape[shape]
-        count = free.bit_count()
-        self.by_count[count] ^= bit
-        self.per_rack[rack, count] -= 1
+        devices = free.bit_count()
+        self.by_count[devices] ^= bit
+        self.per_rack[rack, devices] -= 1
+        self.free -= devices
 
 
 class Board:
@@ -79,11 +87,12 @@ class Board:
         self.free = [node.free if node.state is NodeState.UP else 0 for node in nodes]
         self.millicores = [node.millicores for node in nodes]
         self.memory = [node.memory for node in nodes]
-        racks = {key: i for i, key in enumerate(dict.fromkeys(node.rack for node in nodes))}
-        self.rack_of = [racks[node.rack] for node in nodes]
-        self._domain_names = list(dict.fromkeys(node.domain for node in nodes))
+        # Two domains may each have a rack of one name.
+        places = [(node.domain, node.rack) for node in nodes]
+        racks = {key: i for i, key in enumerate(dict.fromkeys(places))}
+        self.rack_of = [racks[place] for place in places]
         self.rack_nodes = _masks(self.rack_of, len(racks))
-        domains = {name: i for i, name in enumerate(self._domain_names)}
+        domains = {key: i for i, key in enumerate(dict.fromkeys(node.domain for node in nodes))}
         domain_of = [domains[node.domain] for node in nodes]
         self.domain_nodes = _masks(domain_of, len(domains))
         self.domain_of_rack = [0] * len(racks)
@@ -91,8 +100,10 @@ class Board:
             self.domain_of_rack[rack] = domain
         self.shelves = {name: Shelf(k, len(racks)) for name, k in cluster.configurations.items()}
         self.shelf_of = [self.shelves[node.configuration] for node in nodes]
+        self._versions = count(1)
         self.version = 0
-        """Changes whenever something is put back: what could not be placed before, now might."""
+        """Changes whenever something is put back: what could not be placed before, now might. No
+        number comes twice, so what was tried while something was lifted is never taken for now."""
         for i in range(len(nodes)):
             self._shelve(i)
 
@@ -109,7 +120,7 @@ class Board:
 
     def put_back(self, slots: Iterable[Slot]) -> None:
         """Mark the slots' devices, cores and memory as free again."""
-        self.version += 1
+        self.version = next(self._versions)
         for node, bits, millicores, memory in self._by_node(slots):
             if self.usable[node]:
                 self._set_free(node, self.free[node] | bits)
@@ -146,7 +157,7 @@ class Board:
 
     def restore(self, kept: Iterable[Withheld]) -> None:
         """Undo a `withhold`."""
-        self.version += 1
+        self.version = next(self._versions)
         for entry in kept:
             self._set_free(entry.node, self.free[entry.node] | entry.bits)
             self.millicores[entry.node] += entry.millicores
@@ -161,7 +172,7 @@ class Board:
             bounds.append(self.millicores[node] // need.millicores)
         if need.memory:
             bounds.append(self.memory[node] // need.memory)
-        return min(bounds, default=0) if self.usable[node] else 0
+        return min(bounds, default=UNBOUNDED) if self.usable[node] else 0
 
     def groups(self, level: Level) -> list[int]:
         """The sets of nodes that form one group at a level above the node."""
@@ -170,6 +181,12 @@ class Board:
         if level is Level.DOMAIN:
             return self.domain_nodes
         return [(1 << len(self.names)) - 1]
+
+    def group_of(self, node: int, level: Level) -> int:
+        """Which of the groups at a level above the node a node is in."""
+        if level is Level.RACK:
+            return self.rack_of[node]
+        return self.domain_of_rack[self.rack_of[node]] if level is Level.DOMAIN else 0
 
     def counts(self, level: Level, kinds: tuple[str, ...]) -> NDArray[np.int64]:
         """[group, c]: nodes of these configuration sets with exactly c free devices."""
@@ -187,8 +204,7 @@ class Board:
 
     def free_devices(self, kinds: Iterable[str]) -> int:
         """Free devices on nodes of these configuration sets."""
-        steps = np.arange(MAX_DEVICES + 1)
-        return int(sum((self.shelves[kind].per_rack @ steps).sum() for kind in kinds))
+        return sum(self.shelves[kind].free for kind in kinds)
 
     def fragmentation(self, kinds: Iterable[str]) -> float:
         """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces."""

@@ -3,18 +3,19 @@
 Preemption, shrinking, migration and promises all ask this one question; they differ in who may
 be removed, in what it costs, and in what else must hold (`accept`).
 
-Where the contract keeps a gang inside one node, the sets are tried in the order of their cost, so the
-answer is the cheapest there is (up to `SEARCH` sets a node, after which the node is given up).
-Across nodes it is greedy by cost per device, and then whatever turns out not to be needed is spared:
-no removed task could have stayed.
+What fits already needs nothing removed. Where the contract keeps a gang inside one node, the sets are
+tried in the order of their cost, so the answer is the cheapest there is (up to `SEARCH` sets a node,
+after which the node is given up). Across nodes it is greedy by cost per device, and then whatever
+turns out not to be needed is spared: no removed task could have stayed.
 """
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.model.placement import Placement, Slot
-from muster.model.topology import Level, each_bit
+from muster.model.topology import Level
 from muster.place.board import Board
 from muster.place.fit import has_cores, on_node
 from muster.place.pack import TASTE, pack
@@ -35,11 +36,16 @@ class Candidate:
     cost: float
     whole: bool = True
     """All tasks of the job, or only some above its least."""
+    devices: int = field(init=False, compare=False)
+    """Devices that removing it would free."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "devices", sum(slot.bits.bit_count() for slot in self.slots))
 
     @property
-    def devices(self) -> int:
-        """Devices that removing it would free."""
-        return sum(slot.bits.bit_count() for slot in self.slots)
+    def rate(self) -> tuple[float, str]:
+        """Cost per device, to sort by."""
+        return (self.cost / max(1, self.devices), self.job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,9 @@ def cheapest_clearing(
 ) -> Clearing | None:
     """The cheapest acceptable clearing, or None. The board is as before afterwards."""
     pool = [c for c in candidates if c.slots]
+    as_it_is = pack(board, request)
+    if as_it_is is not None and accept(nothing := Clearing((), as_it_is)):
+        return nothing
     if request.widest <= Level.NODE and request.plan.devices:
         return _inside_nodes(board, request, pool, accept)
     return _across_nodes(board, request, pool, accept)
@@ -158,39 +167,58 @@ def _across_nodes(
     board: Board, request: Request, pool: list[Candidate], accept: Accept
 ) -> Clearing | None:
     best: Clearing | None = None
-    ranked: list[tuple[int, int, list[Candidate]]] = []
-    for mask in board.groups(max(request.widest, Level.RACK)):
-        names = {board.names[node] for node in each_bit(mask)}
-        there = [c for c in pool if any(slot.node in names for slot in c.slots)]
-        if there:
-            ranked.append((-sum(c.devices for c in there), len(ranked), there))
-    for _, _, there in sorted(ranked)[:GROUPS]:
-        clearing = _greedy(board, request, there)
+    level = max(request.widest, Level.RACK)
+    groups = board.groups(level)
+    on: dict[int, list[Candidate]] = {}
+    for candidate in pool:
+        for group in {board.group_of(board.index(slot.node), level) for slot in candidate.slots}:
+            on.setdefault(group, []).append(candidate)
+    promising = sorted(on, key=lambda group: (-sum(c.devices for c in on[group]), group))
+    for group in promising[:GROUPS]:
+        clearing = _greedy(board, request, groups[group], on[group])
         if clearing and accept(clearing) and (best is None or clearing.cost < best.cost):
             best = clearing
     return best
 
 
-def _greedy(board: Board, request: Request, there: list[Candidate]) -> Clearing | None:
-    ordered = sorted(there, key=lambda c: (c.cost / max(1, c.devices), c.job))
-    short = request.plan.devices - board.free_devices(request.kinds)
-    for count in range(1, len(ordered) + 1):
-        short -= ordered[count - 1].devices
+def _greedy(board: Board, request: Request, mask: int, there: list[Candidate]) -> Clearing | None:
+    ordered = sorted(there, key=lambda c: c.rate)
+
+    def fits(count: int) -> bool:
+        return _placed_without(board, request, ordered[:count]) is not None
+
+    enough = _by_devices(board, request, mask, ordered)
+    if enough is not None and not fits(enough):
+        # The more is removed the better it fits, so the first number that does is found by halving.
+        enough = bisect_left(range(len(ordered) + 1), True, lo=enough + 1, key=fits)
+    if enough is None or enough > len(ordered):
+        return None
+    return _spare(board, request, ordered[:enough])
+
+
+def _by_devices(board: Board, request: Request, mask: int, ordered: list[Candidate]) -> int | None:
+    """How many candidates in this order must go for there to be enough devices in the group."""
+    short = request.plan.devices - sum(
+        (board.shelves[kind].by_count[c] & mask).bit_count() * c
+        for kind in request.kinds
+        for c in range(1, len(board.shelves[kind].by_count))
+    )
+    for count, candidate in enumerate(ordered):
         if short <= 0:
-            placement = _placed_without(board, request, ordered[:count])
-            if placement is not None:
-                return _spare(board, request, ordered[:count], placement)
-    return None
+            return count
+        short -= candidate.devices
+    return len(ordered) if short <= 0 else None
 
 
-def _spare(board: Board, request: Request, removed: list[Candidate], placement: Placement) -> Clearing:
+def _spare(board: Board, request: Request, removed: list[Candidate]) -> Clearing | None:
     """Leave out every candidate, the dearest first, without which the request still fits."""
+    placement = _placed_without(board, request, removed)
     for candidate in sorted(removed, key=lambda c: (-c.cost, c.job)):
         fewer = [c for c in removed if c is not candidate]
         without = _placed_without(board, request, fewer)
         if without is not None:
             removed, placement = fewer, without
-    return Clearing(tuple(removed), placement)
+    return None if placement is None else Clearing(tuple(removed), placement)
 
 
 def _placed_without(board: Board, request: Request, removed: list[Candidate]) -> Placement | None:

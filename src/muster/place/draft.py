@@ -6,7 +6,7 @@ from muster.model.choice import Choice, ChoiceTable
 from muster.model.job import Need, Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Part
-from muster.place.board import Board
+from muster.place.board import UNBOUNDED, Board
 
 Choose = Callable[[ChoiceTable, int, int], Choice | None]
 
@@ -45,7 +45,7 @@ class Draft:
             bounds.append((board.millicores[node] - self._millicores[node]) // need.millicores)
         if need.memory:
             bounds.append((board.memory[node] - self._memory[node]) // need.memory)
-        return min(bounds, default=0)
+        return min(bounds, default=UNBOUNDED)
 
     def put(self, node: int, part: Part, count: int) -> None:
         """Put so many tasks of a part on a node."""
@@ -65,8 +65,7 @@ class Draft:
     def _slots_on(self, node: int) -> list[Slot]:
         board, table = self._board, self._board.shelf_of[node].table
         wanted = self._devices[node]
-        choice = self._chosen(node, wanted) if wanted else None
-        left = choice.bits if choice else 0
+        left = self._chosen(node, wanted).bits if wanted else 0
         slots = []
         for part in self._tasks[node]:
             for _ in range(part.count):
@@ -77,14 +76,17 @@ class Draft:
                 slots.append(Slot(part.role, index, board.names[node], bits, part.need))
         return slots
 
-    def _chosen(self, node: int, wanted: int) -> Choice | None:
+    def _chosen(self, node: int, wanted: int) -> Choice:
         table, free = self._board.shelf_of[node].table, self._board.free[node]
         held = self._held.get(node, 0)
-        return table.beside(free, held, wanted) if held else self._choose(table, free, wanted)
+        choice = table.beside(free, held, wanted) if held else self._choose(table, free, wanted)
+        assert choice is not None, "tasks were put on a node without room for them"
+        return choice
 
 
 def _closest(table: ChoiceTable, left: int, devices: int) -> int:
     if devices <= 1:
         return left & -left if devices else 0
     choice = table.pack(left, devices)
-    return choice.bits if choice else 0
+    assert choice is not None
+    return choice.bits

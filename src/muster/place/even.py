@@ -2,77 +2,146 @@
 
 Source: Optimus, placement theorem: on alike nodes a synchronous parameter-server job is fastest on
 the fewest nodes that can hold it, with an equal mix on each. Where a count does not divide, some
-nodes hold one task more.
+nodes hold one task more; if it can be, those with a worker more are not those with a server more.
+Where no equal split has room at all, the job is packed: better uneven than never.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
 
 from muster.model.choice import ChoiceTable
 from muster.model.placement import Placement
-from muster.model.plan import Part
-from muster.model.topology import Level, each_bit
+from muster.model.plan import Part, Plan
+from muster.model.topology import MAX_DEVICES, Level, each_bit
 from muster.place.board import Board
 from muster.place.draft import Draft
-from muster.place.fit import emptiest_first
+from muster.place.fit import emptiest_first, has_cores
 from muster.place.pack import pack
 from muster.place.request import Request
+
+WAYS = 512
+"""Ways to split that are tried, each at one level: far more than a gang of a few dozen tasks has."""
+
+Split = dict[Plan, int]
+"""What a node holds, and how many nodes hold just that."""
 
 
 def even(board: Board, request: Request) -> Placement | None:
     """An equal mix on the fewest nodes of the narrowest group; on one node, the closest devices."""
-    if not request.plan.parts:
-        return None
-    whole = pack(board, request)
-    if request.widest <= Level.NODE or (whole and len(whole.nodes()) == 1):
-        return whole
-    tasks = max(part.count for part in request.plan.parts)
-    for nodes in range(2, tasks + 1):
-        draft = _on_nodes(board, request, nodes)
-        if draft is not None:
-            return draft.finish()
-    return None
-
-
-def _on_nodes(board: Board, request: Request, nodes: int) -> Draft | None:
-    shares = [_share(request.plan.parts, nodes, i) for i in range(nodes)]
-    for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
-        if level > request.widest:
-            return None
-        for mask in board.groups(level):
-            draft = _deal(board, request, shares, mask)
+    packed = pack(board, request)
+    if packed is None or len(packed.nodes()) == 1:
+        return packed
+    for split, level in islice(_ways(board, request, len(packed.slots)), WAYS):
+        for mask in _roomy_groups(board, request, level, split):
+            draft = _deal(board, request, split, mask)
             if draft is not None:
-                return draft
-    return None
+                return draft.finish()
+    return packed
 
 
-def _share(parts: tuple[Part, ...], nodes: int, position: int) -> list[Part]:
-    """What the node at this position holds: the first ones take the remainder."""
-    return [Part(p.role, p.count // nodes + (position < p.count % nodes), p.need) for p in parts]
+def _ways(board: Board, request: Request, tasks: int) -> Iterator[tuple[Split, Level]]:
+    """Every equal split at every level: fewest nodes first, then the narrowest level."""
+    levels = [level for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER) if level <= request.widest]
+    for nodes in range(_least_nodes(board, request.plan), tasks + 1):
+        for level in levels:
+            yield from ((split, level) for split in _splits(request.plan.parts, nodes))
 
 
-def _deal(board: Board, request: Request, shares: list[list[Part]], mask: int) -> Draft | None:
+def _least_nodes(board: Board, plan: Plan) -> int:
+    """Fewer nodes than this could not hold the plan if all were empty and the largest there are."""
+    kinds = board.cluster.configurations.values()
+    bounds = (
+        (plan.devices, max(kind.devices for kind in kinds)),
+        (plan.millicores, max(kind.millicores for kind in kinds)),
+        (plan.memory, max(kind.memory for kind in kinds)),
+    )
+    return max(2, *(-(-total // largest) for total, largest in bounds if total))
+
+
+def _splits(parts: tuple[Part, ...], nodes: int) -> Iterator[Split]:
+    """First with the odd tasks of two roles on different nodes, then with more and more together."""
+    first, second = (*(part.count % nodes for part in parts), 0)[:2]
+    for both in range(max(0, first + second - nodes), min(first, second) + 1):
+        split = {
+            _share(parts, nodes, (1, 1)): both,
+            _share(parts, nodes, (1, 0)): first - both,
+            _share(parts, nodes, (0, 1)): second - both,
+            _share(parts, nodes, (0, 0)): nodes - first - second + both,
+        }
+        if not split.get(Plan(())):
+            yield {share: count for share, count in split.items() if count}
+
+
+def _share(parts: tuple[Part, ...], nodes: int, more: tuple[int, int]) -> Plan:
+    counts = [part.count // nodes + odd for part, odd in zip(parts, more, strict=False)]
+    pairs = zip(parts, counts, strict=True)
+    return Plan(tuple(replace(part, count=count) for part, count in pairs if count))
+
+
+def _roomy_groups(board: Board, request: Request, level: Level, split: Split) -> list[int]:
+    """Groups with enough nodes of enough free devices: for every size of share, as many as there are
+    shares of that size or more."""
+    groups = board.groups(level)
+    sizes = {share.devices for share in split}
+    if max(sizes) > MAX_DEVICES:
+        return []
+    if not any(sizes):
+        return [mask for mask in groups if mask.bit_count() >= sum(split.values())]
+    with_at_least = board.counts(level, request.kinds)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    wanted = {size: sum(n for s, n in split.items() if s.devices >= size) for size in sizes if size}
+    roomy = np.logical_and.reduce([with_at_least[:, size] >= n for size, n in wanted.items()])
+    return [groups[i] for i in np.flatnonzero(roomy)]
+
+
+def _deal(board: Board, request: Request, split: Split, mask: int) -> Draft | None:
+    """Every share on a node of its own. A share that finds none left sends another elsewhere, so a
+    deal is found wherever there is one."""
+    nodes = list(_candidates(board, request, mask))
+    fitting: dict[Plan, list[int]] = {}
+    for share, count in split.items():
+        fitting[share] = [node for node in nodes if _holds(board, request, node, share)]
+        if len(fitting[share]) < count:
+            return None
+    dealt: dict[int, Plan] = {}
+
+    def seat(share: Plan, asked: set[Plan]) -> bool:
+        asked.add(share)
+        for node in fitting[share]:
+            if node not in dealt:
+                dealt[node] = share
+                return True
+        for node in fitting[share]:
+            if dealt[node] not in asked and seat(dealt[node], asked):
+                dealt[node] = share
+                return True
+        return False
+
+    if not all(seat(share, set()) for share, count in split.items() for _ in range(count)):
+        return None
     draft = Draft(board, ChoiceTable.pack)
-    waiting = list(shares)
-    for node in _candidates(board, request, mask):
-        if not waiting:
-            break
-        if _holds(board, node, waiting[0]):
-            for part in waiting.pop(0):
-                if part.count:
-                    draft.put(node, part, part.count)
-    return None if waiting else draft
+    for node, share in dealt.items():
+        for part in share.parts:
+            draft.put(node, part, part.count)
+    return draft
 
 
 def _candidates(board: Board, request: Request, mask: int) -> Iterator[int]:
+    """Nodes with free devices, the emptiest first; then the others, those with most cores first."""
+    seen = 0
     if request.plan.devices:
-        return emptiest_first(board, request.kinds, mask)
-    usable = [node for node in each_bit(mask) if board.usable[node]]
-    return iter(sorted(usable, key=lambda node: (-board.millicores[node], node)))
+        for node in emptiest_first(board, request.kinds, mask):
+            seen |= 1 << node
+            yield node
+        if all(part.need.devices for part in request.plan.parts):
+            return
+    others = [node for node in each_bit(mask & ~seen) if board.usable[node]]
+    yield from sorted(others, key=lambda node: (-board.millicores[node], node))
 
 
-def _holds(board: Board, node: int, share: list[Part]) -> bool:
-    return (
-        board.free[node].bit_count() >= sum(p.count * p.need.devices for p in share)
-        and board.millicores[node] >= sum(p.count * p.need.millicores for p in share)
-        and board.memory[node] >= sum(p.count * p.need.memory for p in share)
-    )
+def _holds(board: Board, request: Request, node: int, share: Plan) -> bool:
+    if share.devices and board.shelf_of[node].kind.name not in request.kinds:
+        return False
+    return board.free[node].bit_count() >= share.devices and has_cores(board, node, share)

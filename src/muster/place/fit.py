@@ -4,8 +4,8 @@ Levels are tried from narrow to wide up to the contract's. A `Taste` says which 
 is liked best; everything else is the same for both.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from muster.model.plan import Part, Plan
 from muster.model.topology import MAX_DEVICES, Level, each_bit
 from muster.place.board import Board
 from muster.place.draft import Choose, Draft
+from muster.place.jointly import jointly
 from muster.place.request import Request
+
+COMPARED = 8
+"""Groups looked at after the first that has room, for one where cores allow fewer nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +29,21 @@ class Taste:
     """How to choose devices in a node, rank nodes (smaller is better), and rank groups."""
 
     choose: Choose
-    rank_node: Callable[[Choice, int], tuple[int, ...]]
-    """From the choice in a node and the number of its free devices."""
+    rank_node: Callable[[Choice, int, int], tuple[int, ...]]
+    """From the choice in a node, the number of its free devices and of all its devices."""
     tight: bool
     """Prefer the group, and the last node, with the least room to spare; else the most."""
 
 
 def place(board: Board, request: Request, taste: Taste) -> Placement | None:
     """The request at the narrowest level that holds it, or None. The board is not changed."""
-    plan = request.plan
-    draft = _on_one_node(board, request, taste) or _over_nodes(board, request, taste)
-    if draft is None or not plan.parts:
+    if not request.plan.parts or board.free_devices(request.kinds) < request.plan.devices:
         return None
-    return draft.finish()
+    draft = _on_one_node(board, request, taste) or _over_nodes(board, request, taste)
+    return None if draft is None else draft.finish()
 
 
-def fill(draft: Draft, part: Part, nodes: Iterator[int]) -> int:
+def fill(draft: Draft, part: Part, nodes: Iterable[int]) -> int:
     """Put as many tasks of a part as fit on these nodes in turn; answer how many are left over."""
     left = part.count
     for node in nodes:
@@ -79,7 +82,7 @@ def _best_device_node(board: Board, request: Request, taste: Taste) -> int | Non
             free = shelf.sample[shape]
             choice = taste.choose(shelf.table, free, request.plan.devices)
             if choice and choice.level <= request.widest:
-                rank = (*taste.rank_node(choice, free.bit_count()), order)
+                rank = (*taste.rank_node(choice, free.bit_count(), shelf.kind.devices), order)
                 ranked.append((rank, members & -members, members))
     for _, _, members in sorted(ranked):
         for node in each_bit(members):
@@ -107,23 +110,37 @@ def _over_nodes(board: Board, request: Request, taste: Taste) -> Draft | None:
     for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
         if level > request.widest:
             return None
-        for mask in _ranked_groups(board, request, level, taste):
-            draft = _in_group(board, request, mask, taste)
-            if draft is not None:
-                return draft
+        draft = _fewest_nodes(board, request, level, taste)
+        if draft is not None:
+            return draft
     return None
 
 
-def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -> list[int]:
+def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) -> Draft | None:
+    """The request in the group where it takes the fewest nodes; of equals, the first by taste."""
+    best: Draft | None = None
+    compared = 0
+    for least, mask in _ranked_groups(board, request, level, taste):
+        if best is not None and (least >= len(best.nodes()) or compared >= COMPARED):
+            break
+        compared += best is not None
+        draft = _in_group(board, request, mask, taste)
+        if draft is not None and (best is None or len(draft.nodes()) < len(best.nodes())):
+            best = draft
+    return best
+
+
+def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -> list[tuple[int, int]]:
+    """Groups that may have room, with the fewest nodes that their free devices allow: fewest first."""
     groups = board.groups(level)
     main = max(request.plan.parts, key=lambda part: part.count * part.need.devices)
     if not main.need.devices:
-        return groups
+        return [(1, mask) for mask in groups]
     needed, room = nodes_needed(board.counts(level, request.kinds), main.count, main.need)
     fitting = np.flatnonzero(room >= main.count)
     spare = room[fitting] if taste.tight else -room[fitting]
     order = np.lexsort((spare, needed[fitting]))
-    return [groups[i] for i in fitting[order]]
+    return [(int(needed[i]), groups[i]) for i in fitting[order]]
 
 
 def nodes_needed(
@@ -148,13 +165,18 @@ def nodes_needed(
 
 
 def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
+    return _one_by_one(board, request, mask, taste) or jointly(board, request, mask, taste.choose)
+
+
+def _one_by_one(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
+    """Part by part, the one whose tasks take most devices first."""
     draft = Draft(board, taste.choose)
     by_devices = sorted(request.plan.parts, key=lambda part: -part.need.devices)
     for part in by_devices:
         if part.need.devices:
             left = _fill_devices(board, draft, part, request.kinds, mask, tight=taste.tight)
         else:
-            left = fill(draft, part, _cpu_nodes(board, draft, mask))
+            left = fill(draft, part, _cpu_nodes(board, draft, part.need, mask))
         if left:
             return None
     return draft
@@ -163,46 +185,71 @@ def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft 
 def _fill_devices(
     board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int, *, tight: bool
 ) -> int:
-    left = part.count
-    for node in emptiest_first(board, kinds, mask):
+    left = fill(draft, part, draft.nodes())
+    for node, count in _roomiest_first(board, draft, part.need, kinds, mask):
         if not left:
             break
-        count = min(left, draft.fitting(node, part.need))
-        if tight and 0 < left <= count:
-            node = _snuggest(board, draft, Part(part.role, left, part.need), kinds, mask) or node
-        if count:
-            draft.put(node, part, count)
-            left -= count
+        if left <= count:
+            last = _snuggest(board, draft, replace(part, count=left), kinds, mask) if tight else node
+            draft.put(last, part, left)
+            return 0
+        draft.put(node, part, count)
+        left -= count
     return left
+
+
+def _roomiest_first(
+    board: Board, draft: Draft, need: Need, kinds: tuple[str, ...], mask: int
+) -> Iterator[tuple[int, int]]:
+    """Nodes not in use yet and how many tasks each takes, those that take most first.
+
+    By devices a node takes `most`; one whose cores or memory allow fewer is kept for its turn.
+    """
+    used = set(draft.nodes())
+    later: dict[int, list[int]] = {}
+    for devices in range(MAX_DEVICES, need.devices - 1, -1):
+        most = devices // need.devices
+        yield from ((node, most) for node in later.pop(most, ()))
+        for node in _with_free(board, kinds, mask, devices):
+            count = 0 if node in used else board.tasks_fitting(node, need)
+            if count == most:
+                yield node, count
+            elif count:
+                later.setdefault(count, []).append(node)
 
 
 def emptiest_first(board: Board, kinds: tuple[str, ...], mask: int) -> Iterator[int]:
     """Nodes of these configuration sets in a set of nodes, those with most free devices first."""
-    for count in range(MAX_DEVICES, 0, -1):
-        for kind in kinds:
-            by_count = board.shelves[kind].by_count
-            if count < len(by_count):
-                yield from each_bit(by_count[count] & mask)
+    for devices in range(MAX_DEVICES, 0, -1):
+        yield from _with_free(board, kinds, mask, devices)
 
 
-def _snuggest(board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int) -> int | None:
-    """The node with fewest free devices that takes all of these tasks."""
+def _with_free(board: Board, kinds: tuple[str, ...], mask: int, devices: int) -> Iterator[int]:
+    """Nodes with exactly so many free devices, configuration sets in the order of preference."""
+    for kind in kinds:
+        by_count = board.shelves[kind].by_count
+        if devices < len(by_count):
+            yield from each_bit(by_count[devices] & mask)
+
+
+def _snuggest(board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int) -> int:
+    """Of the nodes not in use that take all of these tasks, the one with fewest free devices."""
     used = set(draft.nodes())
-    for count in range(part.count * part.need.devices, MAX_DEVICES + 1):
-        for kind in kinds:
-            by_count = board.shelves[kind].by_count
-            for node in each_bit(by_count[count] & mask) if count < len(by_count) else ():
-                if node not in used and draft.fitting(node, part.need) >= part.count:
-                    return node
-    return None
+    return next(
+        node
+        for devices in range(part.count * part.need.devices, MAX_DEVICES + 1)
+        for node in _with_free(board, kinds, mask, devices)
+        if node not in used and board.tasks_fitting(node, part.need) >= part.count
+    )
 
 
-def _cpu_nodes(board: Board, draft: Draft, mask: int) -> Iterator[int]:
-    """Where tasks without devices go: beside the job's others, then nodes without devices, then any."""
+def _cpu_nodes(board: Board, draft: Draft, need: Need, mask: int) -> Iterator[int]:
+    """Where tasks without devices go: beside the job's others, then nodes without devices, then any;
+    those that take most first."""
     used = draft.nodes()
     yield from used
     seen = set(used)
     without = sum(s.members for s in board.shelves.values() if not s.kind.devices) & mask
-    for node in (*each_bit(without), *each_bit(mask & ~without)):
-        if node not in seen:
-            yield node
+    for nodes in (without, mask & ~without):
+        there = [node for node in each_bit(nodes) if node not in seen]
+        yield from sorted(there, key=lambda node: -board.tasks_fitting(node, need))

@@ -1,12 +1,15 @@
 """Grow: more tasks for a running job, beside those it has and inside its contract."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from muster.model.choice import ChoiceTable
+from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Part, Plan
 from muster.model.topology import Level, each_bit
 from muster.place.board import Board
+from muster.place.contract import spanned
 from muster.place.draft import Draft
 from muster.place.fit import emptiest_first, fill
 from muster.place.request import Request
@@ -14,6 +17,8 @@ from muster.place.request import Request
 
 def grow(board: Board, request: Request, held: Placement) -> tuple[Slot, ...]:
     """Slots for as many of the plan's tasks as fit beside the placement; the board is not changed."""
+    if spanned(board.cluster, held) > request.widest:
+        return ()  # with more devices the contract is stricter than where the job already is
     if request.widest <= Level.NODE:
         return _inside_node(board, request, held)
     mask = _group_of(board, held, request.widest)
@@ -36,15 +41,11 @@ def _that_fit(board: Board, request: Request, bits: int, node: int) -> tuple[Par
     """As many workers as keep the contract; other roles as they are."""
     table, free = board.shelf_of[node].table, board.free[node]
     parts = request.plan.parts
-    for fewer in range(max(part.count for part in parts) + 1):
-        kept = tuple(
-            Part(p.role, p.count - fewer if p.need.devices else p.count, p.need) for p in parts
-        )
+    for workers in range(request.plan.count(Role.WORKER), -1, -1):
+        kept = tuple(replace(p, count=workers) if p.role is Role.WORKER else p for p in parts)
         devices = Plan(kept).devices
-        if devices <= 0:
-            return tuple(part for part in kept if not part.need.devices)
-        choice = table.beside(free, bits, devices)
-        if choice and choice.level <= request.widest:
+        choice = table.beside(free, bits, devices) if devices else None
+        if not devices or (choice and choice.level <= request.widest):
             return kept
     return ()
 
@@ -60,8 +61,9 @@ def _nearest(
 ) -> Iterator[int]:
     """The job's own nodes, then others from narrow to wide, inside the mask."""
     own = sum(1 << board.index(name) for name in held.nodes())
+    allowed = sum(board.shelves[kind].members for kind in request.kinds) if devices else own
     seen = own
-    yield from each_bit(own)
+    yield from each_bit(own & allowed)
     for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
         near = _group_of(board, held, level) & mask & ~seen
         seen |= near

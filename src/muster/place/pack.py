@@ -11,7 +11,7 @@ from muster.place.board import Board
 from muster.place.request import Request
 
 
-def _rank(choice: Choice, free: int) -> tuple[int, ...]:
+def _rank(choice: Choice, free: int, _: int) -> tuple[int, ...]:
     return (choice.distance, free)
 
 

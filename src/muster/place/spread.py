@@ -11,8 +11,8 @@ from muster.place.board import Board
 from muster.place.request import Request
 
 
-def _rank(choice: Choice, free: int) -> tuple[int, ...]:
-    return (choice.level, choice.neighbours, -free)
+def _rank(choice: Choice, free: int, devices: int) -> tuple[int, ...]:
+    return (choice.level, choice.neighbours, devices - free, -free)
 
 
 TASTE = fit.Taste(choose=ChoiceTable.spread, rank_node=_rank, tight=False)
