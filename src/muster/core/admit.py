@@ -1,24 +1,25 @@
 """Refuse at submission what no state of the cluster could ever satisfy, and say what it could.
 
-The job is held against the empty cluster with every node up: if its gang does not fit there, it never
-will (users' complaint: volcano#1295, ray#27287: jobs that wait for ever).
+The job is held against the empty cluster, every node up and everything lent to its pool, by the very
+search that would start it: if its gang does not fit there, it never will (users' complaint:
+volcano#1295, ray#27287: jobs that wait for ever).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
-from muster.core.options import device_types, options
+from muster.core.demand import capacity
+from muster.core.desk import Desk, Rules
+from muster.core.floors import find
+from muster.core.variants import smallest_change
 from muster.model.cluster import Cluster
-from muster.model.job import Job, RoleSpec
-from muster.model.pool import PoolTree
-from muster.model.reason import Change
+from muster.model.job import Job
+from muster.model.pool import ROOT, Entitlements, PoolTree
+from muster.model.reason import Change, Code
 from muster.model.topology import Level
-from muster.perf.slowdown import reach, widest_within
-from muster.place.board import Board
-from muster.place.even import even
-from muster.place.pack import pack
-from muster.place.request import Request
-from muster.planner.counts import plan_for
+from muster.model.view import View
+from muster.place.adaptive import Mood
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,27 @@ class Refusal:
 
 def refuse(job: Job, cluster: Cluster, pools: PoolTree) -> Refusal | None:
     """None if some state of the cluster could run the job's gang."""
-    why = _pool_fault(job, pools) or _type_fault(job, cluster)
+    desk = _empty(cluster, pools)
+    why = _pool_fault(job, pools)
     if why is not None:
-        return Refusal(why, None)
-    board = Board(cluster.emptied())
-    fits = _fits(job, board, pools)
-    if fits is None:
+        return Refusal(why, _other_pool(desk, job))
+    why = _type_fault(job, cluster) or _fault(desk, job)
+    if why is None:
         return None
-    nearest = next((c for c, other in _nearer(job, cluster) if not _fits(other, board, pools)), None)
-    return Refusal(fits, nearest)
+
+    def starts(other: Job, workers: int) -> bool:
+        return find(desk, other, workers)[0] is not None
+
+    gang = job.workers.gang
+    return Refusal(why, smallest_change(job, gang, cluster.device_types(), starts, lean=True))
+
+
+def _empty(cluster: Cluster, pools: PoolTree) -> Desk:
+    """A desk at which everything is free and lent to whoever asks."""
+    view = View(0, cluster.emptied(), pools, {})
+    whole = capacity(view.cluster)
+    entitled = Entitlements({(pool, t): n for pool in pools.pools for t, n in whole.items()})
+    return Desk(view, entitled, whole, (), 0.0, Mood(), Rules())
 
 
 def _pool_fault(job: Job, pools: PoolTree) -> str | None:
@@ -50,93 +63,59 @@ def _pool_fault(job: Job, pools: PoolTree) -> str | None:
     return None
 
 
+def _other_pool(desk: Desk, job: Job) -> Change | None:
+    """A pool that could take the job: one below the pool it names, else one of a like name."""
+    for name in _near_pools(job.pool, desk.view.pools):
+        if find(desk, replace(job, pool=name), job.workers.gang)[0] is not None:
+            return Change("pool", name)
+    return None
+
+
+def _near_pools(name: str, pools: PoolTree) -> Iterator[str]:
+    leaves = pools.leaves()
+    if name in pools.pools or name == ROOT:
+        yield from (leaf for leaf in leaves if name in (*pools.ancestry(leaf), ROOT))
+    else:
+        close = get_close_matches(name, leaves, n=len(leaves), cutoff=0.0)
+        yield from close
+
+
 def _type_fault(job: Job, cluster: Cluster) -> str | None:
     there = cluster.device_types()
-    missing = [name for name in job.device_types if name not in there]
-    if missing:
-        return f"there are no devices of type {missing[0]!r}; types: {', '.join(there)}"
+    if job.device_types and not set(job.device_types) & set(there):
+        return f"there are no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
     return None
 
 
-def _fits(job: Job, board: Board, pools: PoolTree) -> str | None:
+def _fault(desk: Desk, job: Job) -> str | None:
     """None if the gang fits on the empty cluster inside its pool's bounds, else why not."""
-    cluster = board.cluster
-    plan = plan_for(job, job.workers.gang)
-    whys = []
-    for option in options(job, cluster):
-        kinds = tuple(cluster.configurations[name] for name in option)
-        widest = widest_within(job, plan.devices, reach(cluster, kinds, plan.devices))
-        why = _quota_fault(job, pools, device_types(option, cluster), plan.devices)
-        request = Request(plan, option, widest)
-        if why is None and (pack(board, request) or even(board, request)):
-            return None
-        whys.append(why or _room_fault(job, request, board))
-    return whys[0] if whys else "the cluster has no devices"
+    workers = job.workers.gang
+    placement, obstacle = find(desk, job, workers)
+    if placement is not None:
+        return None
+    if not desk.options(job):
+        return "the cluster has no devices"
+    if obstacle is Code.WAITING_DEVICES:
+        return _room_fault(desk, job, workers)
+    return _quota_fault(desk, job, workers, obstacle)
 
 
-def _quota_fault(job: Job, pools: PoolTree, types: tuple[str, ...], devices: int) -> str | None:
-    for device_type in types:
-        for name in pools.ancestry(job.pool):
-            quota = pools.pools[name].quota(device_type)
-            if quota.limit is not None and devices > quota.limit:
-                return (
-                    f"its gang takes {devices} {device_type}, "
-                    f"the limit of pool {name!r} is {quota.limit}"
-                )
-        reserved = pools.pools[job.pool].quota(device_type).reservation
-        if not job.preemptible and devices > reserved:
-            return (
-                f"it is not preemptible and its gang takes {devices} {device_type}, "
-                f"pool {job.pool!r} reserves {reserved}"
-            )
-    return None
+def _quota_fault(desk: Desk, job: Job, workers: int, obstacle: Code) -> str:
+    gang = desk.request(job, workers, desk.options(job)[0]).plan.devices
+    amounts = [dict.fromkeys(desk.types(option), gang) for option in desk.pure_options(job)]
+    found = [bound for each in amounts if (bound := desk.books.broken(job, each))]
+    bound = next((bound for bound in found if bound.code is obstacle), found[0])
+    takes = f"its gang takes {gang} {bound.device_type}"
+    if bound.code is Code.WAITING_LIMIT:
+        return f"{takes}, the limit of pool {bound.pool!r} is {bound.most}"
+    return f"it is not preemptible and {takes}, pool {bound.pool!r} reserves {bound.most}"
 
 
-def _room_fault(job: Job, request: Request, board: Board) -> str:
+def _room_fault(desk: Desk, job: Job, workers: int) -> str:
+    request = desk.request(job, workers, desk.options(job)[0])
     devices = request.plan.devices
-    there = board.free_devices(request.kinds)
+    there = desk.board.free_devices(request.kinds)
     if devices > there:
         return f"its gang takes {devices} devices, the cluster has {there} of its types"
     within = "" if request.widest is Level.CLUSTER else f" within one {request.widest.word}"
-    return f"no place holds its gang of {job.workers.gang} workers, {devices} devices{within}"
-
-
-def _nearer(job: Job, cluster: Cluster) -> Iterator[tuple[Change, Job]]:
-    """Requests near to this one: wider first, then preemptible, smaller needs, then fewer workers."""
-    for level in Level:
-        if level > job.locality.widest:
-            yield (
-                Change("locality", level.word),
-                replace(job, locality=replace(job.locality, widest=level)),
-            )
-    if not job.preemptible:
-        yield Change("preemptible", "true"), replace(job, preemptible=True)
-    for word, roles in _leaner(job, cluster):
-        yield word, replace(job, roles=roles)
-    for gang in range(job.workers.gang - 1, 0, -1):
-        yield Change("devices", str(gang)), replace(job, roles=_with_gang(job, gang))
-
-
-def _leaner(job: Job, cluster: Cluster) -> Iterator[tuple[Change, tuple[RoleSpec, ...]]]:
-    """Each task with no more cores, then memory, than the largest node has for every device."""
-    kinds = cluster.configurations.values()
-    cores = max(kind.millicores // max(1, kind.devices) for kind in kinds)
-    memory = max(kind.memory // max(1, kind.devices) for kind in kinds)
-    fewer = tuple(_capped(spec, cores, spec.need.memory) for spec in job.roles)
-    less = tuple(_capped(spec, spec.need.millicores, memory) for spec in job.roles)
-    if fewer != job.roles:
-        yield Change("cores", f"{cores / 1000:g}"), fewer
-    if less != job.roles:
-        yield Change("memory", f"{memory // 10**9}GB"), less
-
-
-def _capped(spec: RoleSpec, millicores: int, memory: int) -> RoleSpec:
-    need = spec.need
-    capped = replace(need, millicores=min(need.millicores, millicores), memory=min(need.memory, memory))
-    return replace(spec, need=capped)
-
-
-def _with_gang(job: Job, gang: int) -> tuple[RoleSpec, ...]:
-    own = job.workers
-    fewer = replace(own, gang=gang, least=min(own.least, gang), most=max(own.most, gang))
-    return tuple(fewer if spec is own else spec for spec in job.roles)
+    return f"no place holds its gang of {workers} workers, {devices} devices{within}"

@@ -1,11 +1,13 @@
 """How much each pool uses, and what it may still take: the rules of admission (Peloton).
 
 A gang is admitted if, for its pool and every pool above it, use plus gang stays within the limit and
-the entitlement; one that is not preemptible must also stay within its own pool's reservation.
+the entitlement; one that is not preemptible must also stay within its own pool's reservation. Where
+a pool is entitled to all there is, the entitlement says nothing that the devices do not say.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from muster.core.demand import held_by_type
 from muster.model.job import Job
@@ -15,125 +17,182 @@ from muster.model.view import JobState, Phase, View
 
 Amounts = Mapping[str, int]
 """Devices by type."""
+Tally = Counter[tuple[str, str]]
+"""Devices by pool, inner pools included, and type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One rule for one pool: what its use would be, and what it may be."""
+
+    code: Code
+    pool: str
+    device_type: str
+    used: int
+    asked: int
+    most: int
+
+    @property
+    def over(self) -> int:
+        """Devices by which it would be broken."""
+        return self.used + self.asked - self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Earmark:
+    """Devices that younger jobs of a pool leave to an old one."""
+
+    job: str
+    devices: int
+    fixed: bool
+    """What it waits for is the reservation, which binds only jobs that are not preemptible."""
 
 
 class Books:
-    """Running totals of one cycle, by (pool, device type), inner pools included."""
+    """Running totals of one cycle."""
 
-    def __init__(self, view: View, entitled: Entitlements) -> None:
+    def __init__(self, view: View, entitled: Entitlements, available: Amounts) -> None:
         self._pools: PoolTree = view.pools
         self._entitled = entitled
+        self._available = available
         self._chains = {leaf: tuple(view.pools.ancestry(leaf)) for leaf in view.pools.leaves()}
-        self.used: Counter[tuple[str, str]] = Counter()
+        self.used: Tally = Counter()
         """What jobs will hold once every change under way is done; entitlements bind this."""
-        self.held: Counter[tuple[str, str]] = Counter()
+        self.held: Tally = Counter()
         """What jobs hold at this moment; limits bind this."""
-        self.fixed: Counter[tuple[str, str]] = Counter()
-        """The part of `used` that is not preemptible; reservations bind this."""
-        self.earmarked: Counter[tuple[str, str]] = Counter()
-        """Set aside for old jobs that their own pool keeps waiting; binds the younger ones."""
+        self.fixed: Tally = Counter()
+        """The part of `used` that is not preemptible."""
+        self.fixed_held: Tally = Counter()
+        """The part of `held` that is not preemptible; reservations bind this."""
+        self.promised: Tally = Counter()
+        """What is withheld for jobs that wait: it binds those behind them, but is no use of theirs."""
+        self.fixed_promised: Tally = Counter()
+        """The part of it that is not preemptible."""
+        self._earmarks: dict[tuple[str, str], Earmark] = {}
         for state in view.jobs.values():
             if state.placement is not None:
                 self._open(view, state)
 
     def verdict(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> Code | None:
         """Why the pool may not take this much more, or None; `borrow` looks past the entitlement."""
-        for code, used, bound in self._bounds(job, amounts, borrow=borrow):
-            if used > bound:
-                return code
-        return None
+        broken = self.broken(job, amounts, borrow=borrow)
+        return None if broken is None else broken.code
 
-    def overshoot(self, job: Job, amounts: Amounts) -> int:
-        """How many devices the pool itself would have to give back first; 0 if none."""
-        bounds = self._bounds(job, amounts, borrow=False)
-        return max((used - bound for _, used, bound in bounds), default=0)
+    def broken(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> Bound | None:
+        """The first rule that this much more would break."""
+        bounds = self._bounds(job, amounts, self.held, self.fixed_held, borrow=borrow)
+        return next((bound for bound in bounds if bound.over > 0), None)
 
-    def earmark(self, job: Job, amounts: Amounts) -> None:
-        """Let no younger job of the pool take what this one waits for, if it can ever have it."""
-        if any(self.earmarked[job.pool, device_type] for device_type in amounts):
-            return
-        for pool, device_type, amount in self._entries(job, amounts):
-            if amount > self._entitled.of(pool, device_type):
-                return
-        for pool, device_type, amount in self._entries(job, amounts):
-            self.earmarked[pool, device_type] += amount
+    def overshoots(self, job: Job, amounts: Amounts) -> list[Bound]:
+        """The rules that would be broken even when every change under way is done."""
+        bounds = self._bounds(job, amounts, self.used, self.fixed, borrow=False)
+        return [bound for bound in bounds if bound.over > 0]
 
     def binding(self, job: Job, amounts: Amounts, code: Code) -> Quantity | None:
-        """The figures of the pool that binds: what it uses and what stops it."""
-        for pool, device_type, amount in self._entries(job, amounts):
-            quota = self._pools.pools[pool].quota(device_type)
-            used, bound = self.used[pool, device_type], self._entitled.of(pool, device_type)
-            if code is Code.WAITING_LIMIT:
-                used = self.held[pool, device_type]
-                bound = used + amount if quota.limit is None else quota.limit
-            elif code is Code.WAITING_RESERVATION:
-                used, bound = self.fixed[pool, device_type], quota.reservation
-            if used + self.earmarked[pool, device_type] + amount > bound:
-                return Quantity(pool, device_type, amount, used, bound)
+        """The figures of the pool that binds by this rule: what it uses and what stops it."""
+        for bound in self._bounds(job, amounts, self.held, self.fixed_held, borrow=False):
+            if bound.code is code and bound.over > 0:
+                asked = amounts[bound.device_type]
+                return Quantity(bound.pool, bound.device_type, asked, bound.used, bound.most)
         return None
+
+    def earmark(self, job: Job, amounts: Amounts, *, fixed: bool) -> None:
+        """Let no younger job of the pool take what this one waits for, if it can ever have it."""
+        for pool, device_type, amount in self._entries(job, amounts):
+            if (job.pool, device_type) in self._earmarks:
+                return
+            if amount > self._entitled.of(pool, device_type):
+                return
+        for device_type, amount in amounts.items():
+            self._earmarks[job.pool, device_type] = Earmark(job.name, amount, fixed)
+
+    def earmarked_for(self, job: Job) -> bool:
+        """Whether the job has an earmark."""
+        return any(earmark.job == job.name for earmark in self._earmarks.values())
 
     def within_reservation(self, job: Job, amounts: Amounts) -> bool:
         """Whether the pool, with this much more, would still be inside its own reservation."""
         return all(
-            self.used[job.pool, device_type] + amount
+            self.used[job.pool, device_type] + self.promised[job.pool, device_type] + amount
             <= self._pools.pools[job.pool].quota(device_type).reservation
             for device_type, amount in amounts.items()
         )
 
-    def excess(self, claimant: str, holder: str, device_type: str) -> int:
-        """How far the branch of the tree that the holder is in, seen from the claimant, is above
-        its entitlement."""
-        branch = self.branch(claimant, holder)
-        if branch is None:
-            return 0
-        return self.used[branch, device_type] - self._entitled.of(branch, device_type)
+    def excess(self, pool: str, device_type: str) -> int:
+        """How far a pool, leaf or not, is above its entitlement."""
+        return self.used[pool, device_type] - self._entitled.of(pool, device_type)
 
-    def any_excess(self) -> bool:
-        """Whether any pool uses more than its entitlement."""
-        return any(used > self._entitled.of(*key) for key, used in self.used.items())
+    def unreserved(self, pool: str, device_type: str) -> int:
+        """How far a pool, leaf or not, is above its reservation."""
+        reserved = self._pools.pools[pool].quota(device_type).reservation
+        return self.used[pool, device_type] - reserved
 
-    def add(self, job: Job, amounts: Amounts, sign: int = 1) -> None:
-        """Enter devices a job takes (or, with sign -1, is to give back)."""
-        for pool, device_type, amount in self._entries(job, amounts):
-            self.used[pool, device_type] += sign * amount
-            if not job.preemptible:
-                self.fixed[pool, device_type] += sign * amount
-            if sign > 0:
-                # What is to be given back is held until the executor says that it is done.
-                self.held[pool, device_type] += amount
+    def around(self, pool: str) -> tuple[str, ...]:
+        """A leaf and the pools it is in, from narrow to wide."""
+        return self._chains[pool]
+
+    def apart(self, claimant: str, holder: str) -> tuple[str, ...]:
+        """The pools around the holder that are not also around the claimant, from narrow to wide."""
+        shared = set(self._chains[claimant])
+        return tuple(pool for pool in self._chains[holder] if pool not in shared)
+
+    def add(self, job: Job, amounts: Amounts) -> None:
+        """Enter devices a job takes."""
+        self._enter(self.used, self.fixed, job, amounts, 1)
+        self._enter(self.held, self.fixed_held, job, amounts, 1)
+
+    def promise(self, job: Job, amounts: Amounts, sign: int = 1) -> None:
+        """Enter devices that a job is to have (or, with sign -1, strike them out)."""
+        self._enter(self.promised, self.fixed_promised, job, amounts, sign)
+
+    def give_back(self, job: Job, amounts: Amounts) -> None:
+        """Enter devices a job is to give back: it holds them until the executor says it is done."""
+        self._enter(self.used, self.fixed, job, amounts, -1)
 
     def _open(self, view: View, state: JobState) -> None:
         assert state.placement is not None
         now = held_by_type(view.cluster, state.placement.slots)
         then = held_by_type(view.cluster, state.target.slots) if state.target else now
-        self.add(state.job, then)
-        for pool, device_type, amount in self._entries(state.job, now - then):
-            self.held[pool, device_type] += amount
         if state.phase is Phase.PREEMPTING:
-            self.add(state.job, then, sign=-1)
+            then = Counter()
+        self._enter(self.used, self.fixed, state.job, then, 1)
+        # A move holds both places, but only for a moment, and only to let go of the old one.
+        self._enter(self.held, self.fixed_held, state.job, now | then, 1)
 
-    def _bounds(self, job: Job, amounts: Amounts, *, borrow: bool) -> Iterator[tuple[Code, int, int]]:
-        """Each rule as (code if broken, use with this much more, bound), the hardest first."""
-        quotas = [
-            (pool, kind, amount + self.earmarked[pool, kind], self._pools.pools[pool].quota(kind))
-            for pool, kind, amount in self._entries(job, amounts)
-        ]
-        for pool, kind, amount, quota in quotas:
+    def _enter(self, all_: Tally, fixed: Tally, job: Job, amounts: Amounts, sign: int) -> None:
+        for pool, device_type, amount in self._entries(job, amounts):
+            all_[pool, device_type] += sign * amount
+            if not job.preemptible:
+                fixed[pool, device_type] += sign * amount
+
+    def _bounds(
+        self, job: Job, amounts: Amounts, held: Tally, fixed: Tally, *, borrow: bool
+    ) -> Iterator[Bound]:
+        """Each rule for each pool around the job, the hardest first."""
+        rows = [(p, t, n, self._pools.pools[p].quota(t)) for p, t, n in self._entries(job, amounts)]
+        for pool, kind, amount, quota in rows:
             if quota.limit is not None:
-                yield Code.WAITING_LIMIT, self.held[pool, kind] + amount, quota.limit
-        for pool, kind, amount, quota in quotas:
+                asked = amount + self._set_aside(job, pool, kind, fixed=False)
+                used = held[pool, kind] + self.promised[pool, kind]
+                yield Bound(Code.WAITING_LIMIT, pool, kind, used, asked, quota.limit)
+        for pool, kind, amount, quota in rows:
             if not job.preemptible and pool == job.pool:
-                yield Code.WAITING_RESERVATION, self.fixed[pool, kind] + amount, quota.reservation
-        for pool, kind, amount, _ in quotas:
-            if not borrow:
-                entitled = self._entitled.of(pool, kind)
-                yield Code.WAITING_QUOTA, self.used[pool, kind] + amount, entitled
+                asked = amount + self._set_aside(job, pool, kind, fixed=True)
+                used = fixed[pool, kind] + self.fixed_promised[pool, kind]
+                yield Bound(Code.WAITING_RESERVATION, pool, kind, used, asked, quota.reservation)
+        for pool, kind, amount, _ in rows:
+            aside = self._set_aside(job, pool, kind, fixed=False)
+            entitled = self._entitled.of(pool, kind)
+            # Whoever borrows past an earmark would keep the pool above its entitlement for ever.
+            if (aside or not borrow) and (aside or entitled < self._available.get(kind, 0)):
+                used = self.used[pool, kind] + self.promised[pool, kind]
+                yield Bound(Code.WAITING_QUOTA, pool, kind, used, amount + aside, entitled)
 
-    def branch(self, claimant: str, holder: str) -> str | None:
-        """The widest pool around the holder that is not also around the claimant."""
-        shared = set(self._chains[claimant])
-        apart = [pool for pool in self._chains[holder] if pool not in shared]
-        return apart[-1] if apart else None
+    def _set_aside(self, job: Job, pool: str, device_type: str, *, fixed: bool) -> int:
+        earmark = self._earmarks.get((pool, device_type))
+        if earmark is None or earmark.job == job.name or earmark.fixed != fixed:
+            return 0
+        return earmark.devices
 
     def _entries(self, job: Job, amounts: Amounts) -> Iterator[tuple[str, str, int]]:
         for device_type, amount in amounts.items():

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from muster.core.cycle import Decisions
 from muster.core.demand import held_by_type
-from muster.core.options import options
+from muster.core.options import Option, options
 from muster.model.cluster import NodeState
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job
 from muster.model.placement import Placement, Slot
+from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.perf.slowdown import reach, widest_within
 from muster.place.contract import spanned
@@ -41,6 +42,8 @@ def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
     names = [d.job for d in decided.decisions] + [k.job for k in decided.kept]
     _expect(len(names) == len(set(names)), "no job gets two decisions")
     _expect(set(names) == set(view.jobs), "every job gets a decision with a reason")
+    waiting = [k.job for k in decided.kept if view.jobs[k.job].phase is Phase.WAITING]
+    _expect(not waiting, "a job that waits is started or told to wait")
 
 
 def _check_decision(view: View, decision: Decision) -> None:
@@ -76,10 +79,15 @@ def _check_placement(view: View, job: Job, placement: Placement) -> None:
     kinds = {view.cluster.node(s.node).configuration for s in placement.slots if s.bits}
     mine = [o for o in options(job, view.cluster) if kinds <= set(o)]
     _expect(bool(mine), f"{job.name}: devices are of allowed types, one generation if so asked")
-    sets = tuple(view.cluster.configurations[name] for name in mine[0])
-    devices = placement.devices
-    widest = widest_within(job, devices, reach(view.cluster, sets, devices))
-    _expect(spanned(view.cluster, placement) <= widest, f"{job.name}: a contract is never broken")
+    span = spanned(view.cluster, placement)
+    kept = any(span <= _widest(view, job, placement.devices, option) for option in mine)
+    _expect(kept, f"{job.name}: a contract is never broken")
+
+
+def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
+    """The widest level the contract allows, against the best placement on these sets."""
+    sets = tuple(view.cluster.configurations[name] for name in option)
+    return widest_within(job, devices, reach(view.cluster, sets, devices))
 
 
 def _taken(view: View, decision: Decision) -> Iterator[Slot]:

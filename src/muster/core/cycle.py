@@ -47,15 +47,15 @@ def decide(
     entitled = entitle(view.pools, available, demands(view, available))
     # 2 allocate: the policy says who gets how many workers, most urgent first
     shares = policy.allocate(view, entitled, now, memory.policy)
-    desk = Desk(view, entitled, shares.allocations, now, memory.mood, rules or Rules())
+    desk = Desk(view, entitled, available, shares.allocations, now, memory.mood, rules or Rules())
     # 3-5 plan, place, commit: gangs first, then borrowers, then growth
     keep_promises(desk, memory.promises)
-    for allocation in shares.allocations:
+    for allocation in desk.allocations.values():
         serve(desk, allocation)
-    for allocation in shares.allocations:
+    for allocation in desk.allocations.values():
         borrow(desk, allocation)
     taken = contested(desk)
-    for allocation in shares.allocations:
+    for allocation in desk.allocations.values():
         grow(desk, allocation, taken)
     # 6 compare with what runs now, and say why
     return _compare(desk, entitled, shares.memory)

@@ -4,8 +4,8 @@ Everything mutable in deciding is here, made from the view and thrown away with 
 modules of `core` read it and act through its few verbs: start, shrink, stop, move, promise.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.core.books import Books
@@ -22,12 +22,16 @@ from muster.model.view import JobState, Phase, View
 from muster.perf.slowdown import Reach, reach, widest_within
 from muster.place.adaptive import Mood, Pressure, settle
 from muster.place.board import Board, Withheld
+from muster.place.clear import Candidate
 from muster.place.even import even
 from muster.place.pack import pack
 from muster.place.request import Request, Strategy
 from muster.place.spread import spread
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation
+
+Victim = tuple[int, float, str, Candidate]
+"""A gang that may be preempted: priority, cost per device, name, and itself; sorts in that order."""
 
 STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even}
 
@@ -90,6 +94,7 @@ class Desk:
         self,
         view: View,
         entitled: Entitlements,
+        available: Mapping[str, int],
         allocations: Iterable[Allocation],
         now: float,
         mood: Mood,
@@ -100,16 +105,32 @@ class Desk:
         self.rules = rules
         self.board = Board(view.cluster)
         self.ledger = Ledger.of(view)
-        self.books = Books(view, entitled)
+        self.books = Books(view, entitled, available)
         self.allocations = {each.job: each for each in allocations}
         self.outcome = Outcome()
+        self.unserved: dict[str, Promise] = {}
+        """Promises of earlier cycles whose job has not had its turn yet."""
+        self.hopeless: set[tuple[object, ...]] = set()
+        """Ways to make room that failed for one job and would for its likes, this cycle."""
+        self.too_little: dict[Request, float] = {}
+        """The gain with which no migration paid, in device-seconds."""
         self.mood = settle(mood, self._pressure(), now)
-        self._withheld: dict[str, tuple[Withheld, ...]] = {}
+        self._later: Board | None = None
+        self._taken: list[Slot] = []
+        self._given: list[Slot] = []
+        self._withheld: dict[str, list[tuple[Board, tuple[Withheld, ...]]]] = {}
+        self._counted: set[str] = set()
+        """Jobs whose promise is in the books; before a job's turn it is not."""
         self._options: dict[tuple[tuple[str, ...], bool, bool], tuple[Option, ...]] = {}
+        self._pure: dict[tuple[Option, ...], tuple[Option, ...]] = {}
         self._types: dict[Option, tuple[str, ...]] = {}
         self._reach: dict[tuple[Option, int], Reach] = {}
         self._requests: dict[tuple[object, ...], Request] = {}
         self._by_pool: dict[tuple[str, str], list[JobState]] | None = None
+        self._grown: dict[tuple[str, str], list[JobState]] | None = None
+        self._victims: dict[tuple[str, str], deque[Victim]] = {}
+        self._reserved: set[str] = set()
+        self._leaving: tuple[Slot, ...] | None = None
         self._failed: set[Request] = set()
         self._failed_at = self.board.version
 
@@ -122,6 +143,42 @@ class Desk:
         if key not in self._options:
             self._options[key] = options(job, self.view.cluster)
         return self._options[key]
+
+    def pure_options(self, job: Job) -> tuple[Option, ...]:
+        """The job's options cut up so that each has one device type: what books can be kept for."""
+        mixed = self.options(job)
+        if mixed not in self._pure:
+            sets = self.view.cluster.configurations
+            found = [
+                tuple(name for name in option if sets[name].device_type == device_type)
+                for option in mixed
+                for device_type in self.types(option) or ("",)
+            ]
+            self._pure[mixed] = tuple(dict.fromkeys(found))
+        return self._pure[mixed]
+
+    def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
+        """The options on which nothing but room is lacking: the pool could take the job there."""
+        for option in self.options(job):
+            types, request = self.types(option), self.request(job, workers, option)
+            if len(types) == 1 and request.plan.devices:
+                blocked = self.books.verdict(job, {types[0]: request.plan.devices}) is not None
+            else:
+                blocked = self.place(job, request) is not None  # so it was the books that objected
+            if not blocked:
+                yield option
+
+    def option_of(self, job: Job, placement: Placement) -> Option | None:
+        """The one-type option that the job's devices are on, or None if they are of several types."""
+        nodes = {slot.node for slot in placement.slots if slot.bits}
+        kinds = {self.view.cluster.node(name).configuration for name in nodes}
+        return next((o for o in self.pure_options(job) if kinds <= set(o)), None)
+
+    def least(self, job: Job) -> int:
+        """Workers the job may be shrunk to. One that the policy leaves out keeps what it has, but
+        that is no shield: what is asked back may still be taken."""
+        allocation = self.allocations.get(job.name)
+        return allocation.least if allocation else job.workers.gang
 
     def types(self, option: Option) -> tuple[str, ...]:
         """The device types of an option."""
@@ -139,12 +196,16 @@ class Desk:
         return self._requests[key]
 
     def widest(self, job: Job, devices: int, option: Option) -> Level:
-        """The widest level the job's contract allows with so many devices."""
+        """The widest level the job's contract allows with so many devices.
+
+        A slowdown is against the best placement on the whole of what the job could have used there.
+        """
         if job.locality.max_slowdown is None:
             return job.locality.widest
-        key = (option, devices)
+        whole = next((o for o in self.options(job) if set(option) <= set(o)), option)
+        key = (whole, devices)
         if key not in self._reach:
-            kinds = tuple(self.view.cluster.configurations[name] for name in option)
+            kinds = tuple(self.view.cluster.configurations[name] for name in whole)
             self._reach[key] = reach(self.view.cluster, kinds, devices)
         return widest_within(job, devices, self._reach[key])
 
@@ -155,7 +216,7 @@ class Desk:
             self._failed_at = self.board.version
         if request in self._failed:
             return None
-        placement = self._strategy(job)(self.board, request)
+        placement = self.strategy(job)(self.board, request)
         if placement is None:
             self._failed.add(request)
         return placement
@@ -173,6 +234,32 @@ class Desk:
         """Whether this cycle neither stops nor moves the job."""
         return state.name not in self.outcome.stops and state.name not in self.outcome.moves
 
+    def leaving(self) -> tuple[Slot, ...]:
+        """Slots that jobs are about to let go: stopped, shrunk or moved by an earlier cycle."""
+        if self._leaving is None:
+            changing = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
+            found: list[Slot] = []
+            for state in self.view.jobs.values():
+                if state.phase in changing:
+                    kept = set(state.target.slots) if state.target else set()
+                    found += [slot for slot in state.held() if slot not in kept]
+            self._leaving = tuple(found)
+        return self._leaving
+
+    def later(self) -> Board:
+        """The board as it will be once every change under way, or decided so far, is done.
+
+        What is made free for one gang and is more than it needs is there for the next.
+        """
+        if self._later is None:
+            self._later = Board(self.view.cluster)
+            self._later.take(self._taken)
+            self._later.put_back((*self.leaving(), *self._given))
+            for name, kept in self._withheld.items():
+                slots = self.outcome.promises[name].placement.slots
+                kept.append((self._later, self._later.withhold(slots)))
+        return self._later
+
     def by_pool(self) -> Mapping[tuple[str, str], list[JobState]]:
         """Jobs that run or start, by pool and type of their devices."""
         if self._by_pool is None:
@@ -183,12 +270,58 @@ class Desk:
                         self._by_pool[state.job.pool, device_type].append(state)
         return self._by_pool
 
+    def grown(self) -> Mapping[tuple[str, str], list[JobState]]:
+        """Those of them that had more workers than their least when the cycle began."""
+        if self._grown is None:
+            self._grown = {
+                key: [state for state in states if self.has_grown(state)]
+                for key, states in self.by_pool().items()
+            }
+        return self._grown
+
+    def has_grown(self, state: JobState) -> bool:
+        """Whether a job had more workers than its least when the cycle began."""
+        placed = state.placement
+        return placed is not None and placed.count(Role.WORKER) > self.least(state.job)
+
     def placement_of(self, state: JobState) -> Placement:
         """Where the job will be after what this cycle has decided so far."""
         change = self.outcome.starts.get(state.name) or self.outcome.resizes.get(state.name)
         placement = change.placement if change else state.placement
         assert placement is not None
         return placement
+
+    def victims(self, pool: str, device_type: str) -> Iterator[Victim]:
+        """Gangs of a pool that may still be preempted, lowest priority first, then cheapest."""
+        key = (pool, device_type)
+        if key not in self._victims:
+            gangs = (state for state in self.by_pool()[key] if state.job.preemptible)
+            self._victims[key] = deque(sorted(self._victim(state) for state in gangs))
+        queue = self._victims[key]
+        # The cheapest go first, so what is gone is mostly at the front and is looked at only once.
+        while queue and not self._whole(queue[0]):
+            queue.popleft()
+        return filter(self._whole, queue)
+
+    def _victim(self, state: JobState) -> Victim:
+        """A whole job as one that could be stopped, priced by what would be lost with it."""
+        slots = self.placement_of(state).slots
+        devices = sum(slot.bits.bit_count() for slot in slots)
+        safe_since = max(state.started or 0.0, state.checkpointed or 0.0)
+        lost = max(0.0, self.now - safe_since) + state.job.pause
+        return (state.job.priority, lost, state.name, Candidate(state.name, slots, devices * lost))
+
+    def _whole(self, victim: Victim) -> bool:
+        """Whether this cycle has left the job alone."""
+        state = self.view.jobs[victim[2]]
+        return self.untouched(state) and state.name not in self.outcome.resizes
+
+    def expected_end(self, state: JobState) -> float | None:
+        """When a job that runs or starts in this cycle should end, in s, if its duration is known."""
+        begun = self.now if state.name in self.outcome.starts else state.started
+        if state.job.duration is None or begun is None:
+            return None
+        return begun + state.job.duration
 
     # What may be done at it
 
@@ -211,43 +344,61 @@ class Desk:
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
         """Take tasks above its least from a running job; it holds them until it has let go."""
         placement = self.placement_of(state).without(slots)
-        self.books.add(state.job, self.amounts(slots), sign=-1)
+        self._give_back(state.job, slots)
         self.outcome.resizes[state.name] = Change(placement, reason)
 
     def stop(self, state: JobState, reason: Reason) -> None:
         """Preempt a whole gang; it holds its devices until it has stopped."""
-        self.books.add(state.job, self.amounts(self.placement_of(state).slots), sign=-1)
+        self._give_back(state.job, self.placement_of(state).slots)
         self.outcome.stops[state.name] = reason
 
     def move(self, state: JobState, placement: Placement, reason: Reason) -> None:
         """Migrate a job; it holds both places until it has moved."""
         held = set(state.held())
         self._claim(state.job, tuple(slot for slot in placement.slots if slot not in held))
+        self._let_go(tuple(slot for slot in held if slot not in placement.slots))
         self.outcome.moves[state.name] = Change(placement, reason)
 
-    def promise(self, job: Job, promise: Promise) -> None:
+    def promise(self, promise: Promise) -> None:
         """Withhold devices from everybody else, and count them as the pool's."""
-        self.outcome.promises[job.name] = promise
-        self._withheld[job.name] = self.board.withhold(promise.placement.slots)
-        self.books.add(job, self.amounts(promise.placement.slots))
+        self.outcome.promises[promise.job] = promise
+        self._counted.add(promise.job)
+        self.retain(promise.job)
 
     def withhold(self, promise: Promise) -> None:
         """Set aside what an older promise is about, before anybody is served."""
         self.outcome.promises[promise.job] = promise
-        self._withheld[promise.job] = self.board.withhold(promise.placement.slots)
+        self.unserved[promise.job] = promise
+        self.retain(promise.job)
 
     def release(self, name: str) -> None:
         """Put back what is withheld for a job, so that it (or one let past) may use it."""
         kept = self._withheld.pop(name, None)
         if kept is not None:
-            self.board.restore(kept)
+            for board, parts in kept:
+                board.restore(parts)
+            self._count_promise(name, -1)
 
     def retain(self, name: str) -> None:
-        """Withhold again what is still free of a promise."""
-        promise = self.outcome.promises[name]
-        self._withheld[name] = self.board.withhold(promise.placement.slots)
+        """Withhold what is free of a promise."""
+        slots = self.outcome.promises[name].placement.slots
+        if self.outcome.promises[name].cause is Code.WAITING_DEVICES:
+            self._reserved.add(name)
+        boards = [self.board] if self._later is None else [self.board, self._later]
+        self._withheld[name] = [(board, board.withhold(slots)) for board in boards]
+        self._count_promise(name, 1)
 
-    def _strategy(self, job: Job) -> Strategy:
+    def _count_promise(self, name: str, sign: int) -> None:
+        if name in self._counted:
+            amounts = self.amounts(self.outcome.promises[name].placement.slots)
+            self.books.promise(self.view.jobs[name].job, amounts, sign)
+
+    def reserved(self) -> bool:
+        """Whether devices are promised to a job that waits for others to end."""
+        return any(name in self.outcome.promises for name in self._reserved)
+
+    def strategy(self, job: Job) -> Strategy:
+        """How the job is placed."""
         if self.rules.strategy != "adaptive":
             return STRATEGIES[self.rules.strategy]
         if any(spec.role is Role.SERVER for spec in job.roles):
@@ -263,6 +414,18 @@ class Desk:
         if isinstance(verdict, Rejected):
             raise LedgerRefusedError(f"{job.name}: {verdict.conflicts}")
         self.board.take(slots)
+        self._taken += slots
+        if self._later is not None:
+            self._later.take(slots)
+
+    def _give_back(self, job: Job, slots: tuple[Slot, ...]) -> None:
+        self.books.give_back(job, self.amounts(slots))
+        self._let_go(slots)
+
+    def _let_go(self, slots: tuple[Slot, ...]) -> None:
+        self._given += slots
+        if self._later is not None:
+            self._later.put_back(slots)
 
     def _pressure(self) -> Pressure:
         kinds = [kind for kind in self.view.cluster.configurations.values() if kind.devices]
@@ -278,13 +441,6 @@ class Desk:
             singles=waiting.count(1),
             gangs=tuple(devices for devices in waiting if devices > 1),
         )
-
-
-def expected_end(state: JobState) -> float | None:
-    """When the job should end, in s, where its duration is known."""
-    if state.job.duration is None or state.started is None:
-        return None
-    return state.started + state.job.duration
 
 
 def lapse(desk: Desk) -> float:

@@ -2,20 +2,20 @@
 
 Asked at the end of a cycle, when the board no longer changes, so jobs of equal shape share an answer.
 
-The smallest change is looked for in this order: the contract one level wider (and so on), another
-device type, becoming preemptible, fewer cores or less memory beside the devices where those bind, and
-last fewer devices. The first that would start is named.
+The smallest change is looked for in the order of `variants`; the first that would start is named.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.core.desk import Desk
 from muster.core.floors import find
 from muster.core.options import Option
+from muster.core.variants import largest, smallest_change
 from muster.model.cluster import NodeState
 from muster.model.job import Job, Need
+from muster.model.placement import Placement, Slot
 from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
 from muster.model.topology import Level, each_bit
 from muster.model.view import JobState
@@ -31,7 +31,10 @@ class Explainer:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._known: dict[tuple[object, ...], Reason] = {}
-        self._by_node: dict[str, Counter[str]] | None = None
+        self._by_node: dict[str, list[tuple[str, int]]] | None = None
+        self._lenders: dict[tuple[object, ...], str | None] | None = None
+        self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
+        self._amounts: list[tuple[JobState, Counter[str]]] | None = None
 
     def why_waiting(self, state: JobState) -> Reason:
         """The reason this job waits."""
@@ -41,61 +44,74 @@ class Explainer:
         code = desk.outcome.obstacles[job.name]
         promise = desk.outcome.promises.get(job.name)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
-            return Reason(code, holders=self._holders(promise.placement.nodes(), job.name))
+            return Reason(code, holders=self._holders(promise.placement.bits()))
+        if self._lenders is None:
+            self._lenders = self._without_promises()
         workers = desk.allocations[job.name].least
-        shape = (job.pool, job.roles, job.device_types, job.same_generation, job.locality)
-        key = (*shape, job.profile, job.preemptible, code, workers, promise)
+        key = (*self._likes(job), code)
         if key not in self._known:
             self._known[key] = self._explain(job, workers, code)
         return self._known[key]
 
+    def _likes(self, job: Job) -> tuple[object, ...]:
+        """What jobs that get the same answer have in common; one with a promise is like no other."""
+        desk = self._desk
+        asked = (job.roles, job.device_types, job.same_generation, job.locality, job.profile)
+        own = job.name if job.name in desk.outcome.promises else desk.books.earmarked_for(job)
+        return (*asked, job.pool, job.preemptible, desk.allocations[job.name].least, own)
+
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         desk = self._desk
-        option = desk.options(job)[0]
-        request = desk.request(job, workers, option)
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
-            return self._quota_reason(job, workers, option, code)
+            return self._quota_reason(job, workers, code)
         promised = job.name in desk.outcome.promises
         desk.release(job.name)  # its own promise is not in its way
-        reason = self._room_reason(job, workers, option, request)
+        reason = self._room_reason(job, workers)
         if promised:
             desk.retain(job.name)
         return reason
 
-    def _room_reason(self, job: Job, workers: int, option: Option, request: Request) -> Reason:
-        lender = self._lender(job, workers)
-        free = self._desk.board.free_devices(option)
-        code = Code.WAITING_PROMISE if lender else self._room_code(request, free)
-        largest = self._largest(job, workers, option)
+    def _room_reason(self, job: Job, workers: int) -> Reason:
+        """About the most hopeful of the options that the pool could take: the one most nearly free."""
+        desk = self._desk
+        allowed = list(desk.short_of_room(job, workers)) or desk.options(job)
+        if not allowed:
+            return Reason(Code.WAITING_DEVICES)  # of a type that this cluster does not have
+        option = max(allowed, key=desk.board.free_devices)
+        request = desk.request(job, workers, option)
+        free = desk.board.free_devices(option)
+        lender = (self._lenders or {}).get(self._likes(job))
+        code = Code.WAITING_PROMISE if lender else self._room_code(job, request, free)
         return Reason(
             code,
-            shortfall=Shortfall(request.plan.devices, free, largest, request.widest),
-            holders=self._holders(self._nearest_nodes(request), job.name),
+            shortfall=Shortfall(
+                request.plan.devices, free, self._largest(job, workers, option), request.widest
+            ),
+            holders=self._nearest_holders(request),
             would_start=self._smallest_change(job, workers, code),
             beneficiary=lender,
         )
 
-    def _quota_reason(self, job: Job, workers: int, option: Option, code: Code) -> Reason:
-        desk = self._desk
+    def _quota_reason(self, job: Job, workers: int, code: Code) -> Reason:
+        quantity = self._binding(job, workers, code)
         return Reason(
             code,
-            quantity=self._binding(job, workers, code),
-            holders=self._in_pool(job.pool, desk.types(option)),
+            quantity=quantity,
+            holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
         """The quota that stopped the job on the first option where this was the obstacle."""
         desk = self._desk
-        for option in desk.options(job):
+        for option in desk.pure_options(job):
             devices = desk.request(job, workers, option).plan.devices
-            for device_type in desk.types(option):
-                found = desk.books.binding(job, {device_type: devices}, code)
-                if found is not None:
-                    return found
+            found = desk.books.binding(job, dict.fromkeys(desk.types(option), devices), code)
+            if found is not None:
+                return found
         return None
 
-    def _room_code(self, request: Request, free: int) -> Code:
+    def _room_code(self, job: Job, request: Request, free: int) -> Code:
         desk = self._desk
         out = sum(
             desk.view.cluster.configurations[node.configuration].devices
@@ -107,70 +123,62 @@ class Explainer:
         bare = tuple(replace(p, need=Need(devices=p.need.devices)) for p in request.plan.parts)
         bare = tuple(part for part in bare if part.need.devices)
         without = replace(request, plan=replace(request.plan, parts=bare))
-        if not bare or desk.place(_NOBODY, without) is not None:
+        if not bare or desk.place(job, without) is not None:
             return Code.WAITING_CORES
         return Code.WAITING_FRAGMENTED
 
-    def _lender(self, job: Job, workers: int) -> str | None:
-        """The older job whose promise alone stands in the way."""
-        desk = self._desk
-        for name in list(desk.outcome.promises):
-            if name == job.name:
-                continue
+    def _without_promises(self) -> dict[tuple[object, ...], str | None]:
+        """For those that would start if nothing were withheld: to whom the devices are promised.
+
+        Asked once for all that wait: lifting every promise for each of them would take long.
+        """
+        desk, promises = self._desk, self._desk.outcome.promises
+        for name in promises:
             desk.release(name)
-            placement, _ = find(desk, job, workers)
+        found: dict[tuple[object, ...], str | None] = {}
+        for name, code in desk.outcome.obstacles.items() if promises else ():
+            job = desk.view.jobs[name].job
+            likes = self._likes(job)
+            if code is Code.WAITING_DEVICES and likes not in found:
+                placement, _ = find(desk, job, desk.allocations[name].least)
+                found[likes] = self._promised_to(placement, name) if placement else None
+        for name in promises:
             desk.retain(name)
-            if placement is not None:
-                return name
+        return found
+
+    def _promised_to(self, placement: Placement, name: str) -> str | None:
+        """The first other job to whom some of these devices are promised."""
+        bits = placement.bits()
+        for promise in self._desk.outcome.promises.values():
+            promised = promise.placement.bits()
+            if promise.job != name and any(promised.get(node, 0) & b for node, b in bits.items()):
+                return promise.job
         return None
 
     def _largest(self, job: Job, workers: int, option: Option) -> int:
         """Most devices of the gang that would fit now inside the contract on this option."""
-        fewer = self._most(
-            workers, lambda n: self._desk.place(job, self._desk.request(job, n, option)) is not None
-        )
-        return self._desk.request(job, fewer, option).plan.devices if fewer else 0
+        desk = self._desk
+        fewer = largest(workers, lambda n: desk.place(job, desk.request(job, n, option)) is not None)
+        return desk.request(job, fewer, option).plan.devices if fewer else 0
 
     def _smallest_change(self, job: Job, workers: int, code: Code) -> Change | None:
-        for change, changed in _variants(job, self._desk.view.cluster.device_types()):
-            if find(self._desk, changed, workers)[0] is not None:
-                return change
-        if code is Code.WAITING_CORES:
-            leaner = self._fewer_cores(job, workers) or self._less_memory(job, workers)
-            if leaner is not None:
-                return leaner
-        fewer = self._most(workers, lambda n: find(self._desk, job, n)[0] is not None)
-        if not fewer:
-            return None
-        return Change("devices" if job.workers.need.devices else "workers", str(fewer))
+        types = self._desk.view.cluster.device_types()
+        lean = code is Code.WAITING_CORES
+        return smallest_change(job, workers, types, self._would_start, lean=lean)
 
-    def _fewer_cores(self, job: Job, workers: int) -> Change | None:
-        asked = job.workers.need.millicores // _HALF_CORE
-        most = self._most(asked, lambda n: self._fits(job, workers, millicores=n * _HALF_CORE))
-        return Change("cores", f"{most * _HALF_CORE / 1000:g}") if most else None
+    def _would_start(self, job: Job, workers: int) -> bool:
+        """Whether the job would start now, of its pool's own or borrowing."""
+        if find(self._desk, job, workers)[0] is not None:
+            return True
+        return job.preemptible and find(self._desk, job, workers, borrow=True)[0] is not None
 
-    def _less_memory(self, job: Job, workers: int) -> Change | None:
-        asked = job.workers.need.memory // _GB
-        most = self._most(asked, lambda n: self._fits(job, workers, memory=n * _GB))
-        return Change("memory", f"{most}GB") if most else None
-
-    def _fits(self, job: Job, workers: int, **need: int) -> bool:
-        """Whether the job would start with another need of its workers."""
-        own = job.workers
-        other = replace(own, need=replace(own.need, **need))
-        roles = tuple(other if spec is own else spec for spec in job.roles)
-        return find(self._desk, replace(job, roles=roles), workers)[0] is not None
-
-    def _most(self, below: int, fits: Callable[[int], bool]) -> int:
-        """The most, less than asked, for which it fits; 0 if not even 1."""
-        low, high = 0, below - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if fits(middle):
-                low = middle
-            else:
-                high = middle - 1
-        return low if low and fits(low) else 0
+    def _nearest_holders(self, request: Request) -> tuple[Holder, ...]:
+        """Who holds the group that is closest to having room."""
+        key = (request.kinds, request.widest)
+        if key not in self._near:
+            nodes = self._nearest_nodes(request)
+            self._near[key] = self._holders(dict.fromkeys(nodes, _ALL))
+        return self._near[key]
 
     def _nearest_nodes(self, request: Request) -> set[str]:
         """The nodes of the group that is closest to having room: most free devices."""
@@ -187,58 +195,42 @@ class Explainer:
                 best, most = mask & members, free
         return {board.names[node] for node in each_bit(best)}
 
-    def _holders(self, nodes: set[str], job: str) -> tuple[Holder, ...]:
+    def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
+        """Who holds these devices of these nodes."""
         found: Counter[str] = Counter()
-        for node in nodes:
-            found.update(self._index().get(node, {}))
-        found.pop(job, None)
+        for node, mask in wanted.items():
+            for name, bits in self._index().get(node, ()):
+                found[name] += (bits & mask).bit_count()
         return self._largest_holders(found)
 
-    def _in_pool(self, pool: str, types: tuple[str, ...]) -> tuple[Holder, ...]:
-        found: Counter[str] = Counter()
-        for state in self._desk.view.jobs.values():
-            if state.placement is not None and state.job.pool == pool:
-                amounts = self._desk.amounts(state.placement.slots)
-                found[state.name] += sum(amounts[t] for t in types)
+    def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
+        """Who in the pool that binds holds devices of the type."""
+        if self._amounts is None:
+            slots = ((state, self._slots(state)) for state in self._desk.view.jobs.values())
+            self._amounts = [(state, self._desk.amounts(held)) for state, held in slots if held]
+        around, kind = self._desk.books.around, quantity.device_type
+        found = {s.name: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
         return self._largest_holders(found)
 
-    def _largest_holders(self, found: Counter[str]) -> tuple[Holder, ...]:
+    def _slots(self, state: JobState) -> tuple[Slot, ...]:
+        """What the job will hold once this cycle's starts are done."""
+        started = self._desk.outcome.starts.get(state.name)
+        return started.placement.slots if started else state.held()
+
+    def _largest_holders(self, found: Mapping[str, int]) -> tuple[Holder, ...]:
         ranked = sorted(((n, name) for name, n in found.items() if n), key=lambda e: (-e[0], e[1]))
         jobs = self._desk.view.jobs
         return tuple(Holder(name, jobs[name].job.pool, n) for n, name in ranked[:HOLDERS])
 
-    def _index(self) -> dict[str, Counter[str]]:
-        """Devices that each job will hold on each node once this cycle's starts are done."""
+    def _index(self) -> dict[str, list[tuple[str, int]]]:
+        """For each node, who holds which of its devices once this cycle's starts are done."""
         if self._by_node is None:
             self._by_node = {}
-            starts = self._desk.outcome.starts
             for state in self._desk.view.jobs.values():
-                started = starts.get(state.name)
-                slots = started.placement.slots if started else state.held()
-                for slot in slots:
-                    there = self._by_node.setdefault(slot.node, Counter())
-                    there[state.name] += slot.bits.bit_count()
+                for slot in self._slots(state):
+                    self._by_node.setdefault(slot.node, []).append((state.name, slot.bits))
         return self._by_node
 
 
-_HALF_CORE, _GB = 500, 10**9
-"""Steps in which a smaller need is looked for."""
-_NOBODY = Job(name="")
-"""A job of no role, for questions that concern devices only."""
-
-
-def _variants(job: Job, types: tuple[str, ...]) -> Iterator[tuple[Change, Job]]:
-    """The job with one thing changed, the smallest change first."""
-    for level in Level:
-        if level > job.locality.widest:
-            locality = replace(job.locality, widest=level)
-            yield Change("locality", level.word), replace(job, locality=locality)
-    if job.locality.max_slowdown is not None:
-        locality = replace(job.locality, max_slowdown=None)
-        yield Change("max_slowdown", "none"), replace(job, locality=locality)
-    for device_type in types:
-        if job.device_types and device_type not in job.device_types:
-            allowed = (*job.device_types, device_type)
-            yield Change("any_of", device_type), replace(job, device_types=allowed)
-    if not job.preemptible:
-        yield Change("preemptible", "true"), replace(job, preemptible=True)
+_ALL = -1
+"""The bitmap of every device a node can have."""

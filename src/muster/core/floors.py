@@ -1,13 +1,17 @@
 """Steps 3 to 5 for the waiting: each gang in order is planned, placed and committed, or makes room.
 
 A job that does not fit is helped in this order, each only if the one before did not do:
-reclaim (shrink growth, preempt borrowers), migrate small jobs, and, after long waiting, a promise on
-the devices that come free first. Whatever is on its way to it is withheld from those behind it.
+reclaim (shrink growth, preempt borrowers), migrate small jobs, evict what is not reserved from where
+the gang must be by right, and, after long waiting, a promise on the devices that come free first.
+Whatever is on its way to it is withheld from those behind it.
+Only when all have been served do those beyond their entitlement get what is still idle.
 """
+
+from collections.abc import Callable
 
 from muster.core.desk import Desk
 from muster.core.options import Option
-from muster.core.reclaim import reclaim
+from muster.core.reclaim import evict, reclaim
 from muster.core.room import migrate, reserve
 from muster.model.cluster import NodeState
 from muster.model.decision import Promise
@@ -15,14 +19,21 @@ from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
+from muster.planner.counts import plan_for
 from muster.policy.base import Allocation
+
+Attempt = Callable[[Desk, JobState, int], Promise | None]
+"""A way to make room for a waiting job with so many workers."""
 
 
 def keep_promises(desk: Desk, promises: tuple[Promise, ...]) -> None:
     """Withhold what earlier cycles promised, where the promise still makes sense."""
     for promise in promises:
         state = desk.view.jobs.get(promise.job)
-        if state and state.phase is Phase.WAITING and _still_good(desk, promise):
+        allocation = desk.allocations.get(promise.job)
+        if state is None or allocation is None or state.phase is not Phase.WAITING:
+            continue
+        if _still_asked(state.job, allocation, promise) and _still_good(desk, promise):
             desk.withhold(promise)
 
 
@@ -31,37 +42,48 @@ def serve(desk: Desk, allocation: Allocation) -> None:
     state = desk.view.jobs[allocation.job]
     if state.phase is not Phase.WAITING:
         return
-    promise = desk.outcome.promises.get(state.name)
-    desk.release(state.name)
+    promise = desk.unserved.pop(state.name, None)
+    yielding = _juniors(desk, state.job)
+    for name in (state.name, *yielding):
+        desk.release(name)
     placement, obstacle = find(desk, state.job, allocation.least)
     if placement is not None:
         code = Code.STARTED_PROMISED if promise else Code.STARTED
         desk.start(state.job, placement, Reason(code))
-    elif promise and (obstacle is Code.WAITING_DEVICES or promise.cause is Code.WAITING_RECLAIM):
-        desk.promise(state.job, promise)
+    for name in yielding:
+        desk.retain(name)
+    if placement is not None:
+        return
+    if promise and _paid_for(promise, obstacle):
+        desk.promise(promise)
         desk.outcome.obstacles[state.name] = promise.cause
     else:
-        desk.outcome.promises.pop(state.name, None)
         _make_room(desk, state, allocation, obstacle)
 
 
 def borrow(desk: Desk, allocation: Allocation) -> None:
     """Start a preemptible gang on idle devices beyond its pool's entitlement."""
     job = desk.view.jobs[allocation.job].job
-    if desk.outcome.obstacles.get(job.name) is not Code.WAITING_QUOTA or not job.preemptible:
+    blocked = desk.outcome.obstacles.get(job.name)
+    if blocked not in (Code.WAITING_QUOTA, Code.WAITING_DEVICES) or not job.preemptible:
         return
+    promised = job.name in desk.outcome.promises
+    desk.release(job.name)
     placement, obstacle = find(desk, job, allocation.least, borrow=True)
     if placement is not None:
         del desk.outcome.obstacles[job.name]
         desk.start(job, placement, Reason(Code.STARTED_BORROWING))
-    elif obstacle is Code.WAITING_LIMIT:
+        return
+    if promised:
+        desk.retain(job.name)
+    if obstacle is Code.WAITING_LIMIT:
         desk.outcome.obstacles[job.name] = obstacle
 
 
 def find(desk: Desk, job: Job, workers: int, *, borrow: bool = False) -> tuple[Placement | None, Code]:
     """A place on the first option that has one; else the obstacle on the most hopeful option."""
     found = []
-    for option in desk.options(job):
+    for option in dict.fromkeys((*desk.options(job), *desk.pure_options(job))):
         placement, obstacle = _on_option(desk, job, workers, option, borrow=borrow)
         if placement is not None:
             return placement, Code.STARTED
@@ -93,29 +115,55 @@ def _on_option(
     return placement, Code.STARTED
 
 
+def _juniors(desk: Desk, job: Job) -> list[str]:
+    """Jobs behind this one whose promises do not bind it: those that cost nobody anything, and
+    those of its own pool, whose devices are the pool's before they are one job's."""
+    jobs = desk.view.jobs
+    return [
+        name
+        for name, promise in desk.unserved.items()
+        if promise.cause is Code.WAITING_DEVICES or jobs[name].job.pool == job.pool
+    ]
+
+
+def _paid_for(promise: Promise, obstacle: Code) -> bool:
+    """Whether others have given way for the promise, so that it stands while it can still help."""
+    if promise.cause is Code.WAITING_DEVICES:
+        return False
+    return obstacle is Code.WAITING_DEVICES or promise.cause is Code.WAITING_RECLAIM
+
+
 def _make_room(desk: Desk, state: JobState, allocation: Allocation, obstacle: Code) -> None:
     desk.outcome.obstacles[state.name] = obstacle
     if _backfill(desk, state.job, allocation.least):
         del desk.outcome.obstacles[state.name]
         return
-    attempts = (reclaim, migrate, reserve) if obstacle is Code.WAITING_DEVICES else (reclaim,)
-    for attempt in attempts:
+    for attempt in _attempts(desk, state.job, allocation.least, obstacle):
         promise = attempt(desk, state, allocation.least)
         if promise is not None:
-            desk.promise(state.job, promise)
+            desk.promise(promise)
             desk.outcome.obstacles[state.name] = promise.cause
             return
+    desk.outcome.promises.pop(state.name, None)
     if obstacle is not Code.WAITING_DEVICES:
-        _earmark(desk, state, allocation.least)
+        _earmark(desk, state, allocation.least, fixed=obstacle is Code.WAITING_RESERVATION)
 
 
-def _earmark(desk: Desk, state: JobState, workers: int) -> None:
+def _attempts(desk: Desk, job: Job, workers: int, obstacle: Code) -> tuple[Attempt, ...]:
+    if job.preemptible and find(desk, job, workers, borrow=True)[0] is not None:
+        return ()  # nobody need give way: once all are served it borrows what is idle
+    if obstacle is Code.WAITING_DEVICES:
+        return (reclaim, migrate, evict, reserve)
+    return (reclaim,)
+
+
+def _earmark(desk: Desk, state: JobState, workers: int, *, fixed: bool) -> None:
     """After long waiting for its own pool, keep younger jobs of the pool from passing for ever."""
-    option = desk.options(state.job)[0]
-    types = desk.types(option)
-    if desk.now - state.submitted >= desk.rules.patience and len(types) == 1:
+    if desk.now - state.submitted < desk.rules.patience:
+        return
+    for option in desk.pure_options(state.job)[:1]:
         devices = desk.request(state.job, workers, option).plan.devices
-        desk.books.earmark(state.job, {types[0]: devices})
+        desk.books.earmark(state.job, dict.fromkeys(desk.types(option), devices), fixed=fixed)
 
 
 def _backfill(desk: Desk, job: Job, workers: int) -> bool:
@@ -123,27 +171,41 @@ def _backfill(desk: Desk, job: Job, workers: int) -> bool:
     if job.duration is None:
         return False
     end = desk.now + job.duration
-    lenders = [
-        promise.job
+    lenders = {
+        promise.job: promise
         for promise in desk.outcome.promises.values()
-        if promise.expected is not None and end <= promise.expected
-    ]
+        if promise.expected is not None and end <= promise.expected and promise.job != job.name
+    }
     if not lenders:
         return False
     for name in lenders:
         desk.release(name)
     placement, _ = find(desk, job, workers)
     if placement is not None:
-        desk.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lenders[0]))
+        used = [name for name, p in lenders.items() if _share_nodes(p.placement, placement)]
+        lender = next(iter(used or lenders))
+        desk.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lender))
     for name in lenders:
         desk.retain(name)
     return placement is not None
 
 
+def _share_nodes(one: Placement, other: Placement) -> bool:
+    return not one.nodes().isdisjoint(other.nodes())
+
+
+def _still_asked(job: Job, allocation: Allocation, promise: Promise) -> bool:
+    """Whether the promise has the shape that would start now: another job may bear the name."""
+    plan = plan_for(job, allocation.least)
+    needs = {part.role: part.need for part in plan.parts}
+    alike = all(slot.need == needs.get(slot.role) for slot in promise.placement.slots)
+    return alike and all(promise.placement.count(part.role) == part.count for part in plan.parts)
+
+
 def _still_good(desk: Desk, promise: Promise) -> bool:
-    cluster = desk.view.cluster
-    up = all(
-        name in cluster.index and cluster.node(name).state is NodeState.UP
-        for name in promise.placement.nodes()
-    )
-    return up and desk.now < promise.until
+    cluster, wanted = desk.view.cluster, promise.placement.bits()
+    if not all(n in cluster.index and cluster.node(n).state is NodeState.UP for n in wanted):
+        return False
+    # What somebody is about to let go for the job stays promised however long that takes.
+    coming = any(slot.bits & wanted.get(slot.node, 0) for slot in desk.leaving())
+    return coming or desk.now < promise.until

@@ -3,11 +3,13 @@
 Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
 """
 
+from dataclasses import replace
+
 from muster.core.desk import Desk
 from muster.core.options import Option
-from muster.model.job import Role
+from muster.model.job import Job, Role
 from muster.model.placement import Placement
-from muster.model.plan import Part, Plan
+from muster.model.plan import Plan
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
 from muster.place.contract import spanned
@@ -37,13 +39,12 @@ def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
     if not _may_grow(desk, state):
         return
     base = desk.placement_of(state)
-    option = _option_of(desk, state, base)
+    option = desk.option_of(state.job, base)
     if option is None or taken & set(desk.types(option)):
         return
-    workers = base.count(Role.WORKER)
-    added = _admitted(desk, state, option, allocation.most - workers)
-    if added > 0:
-        _add(desk, state, option, base, workers + added)
+    missing = _admitted(desk, state, option, base, allocation.most)
+    if missing is not None:
+        _add(desk, state, option, base, missing)
 
 
 def _may_grow(desk: Desk, state: JobState) -> bool:
@@ -53,31 +54,27 @@ def _may_grow(desk: Desk, state: JobState) -> bool:
     return state.phase is Phase.RUNNING and not changed and state.name not in desk.outcome.stops
 
 
-def _option_of(desk: Desk, state: JobState, base: Placement) -> Option | None:
-    kinds = {desk.view.cluster.node(slot.node).configuration for slot in base.slots if slot.bits}
-    return next((o for o in desk.options(state.job) if kinds <= set(o)), None)
+def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:
+    """The most tasks above what the job has that its pool may take, of its own or borrowed."""
+    types = desk.types(option)
+    for workers in range(most, base.count(Role.WORKER), -1):
+        missing = _missing(state.job, base, workers)
+        more = dict.fromkeys(types, missing.devices) if missing.devices else {}
+        if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is None:
+            return missing
+    return None
 
 
-def _admitted(desk: Desk, state: JobState, option: Option, wanted: int) -> int:
-    """How many more workers the pool may take, of its own or borrowed."""
-    types, devices = desk.types(option), state.job.workers.need.devices
-    if not devices or len(types) != 1:
-        return wanted if not devices else 0
-    for count in range(wanted, 0, -1):
-        amounts = {types[0]: count * devices}
-        if desk.books.verdict(state.job, amounts, borrow=state.job.preemptible) is None:
-            return count
-    return 0
+def _missing(job: Job, base: Placement, workers: int) -> Plan:
+    """The tasks that the job lacks to run with so many workers."""
+    goal = plan_for(job, workers)
+    parts = (replace(part, count=part.count - base.count(part.role)) for part in goal.parts)
+    return Plan(tuple(part for part in parts if part.count > 0))
 
 
-def _add(desk: Desk, state: JobState, option: Option, base: Placement, workers: int) -> None:
-    goal = plan_for(state.job, workers)
-    missing = tuple(
-        Part(part.role, part.count - base.count(part.role), part.need)
-        for part in goal.parts
-        if part.count > base.count(part.role)
-    )
-    request = Request(Plan(missing), option, desk.widest(state.job, goal.devices, option))
+def _add(desk: Desk, state: JobState, option: Option, base: Placement, missing: Plan) -> None:
+    devices = base.devices + missing.devices
+    request = Request(missing, option, desk.widest(state.job, devices, option))
     slots = grow_beside(desk.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):

@@ -3,12 +3,13 @@
 Who may lose devices to a gang that is inside its own pool's entitlement:
 
 * jobs of its own pool, down to their least;
-* jobs of pools (branches of the tree) above their entitlement: down to their least, and preemptible
-  gangs as a whole.
+* jobs of pools above their entitlement, and in no pool (short of those around the gang) that is not:
+  down to their least, and preemptible gangs as a whole.
 
+If the gang itself only uses what is lent to it, no other pool is pushed below its entitlement for it.
 If the gang is within its pool's reservation, that right is hard: a borrower's gang goes even if its
-pool ends up below its entitlement. If the gang itself only uses what is lent to it, no other
-pool is pushed below its entitlement for it.
+pool ends up below its entitlement; and where nothing else makes room (`evict`), whatever is not
+reserved by those who use it is borrowed.
 
 Of the possible sets the cheapest goes; what a gang costs is what is lost with it,
 
@@ -17,20 +18,27 @@ Of the possible sets the cheapest goes; what a gang costs is what is lost with i
 so that of equals the newest goes. Lower priorities go before higher ones.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import inf
+from heapq import merge
+from itertools import islice
 
-from muster.core.desk import Desk, lapse
+from muster.core.books import Bound
+from muster.core.desk import Desk, Victim, lapse
 from muster.model.decision import Promise
 from muster.model.job import Role
-from muster.model.placement import Slot
+from muster.model.placement import Placement, Slot
 from muster.model.reason import Code, Reason
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase
 from muster.place.clear import Candidate, Clearing, cheapest_clearing
+from muster.place.contract import spanned
+from muster.place.pack import pack
 from muster.place.request import Request
+
+FEW = 32
+"""Gangs looked at first, the cheapest; all of them only if that does not do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,109 +49,210 @@ class _Claim:
     request: Request
     device_type: str
     hard: bool
+    evict: bool
+    """Whether pools lose what they have above their reservation, not only above their entitlement."""
+    over: tuple[Bound, ...]
+    """What the pools around the gang must give back before they may take it."""
 
 
 def reclaim(desk: Desk, state: JobState, workers: int) -> Promise | None:
     """Decide to shrink or preempt so that the gang can start; its promise, or None."""
-    for option in desk.options(state.job):
-        types = desk.types(option)
+    return _reclaim(desk, state, workers, evict=False)
+
+
+def evict(desk: Desk, state: JobState, workers: int) -> Promise | None:
+    """The same for a gang within its reservation, against whatever others use beyond theirs."""
+    return _reclaim(desk, state, workers, evict=True)
+
+
+def _reclaim(desk: Desk, state: JobState, workers: int, *, evict: bool) -> Promise | None:
+    for option in desk.pure_options(state.job):
         request = desk.request(state.job, workers, option)
-        if len(types) != 1 or not request.plan.devices:
+        if not request.plan.devices:
             continue
-        amounts = {types[0]: request.plan.devices}
+        (device_type,) = desk.types(option)
+        amounts = {device_type: request.plan.devices}
         hard = desk.books.within_reservation(state.job, amounts)
-        claim = _Claim(state, request, types[0], hard)
-        over = desk.books.overshoot(state.job, amounts)
-        clearing = _from_own_pool(desk, claim, over) if over > 0 else _cheapest(desk, claim)
+        over = tuple(desk.books.overshoots(state.job, amounts))
+        key = ("reclaim", state.job.pool, request, hard, evict, over, desk.later().version)
+        if key in desk.hopeless or (evict and not hard):
+            continue
+        clearing = _cheapest(desk, _Claim(state, request, device_type, hard, evict, over))
         if clearing is not None:
             _carry_out(desk, state, clearing)
             return Promise(state.name, clearing.placement, Code.WAITING_RECLAIM, lapse(desk))
-    return None
-
-
-def _from_own_pool(desk: Desk, claim: _Claim, over: int) -> Clearing | None:
-    """Where the pool itself is full: shrink its own grown jobs, by the overshoot and until it fits."""
-    states = desk.by_pool().get((claim.state.job.pool, claim.device_type), [])
-    grown = [each for s in states if desk.untouched(s) for each in _growth(desk, s)]
-    freed = 0
-    for count, candidate in enumerate(grown, start=1):
-        freed += candidate.devices
-        if freed >= over:
-            with desk.board.lifted(slot for each in grown[:count] for slot in each.slots):
-                placement = desk.place(claim.state.job, claim.request)
-            if placement is not None:
-                return Clearing(tuple(grown[:count]), placement)
+        desk.hopeless.add(key)
     return None
 
 
 def _cheapest(desk: Desk, claim: _Claim) -> Clearing | None:
-    """Growth alone if that does; else with gangs, bringing in higher priorities only when needed."""
-    losers = [s for s in _losers(desk, claim) if desk.untouched(s)]
-    if not losers:
-        return None
-    grown = [each for s in losers for each in _growth(desk, s)]
-    clearing = _clear(desk, claim, grown)
-    if clearing is not None:
-        return clearing
-    gangs = [s for s in losers if s.job.preemptible and s.job.pool != claim.state.job.pool]
-    gangs = [s for s in gangs if s.name not in desk.outcome.resizes]
-    for priority in sorted({s.job.priority for s in gangs}):
-        going = {s.name for s in gangs if s.job.priority <= priority}
-        whole = [_gang(desk, s) for s in gangs if s.name in going]
-        rest = [candidate for candidate in grown if candidate.job not in going]
-        clearing = _clear(desk, claim, whole + rest)
-        if clearing is not None:
-            return clearing
-    return None
+    found = (_clear(desk, claim, candidates) for candidates in _tiers(desk, claim))
+    return next((clearing for clearing in found if clearing is not None), None)
 
 
-def _losers(desk: Desk, claim: _Claim) -> list[JobState]:
-    """Jobs of the claim's own pool that have grown, and all of pools above their entitlement."""
+def _tiers(desk: Desk, claim: _Claim) -> Iterator[list[Candidate]]:
+    """Who may go: growth alone, then gangs too, a few cheap ones before all of them."""
+    mine, wanted = claim.state.job.pool, claim.device_type
+    others = [pool for pool, kind in desk.by_pool() if kind == wanted and _owes(desk, claim, pool)]
+    grown = [
+        candidate
+        for pool in (mine, *others)
+        for state in desk.grown().get((pool, wanted), ())
+        if desk.untouched(state)
+        for candidate in _growth(desk, state)
+    ]
+    if grown or not claim.over:
+        yield grown
+    if not claim.hard and _at_best(desk, claim, others, grown) < claim.request.plan.devices:
+        return
+    gangs = merge(*(desk.victims(pool, wanted) for pool in others), key=lambda v: v[:-1])
+    cheap = list(islice(gangs, FEW))
+    yield from _by_priority(cheap, [])
+    dear = list(gangs)
+    if dear or grown:
+        yield from _by_priority(cheap + dear, grown)
+
+
+def _at_best(desk: Desk, claim: _Claim, others: list[str], grown: list[Candidate]) -> int:
+    """Devices there would be if every other pool gave back all it has too much."""
+    excess = sum(desk.books.excess(pool, claim.device_type) for pool in others)
+    free = desk.later().free_devices(claim.request.kinds)
+    return free + excess + sum(candidate.devices for candidate in grown)
+
+
+def _by_priority(victims: list[Victim], grown: list[Candidate]) -> Iterator[list[Candidate]]:
+    """The gangs of the lowest priority, then those of the next as well, and so on; growth with each."""
+    for priority in sorted({victim[0] for victim in victims}):
+        whole = [victim[-1] for victim in victims if victim[0] <= priority]
+        going = {candidate.job for candidate in whole}
+        yield whole + [candidate for candidate in grown if candidate.job not in going]
+
+
+def _owes(desk: Desk, claim: _Claim, pool: str) -> bool:
+    """Whether another pool, and each around it that is not also around the claim's, has too much."""
     mine = claim.state.job.pool
-    losers: list[JobState] = []
-    for (pool, device_type), states in desk.by_pool().items():
-        if device_type != claim.device_type:
-            continue
-        if pool == mine:
-            losers += [s for s in states if _has_grown(desk, s)]
-        elif desk.books.excess(mine, pool, device_type) > 0:
-            losers += states
-    return losers
+    apart = desk.books.apart(mine, pool)
+    return pool != mine and all(_excess(desk, claim, each) > 0 for each in apart)
 
 
-def _has_grown(desk: Desk, state: JobState) -> bool:
-    workers = desk.placement_of(state).count(Role.WORKER)
-    return workers > desk.allocations[state.name].least
+def _excess(desk: Desk, claim: _Claim, pool: str) -> int:
+    measure = desk.books.unreserved if claim.evict else desk.books.excess
+    return measure(pool, claim.device_type)
 
 
 def _clear(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> Clearing | None:
-    if claim.request.widest > Level.NODE:
-        # Across nodes the search is greedy, so it is only shown what may all go together.
-        candidates = _fair_part(desk, claim, candidates)
-    if not candidates:
+    """First what the pools around the gang must give back, then what else makes room for it."""
+    due = _due(desk, claim, candidates)
+    if due is None:
         return None
-    return cheapest_clearing(
-        desk.board,
-        claim.request,
-        candidates,
-        lambda clearing: len(_fair_part(desk, claim, clearing.removed)) == len(clearing.removed),
-    )
+    # Across nodes the search is greedy, so it is only shown what may all go together.
+    wide = claim.request.widest > Level.NODE
+    shown = _fair_part(desk, claim, candidates) if wide else candidates
+    rest = [candidate for candidate in shown if candidate not in due]
+
+    def good(clearing: Clearing) -> bool:
+        return _is_fair(desk, claim, [*due, *clearing.removed])
+
+    board = desk.later()
+    with board.lifted(slot for candidate in due for slot in candidate.slots):
+        found = cheapest_clearing(board, claim.request, rest, good)
+    if found is None:
+        return None
+    if not found.removed and not due:
+        return found  # others have left it enough
+    if due:
+        return _spared(desk, claim, Clearing((*due, *found.removed), found.placement), due)
+    return _alone(desk, claim, candidates, found) or found
+
+
+def _alone(desk: Desk, claim: _Claim, candidates: list[Candidate], found: Clearing) -> Clearing | None:
+    """The cheapest candidate that makes room by itself, where it costs no more than what was found:
+    rather one job than several, and rather a small one than a large one."""
+    short = claim.request.plan.devices - desk.later().free_devices(claim.request.kinds)
+    enough = [c for c in candidates if c.devices >= short and c.cost <= found.cost]
+    for candidate in sorted(enough, key=lambda c: (c.cost, c.job))[:FEW]:
+        if _is_fair(desk, claim, [candidate]):
+            placement = _without(desk, claim, [candidate])
+            if placement is not None:
+                return Clearing((candidate,), placement)
+    return None
+
+
+def _without(desk: Desk, claim: _Claim, removed: list[Candidate]) -> Placement | None:
+    """Where the gang would be if these were gone."""
+    board = desk.later()
+    with board.lifted(slot for candidate in removed for slot in candidate.slots):
+        return pack(board, claim.request)
+
+
+def _due(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> list[Candidate] | None:
+    """The cheapest candidates that bring every pool around the gang to where it may take it."""
+    due: list[Candidate] = []
+    fair = _fair_part(desk, claim, candidates) if claim.over else []
+    for bound in claim.over:
+        lacking = bound.over - sum(c.devices for c in due if _counts(desk, bound, c))
+        for candidate in fair:
+            if lacking <= 0:
+                break
+            if candidate not in due and _counts(desk, bound, candidate):
+                due.append(candidate)
+                lacking -= candidate.devices
+        if lacking > 0:
+            return None
+    return due
+
+
+def _counts(desk: Desk, bound: Bound, candidate: Candidate) -> bool:
+    """Whether what the candidate gives back helps the pool to keep the rule."""
+    job = desk.view.jobs[candidate.job].job
+    if bound.code is Code.WAITING_RESERVATION and job.preemptible:
+        return False
+    return bound.pool in desk.books.around(job.pool)
+
+
+def _spared(desk: Desk, claim: _Claim, clearing: Clearing, due: list[Candidate]) -> Clearing:
+    """Leave out what was due by one rule and is not needed after all."""
+    for candidate in sorted(due, key=lambda c: (-c.cost, c.job)):
+        fewer = [c for c in clearing.removed if c is not candidate]
+        enough = all(
+            sum(c.devices for c in fewer if _counts(desk, bound, c)) >= bound.over
+            for bound in claim.over
+        )
+        placement = _without(desk, claim, fewer) if enough and _is_fair(desk, claim, fewer) else None
+        if placement is not None:
+            clearing = Clearing(tuple(fewer), placement)
+    return clearing
+
+
+def _is_fair(desk: Desk, claim: _Claim, removed: list[Candidate]) -> bool:
+    if len(_fair_part(desk, claim, removed)) < len(removed):
+        return False
+    shrunk = _shrunk(removed)
+    return all(_keeps_contract(desk, desk.view.jobs[job], shrunk[job]) for job in shrunk)
 
 
 def _fair_part(desk: Desk, claim: _Claim, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The cheapest candidates, from each branch of the tree no more than its excess allows."""
-    mine = claim.state.job.pool
-    lost: dict[str | None, int] = defaultdict(int)
+    """The cheapest candidates, from each pool that others are in no more than its excess allows."""
+    mine, lost = claim.state.job.pool, Counter[str]()
     kept: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (c.cost / max(1, c.devices), c.job)):
+    for candidate in sorted(candidates, key=lambda c: c.rate):
         holder = desk.view.jobs[candidate.job].job.pool
-        branch = desk.books.branch(mine, holder)
-        excess = inf if branch is None else desk.books.excess(mine, holder, claim.device_type)
+        pools = desk.books.apart(mine, holder)
         # A hard claim may take a gang that is larger than the excess, but no gang after that.
-        if lost[branch] + (1 if claim.hard else candidate.devices) <= excess:
-            lost[branch] += candidate.devices
+        size = 1 if claim.hard else candidate.devices
+        if all(lost[pool] + size <= _excess(desk, claim, pool) for pool in pools):
+            lost.update(dict.fromkeys(pools, candidate.devices))
             kept.append(candidate)
     return kept
+
+
+def _keeps_contract(desk: Desk, state: JobState, leaving: list[Slot]) -> bool:
+    """With fewer devices the best placement is closer, and the same slowdown means less."""
+    if state.job.locality.max_slowdown is None:
+        return True
+    left = desk.placement_of(state).without(leaving)
+    option = desk.option_of(state.job, left) or desk.options(state.job)[-1]
+    return spanned(desk.view.cluster, left) <= desk.widest(state.job, left.devices, option)
 
 
 def _growth(desk: Desk, state: JobState) -> list[Candidate]:
@@ -151,7 +260,7 @@ def _growth(desk: Desk, state: JobState) -> list[Candidate]:
     if state.phase is not Phase.RUNNING:
         return []
     workers = [s for s in desk.placement_of(state).slots if s.role is Role.WORKER]
-    above = sorted(workers, key=lambda s: s.index)[desk.allocations[state.name].least :]
+    above = sorted(workers, key=lambda s: s.index)[desk.least(state.job) :]
     return [_one(state, slot) for slot in reversed(above)]
 
 
@@ -159,24 +268,22 @@ def _one(state: JobState, slot: Slot) -> Candidate:
     return Candidate(state.name, (slot,), state.job.pause * slot.bits.bit_count(), whole=False)
 
 
-def _gang(desk: Desk, state: JobState) -> Candidate:
-    slots = desk.placement_of(state).slots
-    devices = sum(slot.bits.bit_count() for slot in slots)
-    safe_since = max(state.started or 0.0, state.checkpointed or 0.0)
-    lost = max(0.0, desk.now - safe_since) + state.job.pause
-    return Candidate(state.name, slots, devices * lost)
+def _shrunk(removed: Iterable[Candidate]) -> dict[str, list[Slot]]:
+    """The slots that jobs lose which keep their gang."""
+    shrunk: dict[str, list[Slot]] = defaultdict(list)
+    for candidate in removed:
+        if not candidate.whole:
+            shrunk[candidate.job].extend(candidate.slots)
+    return shrunk
 
 
 def _carry_out(desk: Desk, state: JobState, clearing: Clearing) -> None:
-    shrunk: dict[str, list[Slot]] = defaultdict(list)
     cost: dict[str, float] = defaultdict(float)
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
             reason = Reason(Code.PREEMPTED, beneficiary=state.name, cost=candidate.cost)
             desk.stop(desk.view.jobs[candidate.job], reason)
-        else:
-            shrunk[candidate.job].extend(candidate.slots)
-    for name, slots in shrunk.items():
+    for name, slots in _shrunk(clearing.removed).items():
         reason = Reason(Code.SHRUNK, beneficiary=state.name, cost=cost[name])
         desk.shrink(desk.view.jobs[name], tuple(slots), reason)

@@ -1,8 +1,6 @@
 """Make room without taking anything away: move small jobs, or wait for those that end soonest."""
 
-from math import inf
-
-from muster.core.desk import Desk, MigrationReport, expected_end, lapse
+from muster.core.desk import Desk, MigrationReport, lapse
 from muster.core.options import Option
 from muster.model.decision import Promise
 from muster.model.plan import Part, Plan
@@ -21,16 +19,19 @@ def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
     """
     if desk.outcome.migrations:
         return None
-    for option in desk.options(state.job):
+    for option in desk.short_of_room(state.job, workers):
         request = desk.request(state.job, workers, option)
         gain = request.plan.devices * (desk.now - state.submitted)
-        if not gain or desk.board.free_devices(option) < request.plan.devices:
+        if gain <= desk.too_little.get(request, 0.0):
+            continue
+        if desk.board.free_devices(option) < request.plan.devices:
             continue
         movables = [m for s in desk.running() if (m := _movable(desk, s, option, request, gain))]
         migration = cheapest_migration(desk.board, request, movables) if movables else None
         if migration is not None and migration.cost < gain:
             _carry_out(desk, state, option, migration, gain)
             return Promise(state.name, migration.placement, Code.WAITING_MIGRATION, lapse(desk))
+        desk.too_little[request] = gain
     return None
 
 
@@ -45,9 +46,9 @@ def _movable(
         return None
     if not state.job.preemptible or state.name in desk.outcome.resizes:
         return None
-    kind = desk.view.cluster.node(state.placement.slots[0].node).configuration
-    own = next((o for o in desk.options(state.job) if kind in o), None)
-    if kind not in option or own is None:
+    # To devices of the same type only: the books of the pool stay as they are.
+    own = desk.option_of(state.job, state.placement)
+    if own is None or set(own).isdisjoint(option):
         return None
     plan = _as_placed(state)
     request = Request(plan, own, desk.widest(state.job, plan.devices, own))
@@ -77,37 +78,44 @@ def _carry_out(desk: Desk, state: JobState, option: Option, migration: Migration
 
 
 def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
-    """After long waiting, promise the devices that come free first; one such promise at a time."""
-    if desk.now - state.submitted < desk.rules.patience or _reserved_already(desk):
+    """After long waiting, promise the devices that come free first; one such promise at a time.
+
+    A promise stands for as long as the patience, then it is looked for anew: of jobs whose end is not
+    known, others may have ended first.
+    """
+    standing = desk.outcome.promises.get(state.name)
+    if standing is not None:
+        return standing
+    if desk.now - state.submitted < desk.rules.patience or desk.reserved():
         return None
-    for option in desk.options(state.job):
+    for option in desk.short_of_room(state.job, workers):
         request = desk.request(state.job, workers, option)
+        if ("reserve", request) in desk.hopeless:
+            continue
         candidates = [c for s in desk.view.jobs.values() if (c := _ending(desk, s, option))]
         clearing = cheapest_clearing(desk.board, request, candidates)
         if clearing is not None:
-            ends = [expected_end(desk.view.jobs[c.job]) for c in clearing.removed]
+            ends = [desk.expected_end(desk.view.jobs[c.job]) for c in clearing.removed]
             known = [end for end in ends if end is not None]
             expected = max(known, default=None) if len(known) == len(ends) else None
-            return Promise(state.name, clearing.placement, Code.WAITING_DEVICES, inf, expected)
+            until = desk.now + desk.rules.patience
+            return Promise(state.name, clearing.placement, Code.WAITING_DEVICES, until, expected)
+        desk.hopeless.add(("reserve", request))
     return None
-
-
-def _reserved_already(desk: Desk) -> bool:
-    return any(p.cause is Code.WAITING_DEVICES for p in desk.outcome.promises.values())
 
 
 def _ending(desk: Desk, state: JobState, option: Option) -> Candidate | None:
     """A job that holds devices, priced by how long it is still expected to hold them.
 
-    Where no duration is given: as long again as it has run.
+    Where no duration is given: as long again as it has run, and a job just begun is no sooner done
+    than one that has run for as long as the patience.
     """
-    if state.placement is None:
+    started = desk.outcome.starts.get(state.name)
+    held = started.placement.slots if started else state.held()
+    kinds = {desk.view.cluster.node(slot.node).configuration for slot in held}
+    if kinds.isdisjoint(option):
         return None
-    kinds = {desk.view.cluster.node(slot.node).configuration for slot in state.placement.slots}
-    if not kinds & set(option):
-        return None
-    end = expected_end(state)
-    elapsed = desk.now - (state.started if state.started is not None else desk.now)
-    left = elapsed if end is None else max(0.0, end - desk.now)
-    held = state.held()
+    end = desk.expected_end(state)
+    elapsed = desk.now - state.started if state.started is not None else 0.0
+    left = max(elapsed, desk.rules.patience) if end is None else max(0.0, end - desk.now)
     return Candidate(state.name, held, left * sum(slot.bits.bit_count() for slot in held))

@@ -16,5 +16,6 @@ def _count(job: Job, spec: RoleSpec, workers: int) -> int:
     range_of_workers = job.workers.most - job.workers.gang
     if not range_of_workers:
         return spec.least
-    part = (workers - job.workers.gang) / range_of_workers
+    # With fewer workers than the gang (asked by what explains, never placed) a gang of servers stays.
+    part = max(0, workers - job.workers.gang) / range_of_workers
     return spec.gang + round(part * (spec.most - spec.gang))

@@ -1,0 +1,109 @@
+"""What a reason or a refusal advises is true: the job with that one change starts, or could."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.core.admit import refuse
+from muster.core.cycle import Memory, decide
+from muster.model.decision import Kind
+from muster.model.job import Job, Locality, Need, Role, RoleSpec
+from muster.model.topology import Level
+from muster.model.view import JobState, Phase, View
+from muster.policy.fifo import Fifo
+from tests.builders import GB
+from tests.changes import changed
+from tests.prop.worlds import History, clusters, histories, jobs, pool_trees
+from tests.world import World
+
+EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+
+@given(histories())
+@EVERY
+def test_a_job_with_the_change_that_its_reason_names_would_have_started(history: History) -> None:
+    """Or by waiting differently it has let another one past, which took what it would have had."""
+    for frame in history.play(history.world()):
+        for decision in frame.of(Kind.WAIT):
+            if decision.reason.would_start is None:
+                continue
+            state = frame.before.jobs[decision.job]
+            other = replace(state, job=changed(state.job, decision.reason.would_start))
+            twin = replace(frame.before, jobs={**frame.before.jobs, state.name: other})
+            again = World(twin, frame.now, frame.memory).cycle()
+            others = again.names(Kind.START) - frame.names(Kind.START)
+            assert others, decision.reason
+
+
+@given(histories())
+@EVERY
+def test_the_holders_that_a_reason_names_hold_devices(history: History) -> None:
+    for frame in history.play(history.world()):
+        for decision in frame.of(Kind.WAIT):
+            for holder in decision.reason.holders:
+                state = frame.after.jobs[holder.job]
+                assert 0 < holder.devices <= sum(slot.bits.bit_count() for slot in state.held())
+                assert holder.pool == state.job.pool
+                assert holder.job != decision.job
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[View, Job]:
+    """An empty cluster, and a job that may be far too much for it."""
+    there = draw(clusters())
+    pools = draw(pool_trees(there))
+    wild: st.SearchStrategy[Callable[[str], Job]] = st.one_of(
+        jobs(there, pools),
+        st.builds(_greedy, st.sampled_from(pools.leaves()), _NEEDS, _COUNTS, _PLACES),
+    )
+    return View(0, there, pools, {}), draw(wild)("j")
+
+
+_NEEDS = st.builds(
+    Need,
+    st.sampled_from((0, 1, 1, 2, 4, 16)),
+    st.sampled_from((500, 1_000, 20_000)),
+    st.sampled_from((GB, 300 * GB)),
+)
+_COUNTS = st.tuples(st.sampled_from((1, 2, 4, 9, 40)), st.sampled_from((True, False)))
+_PLACES = st.builds(
+    Locality,
+    st.sampled_from((Level.SWITCH, Level.SOCKET, Level.NODE, Level.RACK, Level.CLUSTER)),
+    st.sampled_from((None, 0.05)),
+)
+
+
+def _greedy(pool: str, need: Need, count: tuple[int, bool], place: Locality) -> Callable[[str], Job]:
+    spec = RoleSpec(Role.WORKER, need, count[0], count[0], count[0])
+    return lambda name: Job(name, roles=(spec,), pool=pool, preemptible=count[1], locality=place)
+
+
+def _starts_alone(empty: View, job: Job) -> bool:
+    state = JobState(job, Phase.WAITING, submitted=0.0)
+    decided = decide(Fifo(), replace(empty, jobs={job.name: state}), 0.0, Memory())
+    return decided.decisions[0].kind is Kind.START
+
+
+@given(requests())
+@settings(EVERY, max_examples=300)
+def test_a_job_is_refused_just_when_it_would_not_start_on_the_empty_cluster(
+    request: tuple[View, Job],
+) -> None:
+    empty, job = request
+    refused = refuse(job, empty.cluster, empty.pools) is not None
+    assert refused != _starts_alone(empty, job)
+
+
+@given(requests())
+@settings(EVERY, max_examples=300)
+def test_the_nearest_request_that_a_refusal_names_is_not_refused_and_starts(
+    request: tuple[View, Job],
+) -> None:
+    empty, job = request
+    refusal = refuse(job, empty.cluster, empty.pools)
+    if refusal is not None and refusal.nearest is not None:
+        nearest = changed(job, refusal.nearest)
+        assert refuse(nearest, empty.cluster, empty.pools) is None
+        assert _starts_alone(empty, nearest)

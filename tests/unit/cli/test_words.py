@@ -1,0 +1,51 @@
+"""What a person reads."""
+
+import pytest
+
+from muster.cli.words import clock, tell, where
+from muster.model.job import Role
+from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.topology import Level
+from tests.builders import placement, slot
+
+
+def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
+    reason = Reason(
+        Code.WAITING_FRAGMENTED,
+        shortfall=Shortfall(asked=8, free=16, largest=6, widest=Level.NODE),
+        holders=(Holder("bert", "research", 4), Holder("vgg", "research", 2)),
+        would_start=Change("locality", "rack"),
+    )
+    assert tell(reason) == (
+        "enough devices are free, but not close enough together for its contract; "
+        "asks 8, 16 free, at most 6 within one node; held by bert (4), vgg (2); "
+        "would start now with locality: rack"
+    )
+
+
+def test_a_wait_for_quota_names_the_pool_that_binds() -> None:
+    reason = Reason(Code.WAITING_LIMIT, quantity=Quantity("research", "P100", 16, 20, 20))
+    assert tell(reason).endswith("asks 16, pool research uses 20 of 20 P100")
+
+
+def test_a_migration_names_whom_it_serves_and_what_it_costs_and_gains() -> None:
+    reason = Reason(Code.MIGRATED, beneficiary="big", cost=60.0, gain=4800.0)
+    assert tell(reason).endswith("for big; costs 60 device-seconds, gains 4,800")
+
+
+def test_a_contract_of_any_level_names_no_level() -> None:
+    reason = Reason(Code.WAITING_DEVICES, shortfall=Shortfall(8, 3, 3, Level.CLUSTER))
+    assert tell(reason).endswith("asks 8, 3 free, at most 3")
+
+
+def test_a_place_is_nodes_with_ranges_of_devices() -> None:
+    server = slot("n2", 0, role=Role.SERVER)
+    placed = placement(("n0", 0b1111), ("n1", 0b100001), server)
+    assert where(placed) == "n0[0-3] n1[0,5] n2"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"), [(0, "0s"), (59.4, "59s"), (270, "4m30s"), (3900, "1h05m"), (7200, "2h00m")]
+)
+def test_times_are_short(seconds: float, written: str) -> None:
+    assert clock(seconds) == written
