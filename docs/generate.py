@@ -1,10 +1,19 @@
-"""Write the generated parts of the pages: `python docs/generate.py`, or `--check` to compare only."""
+"""Write the generated parts of the pages, the schemas and the pictures: `python docs/generate.py`.
 
+With `--check` nothing is written; the exit code is 1 where something is not as it should be.
+"""
+
+import io
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rich.console import Console
+
+from muster.cli.play import run_play
 from muster.core.lifecycle import BORN, NEXT
+from muster.files import cluster_schema, job_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
 
@@ -29,7 +38,40 @@ def reasons() -> str:
     return "\n".join(["| code | what it says |", "|---|---|", *rows])
 
 
+def demo() -> str:
+    """What `make demo` prints on a terminal, as a picture."""
+    examples = HERE.parent / "examples"
+    console = Console(
+        record=True,
+        width=132,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        legacy_windows=False,
+    )
+    run_play(
+        examples / "clusters/lab.yaml",
+        sorted((examples / "jobs").glob("*.yaml")),
+        policy="fifo",
+        strategy="adaptive",
+        every=300.0,
+        console=console,
+    )
+    picture = console.export_svg(title="make demo", unique_id="demo")
+    # The page must not fetch fonts from elsewhere; any monospaced one will do.
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+
+
 PAGES: dict[str, Callable[[], str]] = {"lifecycle.md": lifecycle, "reasons.md": reasons}
+"""Pages with a generated part."""
+
+FILES: dict[str, Callable[[], str]] = {
+    "schema/cluster.schema.json": lambda: schema_text(cluster_schema()),
+    "schema/job.schema.json": lambda: schema_text(job_schema()),
+    "img/demo.svg": demo,
+}
+"""Files that are generated as a whole."""
 
 
 def renewed(text: str, part: str) -> str:
@@ -51,6 +93,10 @@ def stale(folder: Path = HERE) -> dict[Path, str]:
         wanted = renewed(text, make())
         if wanted != text:
             pages[path] = wanted
+    for name, make in FILES.items():
+        path, wanted = folder / name, make()
+        if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+            pages[path] = wanted
     return pages
 
 
@@ -61,6 +107,7 @@ def main(arguments: Sequence[str], folder: Path = HERE) -> int:
     for path, text in pages.items():
         print(f"{path.name}: {'stale, run make docs' if check else 'renewed'}")
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return 1 if check and pages else 0
 

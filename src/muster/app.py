@@ -8,10 +8,14 @@ import typer
 def main() -> None:
     """Run the command line; bad input is one line on standard error and exit code 2."""
     from muster.cli.main import BAD_INPUT, app
-    from muster.files.errors import InputError
 
     try:
         app()
-    except InputError as error:
+    except ValueError as error:
+        # Imported only now: the files' machinery would double the time of `--help`.
+        from muster.files.errors import InputError
+
+        if not isinstance(error, InputError):
+            raise
         typer.echo(f"muster: {error}", err=True)
         sys.exit(BAD_INPUT)

@@ -1,7 +1,5 @@
 """Commands and their help. Imports stay inside the commands so that `--help` is quick."""
 
-import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -66,9 +64,14 @@ def play(
         interval = parse_duration(every)
     except ValueError as error:
         raise InputError.at("--every", str(error)) from error
-    # A log that goes to a file or a pipe is not to be folded at 80 columns.
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-    run_play(cluster, jobs, policy=policy, strategy=strategy, every=interval, console=console)
+    run_play(
+        cluster,
+        jobs,
+        policy=policy,
+        strategy=strategy,
+        every=interval,
+        console=Console(highlight=False),
+    )
 
 
 @app.command()
@@ -100,9 +103,10 @@ def schema(which: Annotated[Schema, typer.Argument(help="Of which file.")]) -> N
     """Print the JSON Schema of a file, for editors."""
     from muster.files.cluster_file import cluster_schema
     from muster.files.job_file import job_schema
+    from muster.files.validation import schema_text
 
     made = cluster_schema() if which is Schema.CLUSTER else job_schema()
-    typer.echo(json.dumps(made, indent=2))
+    typer.echo(schema_text(made), nl=False)
 
 
 @app.command()

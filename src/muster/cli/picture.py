@@ -18,19 +18,23 @@ def letters(names: list[str]) -> dict[str, str]:
 
 
 def picture(view: View, letter_of: dict[str, str]) -> Table:
-    """The nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use."""
+    """The nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
+
+    A run of alike nodes that are wholly free is one line.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("NODE", "RACK", "TYPE", "DEVICES"):
         table.add_column(heading, no_wrap=True)
     table.add_column("CORES", justify="right")
     table.add_column("MEMORY", justify="right")
-    table.add_column("TASKS WITHOUT DEVICES")
+    table.add_column("CPU TASKS")
     owners = _owners(view)
-    for node in view.cluster.nodes:
+    for run in _runs(view):
+        node = run[0]
         kind = view.cluster.configuration_of(node)
         table.add_row(
-            node.name,
-            node.rack,
+            _first_to_last([node.name for node in run]),
+            _first_to_last([node.rack for node in run]),
             kind.device_type or "CPU",
             _devices(node, kind, owners.get(node.name, {}), letter_of),
             f"{(kind.millicores - node.millicores) / 1000:g}/{kind.millicores / 1000:g}",
@@ -38,6 +42,28 @@ def picture(view: View, letter_of: dict[str, str]) -> Table:
             _bare_tasks(view, node.name, letter_of),
         )
     return table
+
+
+def _runs(view: View) -> list[list[Node]]:
+    """Neighbouring nodes that look the same because all of them are wholly free."""
+    runs: list[list[Node]] = []
+    for node in view.cluster.nodes:
+        alike = runs and node.configuration == runs[-1][0].configuration
+        if alike and _idle(view, node) and _idle(view, runs[-1][0]):
+            runs[-1].append(node)
+        else:
+            runs.append([node])
+    return runs
+
+
+def _idle(view: View, node: Node) -> bool:
+    kind = view.cluster.configuration_of(node)
+    whole = (kind.all_devices, kind.millicores, kind.memory, NodeState.UP)
+    return (node.free, node.millicores, node.memory, node.state) == whole
+
+
+def _first_to_last(names: list[str]) -> str:
+    return names[0] if names[0] == names[-1] else f"{names[0]} .. {names[-1]}"
 
 
 def legend(view: View, letter_of: dict[str, str]) -> Text:

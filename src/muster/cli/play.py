@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from muster.cli.picture import legend, letters, picture
@@ -19,6 +20,8 @@ from muster.model.view import Phase, View
 from muster.policy.registry import POLICIES
 from muster.sim.play import Arrival, Frame, play
 
+_WIDTHS = (7, 8, 23)
+"""Columns of the log before the last: time, decision, job."""
 _STYLES = {
     Kind.START: "green",
     Kind.RESIZE: "cyan",
@@ -69,7 +72,8 @@ def _headline(loaded: ClusterFile, jobs: list[Job], policy: str, strategy: str) 
 
 def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) -> None:
     """The log of decisions, a picture at the busiest moment, and one when the last job is placed."""
-    console.print(f"{'TIME':>7}  {'DECISION':8} {'JOB':24} WHERE AND WHY", style="bold")
+    heading = (f"{'TIME':>7}", "DECISION", "JOB", "WHERE AND WHY")
+    _line(console, *(Text(word, style="bold") for word in heading))
     told: dict[str, str] = {}
     unplaced = set(letter_of)
     busiest: Frame | None = None
@@ -86,21 +90,35 @@ def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) 
 
 
 def _log(frame: Frame, decision: Decision, told: dict[str, str], console: Console) -> None:
+    """One decision; a job that goes on waiting for the same reason is not told again."""
     if decision.kind is Kind.WAIT and told.get(decision.job) == decision.reason.code:
         return
     told[decision.job] = decision.reason.code
-    place = f"{where(decision.placement)}  " if decision.placement else ""
-    line = Text(f"{clock(frame.now):>7}  ")
-    line.append(f"{decision.kind:8} ", style=_STYLES[decision.kind])
-    line.append(f"{decision.job:24} ", style="bold")
-    line.append(place)
-    line.append(f"{decision.reason.code}: ", style="dim")
-    line.append(tell(decision.reason), style="dim")
-    console.print(line)
+    why = Text(f"{where(decision.placement)}  " if decision.placement else "")
+    why.append(f"{decision.reason.code}: {tell(decision.reason)}", style="dim")
+    kind = Text(decision.kind, style=_STYLES[decision.kind])
+    _line(console, Text(f"{clock(frame.now):>7}"), kind, Text(decision.job, style="bold"), why)
+
+
+def _line(console: Console, *cells: Text) -> None:
+    """Cells in columns; the last folds inside its own on a terminal, and runs on in a pipe."""
+    if not console.is_terminal:
+        padded = [cell.plain.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+        console.print("  ".join([*padded, cells[-1].plain]), soft_wrap=True)
+        return
+    grid = Table.grid(padding=(0, 2))
+    for width in _WIDTHS:
+        grid.add_column(width=width, no_wrap=True)
+    grid.add_column()
+    grid.add_row(*cells)
+    console.print(grid)
 
 
 def _close(busiest: Frame, last: Frame, letter_of: dict[str, str], console: Console) -> None:
-    for title, frame in (("busiest", busiest), ("all placed", last)):
+    frames = [("all placed", last)]
+    if busiest.now != last.now:
+        frames.insert(0, ("busiest", busiest))
+    for title, frame in frames:
         console.print(f"\n{title}, at {clock(frame.now)}", style="bold")
         console.print(picture(frame.after, letter_of))
         console.print(legend(frame.after, letter_of))
