@@ -19,7 +19,8 @@ def tell(reason: Reason) -> str:
 def _figures(reason: Reason) -> list[str]:
     found = []
     if reason.beneficiary is not None:
-        found.append(f"for {reason.beneficiary}")
+        waits = reason.code.startswith("waiting.")
+        found.append(f"{'kept for' if waits else 'for'} {reason.beneficiary}")
     if reason.shortfall is not None:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"

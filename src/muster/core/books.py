@@ -106,6 +106,11 @@ class Books:
         for device_type, amount in amounts.items():
             self._earmarks[job.pool, device_type] = Earmark(job.name, amount, fixed)
 
+    def left_to(self, job: Job, quantity: Quantity) -> str | None:
+        """The older job of the pool that these devices are left to."""
+        earmark = self._earmarks.get((quantity.pool, quantity.device_type))
+        return earmark.job if earmark and earmark.job != job.name else None
+
     def earmarked_for(self, job: Job) -> bool:
         """Whether the job has an earmark."""
         return any(earmark.job == job.name for earmark in self._earmarks.values())

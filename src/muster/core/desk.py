@@ -109,7 +109,7 @@ class Desk:
         self.allocations = {each.job: each for each in allocations}
         self.outcome = Outcome()
         self.unserved: dict[str, Promise] = {}
-        """Promises of earlier cycles whose job has not had its turn yet."""
+        """Promises of earlier cycles that keep something free and whose job has not had its turn."""
         self.hopeless: set[tuple[object, ...]] = set()
         """Ways to make room that failed for one job and would for its likes, this cycle."""
         self.too_little: dict[Request, float] = {}
@@ -131,6 +131,7 @@ class Desk:
         self._victims: dict[tuple[str, str], deque[Victim]] = {}
         self._reserved: set[str] = set()
         self._leaving: tuple[Slot, ...] | None = None
+        self._leaving_bits: dict[str, int] | None = None
         self._failed: set[Request] = set()
         self._failed_at = self.board.version
 
@@ -245,6 +246,12 @@ class Desk:
                     found += [slot for slot in state.held() if slot not in kept]
             self._leaving = tuple(found)
         return self._leaving
+
+    def leaving_bits(self) -> Mapping[str, int]:
+        """The devices among them, by node."""
+        if self._leaving_bits is None:
+            self._leaving_bits = Placement(self.leaving()).bits()
+        return self._leaving_bits
 
     def later(self) -> Board:
         """The board as it will be once every change under way, or decided so far, is done.
@@ -368,8 +375,9 @@ class Desk:
     def withhold(self, promise: Promise) -> None:
         """Set aside what an older promise is about, before anybody is served."""
         self.outcome.promises[promise.job] = promise
-        self.unserved[promise.job] = promise
         self.retain(promise.job)
+        if self._keeps_something(promise):
+            self.unserved[promise.job] = promise
 
     def release(self, name: str) -> None:
         """Put back what is withheld for a job, so that it (or one let past) may use it."""
@@ -378,6 +386,11 @@ class Desk:
             for board, parts in kept:
                 board.restore(parts)
             self._count_promise(name, -1)
+
+    def _keeps_something(self, promise: Promise) -> bool:
+        """Whether any of the devices promised is free now; where there are none, cores always are."""
+        _, parts = self._withheld[promise.job][0]
+        return any(entry.bits for entry in parts) or not promise.placement.devices
 
     def retain(self, name: str) -> None:
         """Withhold what is free of a promise."""

@@ -99,6 +99,7 @@ class Explainer:
             quantity=quantity,
             holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
+            beneficiary=self._desk.books.left_to(job, quantity) if quantity else None,
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:

@@ -42,7 +42,8 @@ def serve(desk: Desk, allocation: Allocation) -> None:
     state = desk.view.jobs[allocation.job]
     if state.phase is not Phase.WAITING:
         return
-    promise = desk.unserved.pop(state.name, None)
+    desk.unserved.pop(state.name, None)
+    promise = desk.outcome.promises.get(state.name)
     yielding = _juniors(desk, state.job)
     for name in (state.name, *yielding):
         desk.release(name)
@@ -207,5 +208,5 @@ def _still_good(desk: Desk, promise: Promise) -> bool:
     if not all(n in cluster.index and cluster.node(n).state is NodeState.UP for n in wanted):
         return False
     # What somebody is about to let go for the job stays promised however long that takes.
-    coming = any(slot.bits & wanted.get(slot.node, 0) for slot in desk.leaving())
+    coming = any(bits & desk.leaving_bits().get(node, 0) for node, bits in wanted.items())
     return coming or desk.now < promise.until

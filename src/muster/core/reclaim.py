@@ -37,7 +37,7 @@ from muster.place.contract import spanned
 from muster.place.pack import pack
 from muster.place.request import Request
 
-FEW = 32
+FEW = 16
 """Gangs looked at first, the cheapest; all of them only if that does not do."""
 
 

@@ -111,7 +111,7 @@ class Reason:
     holders: tuple[Holder, ...] = ()
     would_start: Change | None = None
     beneficiary: str | None = None
-    """The job that a migration, a preemption, a shrinking or a promise serves."""
+    """The job that a migration, a preemption or a shrinking serves, or that devices are kept for."""
     cost: float | None = None
     """Device-seconds of work the decision costs."""
     gain: float | None = None

@@ -168,17 +168,24 @@ def _across_nodes(
 ) -> Clearing | None:
     best: Clearing | None = None
     level = max(request.widest, Level.RACK)
-    groups = board.groups(level)
-    on: dict[int, list[Candidate]] = {}
-    for candidate in pool:
-        for group in {board.group_of(board.index(slot.node), level) for slot in candidate.slots}:
-            on.setdefault(group, []).append(candidate)
+    groups, on = board.groups(level), _by_group(board, pool, level)
     promising = sorted(on, key=lambda group: (-sum(c.devices for c in on[group]), group))
     for group in promising[:GROUPS]:
         clearing = _greedy(board, request, groups[group], on[group])
         if clearing and accept(clearing) and (best is None or clearing.cost < best.cost):
             best = clearing
     return best
+
+
+def _by_group(board: Board, pool: list[Candidate], level: Level) -> dict[int, list[Candidate]]:
+    """The candidates that have something in each group."""
+    if level is Level.CLUSTER:
+        return {0: pool}
+    on: dict[int, list[Candidate]] = {}
+    for candidate in pool:
+        for group in {board.group_of(board.index(slot.node), level) for slot in candidate.slots}:
+            on.setdefault(group, []).append(candidate)
+    return on
 
 
 def _greedy(board: Board, request: Request, mask: int, there: list[Candidate]) -> Clearing | None:

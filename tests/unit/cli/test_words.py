@@ -28,6 +28,10 @@ def test_a_wait_for_quota_names_the_pool_that_binds() -> None:
     assert tell(reason).endswith("asks 16, pool research uses 20 of 20 P100")
 
 
+def test_a_wait_behind_an_older_job_names_it() -> None:
+    assert tell(Reason(Code.WAITING_PROMISE, beneficiary="old")).endswith("kept for old")
+
+
 def test_a_migration_names_whom_it_serves_and_what_it_costs_and_gains() -> None:
     reason = Reason(Code.MIGRATED, beneficiary="big", cost=60.0, gain=4800.0)
     assert tell(reason).endswith("for big; costs 60 device-seconds, gains 4,800")

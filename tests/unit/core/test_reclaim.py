@@ -168,6 +168,29 @@ def test_a_promise_stands_while_the_victims_take_their_time_to_stop() -> None:
     assert world.cycle().names(Kind.START) == {"asks"}
 
 
+def test_what_one_gang_leaves_over_is_there_for_the_next() -> None:
+    """One gang of eight is stopped for eight jobs of one device, not one for each of the first two."""
+    states = [on(job(f"b{n}", 8, pool="b"), f"n{n}", 0xFF) for n in range(2)]
+    owned = flat(a=Quota(reservation=16), b=Quota())
+    asks = [job(f"a{i}", pool="a") for i in range(8)]
+    world = World(view(cluster(2), [*states, *asks], owned), 100.0)
+    frame = world.cycle()
+    assert len(frame.of(Kind.PREEMPT)) == 1
+    assert {frame.reason(f"a{i}").code for i in range(8)} == {Code.WAITING_RECLAIM}
+    assert world.settle().names(Kind.START) >= {f"a{i}" for i in range(8)}
+
+
+def test_nor_is_anybody_stopped_for_one_who_comes_while_enough_is_coming_free() -> None:
+    states = [on(job(f"b{n}", 8, pool="b"), f"n{n}", 0xFF) for n in range(2)]
+    owned = flat(a=Quota(reservation=16), b=Quota())
+    world = World(view(cluster(2), [*states, job("first", 2, pool="a")], owned), 100.0)
+    world.cycle()
+    world.submit(job("second", 6, pool="a"))
+    frame = world.cycle(1.0)
+    assert not frame.of(Kind.PREEMPT)
+    assert world.settle().names(Kind.START) == {"first", "second"}
+
+
 def test_a_gang_that_starts_may_be_preempted_before_it_runs() -> None:
     world = World(view(cluster(1), [], flat(a=Quota(reservation=8), b=Quota())))
     world.submit(job("guest", 8, pool="b"))
