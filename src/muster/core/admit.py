@@ -93,7 +93,7 @@ def _fault(desk: Desk, job: Job) -> str | None:
     placement, obstacle = find(desk, job, workers)
     if placement is not None:
         return None
-    if not desk.options(job):
+    if not desk.menu.options(job):
         return "the cluster has no devices"
     if obstacle is Code.WAITING_DEVICES:
         return _room_fault(desk, job, workers)
@@ -101,8 +101,8 @@ def _fault(desk: Desk, job: Job) -> str | None:
 
 
 def _quota_fault(desk: Desk, job: Job, workers: int, obstacle: Code) -> str:
-    gang = desk.request(job, workers, desk.options(job)[0]).plan.devices
-    amounts = [dict.fromkeys(desk.types(option), gang) for option in desk.pure_options(job)]
+    gang = desk.menu.request(job, workers, desk.menu.options(job)[0]).plan.devices
+    amounts = [dict.fromkeys(desk.menu.types(option), gang) for option in desk.menu.pure_options(job)]
     found = [bound for each in amounts if (bound := desk.books.broken(job, each))]
     bound = next((bound for bound in found if bound.code is obstacle), found[0])
     takes = f"its gang takes {gang} {bound.device_type}"
@@ -112,7 +112,7 @@ def _quota_fault(desk: Desk, job: Job, workers: int, obstacle: Code) -> str:
 
 
 def _room_fault(desk: Desk, job: Job, workers: int) -> str:
-    request = desk.request(job, workers, desk.options(job)[0])
+    request = desk.menu.request(job, workers, desk.menu.options(job)[0])
     devices = request.plan.devices
     there = desk.board.free_devices(request.kinds)
     if devices > there:

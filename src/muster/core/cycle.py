@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 
 from muster.core.demand import capacity, demands
-from muster.core.desk import Desk, MigrationReport, Rules
+from muster.core.desk import Desk, Rules
 from muster.core.explain import Explainer
 from muster.core.floors import borrow, keep_promises, serve
 from muster.core.growth import contested, grow
+from muster.core.outcome import MigrationReport
 from muster.core.pools import entitle
 from muster.model.decision import Decision, Kept, Kind, Promise
 from muster.model.job import Role

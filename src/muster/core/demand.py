@@ -70,6 +70,7 @@ class _Asked:
         self._available = available
         self._allowed: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}
         self._by_type: Counter[str] = Counter()
+        self._fixed: Counter[tuple[str, str]] = Counter()
         self.by_pool: Counter[tuple[str, str]] = Counter()
 
     def add(self, job: Job, device_type: str | None, devices: int) -> None:
@@ -77,6 +78,8 @@ class _Asked:
         if device_type is not None:
             self.by_pool[job.pool, device_type] += devices
             self._by_type[device_type] += devices
+            if not job.preemptible:
+                self._fixed[job.pool, device_type] += devices
 
     def favourite(self, job: Job) -> str | None:
         """The type a waiting job asks for."""
@@ -93,7 +96,8 @@ class _Asked:
 
     def _in_reservation(self, pool: str, device_type: str) -> int:
         reserved = self._pools.pools[pool].quota(device_type).reservation
-        return reserved - self.by_pool[pool, device_type]
+        there = min(reserved, self._available.get(device_type, 0))
+        return there - self._fixed[pool, device_type]
 
     def _types(self, job: Job) -> tuple[str, ...]:
         key = (job.device_types, job.same_generation)

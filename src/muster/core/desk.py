@@ -6,20 +6,20 @@ modules of `core` read it and act through its few verbs: start, shrink, stop, mo
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from muster.core.books import Books
 from muster.core.demand import held_by_type
 from muster.core.ledger import Ledger, Rejected
-from muster.core.options import Option, device_types, options
+from muster.core.menu import Menu
+from muster.core.options import Option
+from muster.core.outcome import Change, Outcome
 from muster.model.decision import Promise
 from muster.model.job import Job, Role
 from muster.model.placement import Claim, Placement, Slot
 from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
-from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
-from muster.perf.slowdown import Reach, reach, widest_within
 from muster.place.adaptive import Mood, Pressure, settle
 from muster.place.board import Board, Withheld
 from muster.place.clear import Candidate
@@ -49,40 +49,6 @@ class Rules:
     """s a gang gets to stop or shrink; a promise on its devices lapses after twice that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A job's next placement, and why."""
-
-    placement: Placement
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationReport:
-    """A migration: for whom, who moves, cost and gain in device-seconds, fragmentation around it."""
-
-    job: str
-    moved: tuple[str, ...]
-    cost: float
-    gain: float
-    fragmentation_before: float
-    fragmentation_after: float
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What has been decided so far, by job."""
-
-    starts: dict[str, Change] = field(default_factory=dict)
-    resizes: dict[str, Change] = field(default_factory=dict)
-    moves: dict[str, Change] = field(default_factory=dict)
-    stops: dict[str, Reason] = field(default_factory=dict)
-    obstacles: dict[str, Code] = field(default_factory=dict)
-    """For each job that waits: what stopped it first."""
-    promises: dict[str, Promise] = field(default_factory=dict)
-    migrations: list[MigrationReport] = field(default_factory=list)
-
-
 class LedgerRefusedError(AssertionError):
     """The cycle claimed what is not free: a fault of this program, never of its input."""
 
@@ -103,6 +69,7 @@ class Desk:
         self.view = view
         self.now = now
         self.rules = rules
+        self.menu = Menu(view.cluster)
         self.board = Board(view.cluster)
         self.ledger = Ledger.of(view)
         self.books = Books(view, entitled, available)
@@ -121,11 +88,6 @@ class Desk:
         self._withheld: dict[str, list[tuple[Board, tuple[Withheld, ...]]]] = {}
         self._counted: set[str] = set()
         """Jobs whose promise is in the books; before a job's turn it is not."""
-        self._options: dict[tuple[tuple[str, ...], bool, bool], tuple[Option, ...]] = {}
-        self._pure: dict[tuple[Option, ...], tuple[Option, ...]] = {}
-        self._types: dict[Option, tuple[str, ...]] = {}
-        self._reach: dict[tuple[Option, int], Reach] = {}
-        self._requests: dict[tuple[object, ...], Request] = {}
         self._by_pool: dict[tuple[str, str], list[JobState]] | None = None
         self._grown: dict[tuple[str, str], list[JobState]] | None = None
         self._victims: dict[tuple[str, str], deque[Victim]] = {}
@@ -137,31 +99,10 @@ class Desk:
 
     # What may be asked of it
 
-    def options(self, job: Job) -> tuple[Option, ...]:
-        """The configuration sets the job may use, in order of preference."""
-        needs_devices = any(spec.need.devices for spec in job.roles)
-        key = (job.device_types, job.same_generation, needs_devices)
-        if key not in self._options:
-            self._options[key] = options(job, self.view.cluster)
-        return self._options[key]
-
-    def pure_options(self, job: Job) -> tuple[Option, ...]:
-        """The job's options cut up so that each has one device type: what books can be kept for."""
-        mixed = self.options(job)
-        if mixed not in self._pure:
-            sets = self.view.cluster.configurations
-            found = [
-                tuple(name for name in option if sets[name].device_type == device_type)
-                for option in mixed
-                for device_type in self.types(option) or ("",)
-            ]
-            self._pure[mixed] = tuple(dict.fromkeys(found))
-        return self._pure[mixed]
-
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """The options on which nothing but room is lacking: the pool could take the job there."""
-        for option in self.options(job):
-            types, request = self.types(option), self.request(job, workers, option)
+        for option in self.menu.options(job):
+            types, request = self.menu.types(option), self.menu.request(job, workers, option)
             if len(types) == 1 and request.plan.devices:
                 blocked = self.books.verdict(job, {types[0]: request.plan.devices}) is not None
             else:
@@ -169,46 +110,11 @@ class Desk:
             if not blocked:
                 yield option
 
-    def option_of(self, job: Job, placement: Placement) -> Option | None:
-        """The one-type option that the job's devices are on, or None if they are of several types."""
-        nodes = {slot.node for slot in placement.slots if slot.bits}
-        kinds = {self.view.cluster.node(name).configuration for name in nodes}
-        return next((o for o in self.pure_options(job) if kinds <= set(o)), None)
-
     def least(self, job: Job) -> int:
         """Workers the job may be shrunk to. One that the policy leaves out keeps what it has, but
         that is no shield: what is asked back may still be taken."""
         allocation = self.allocations.get(job.name)
         return allocation.least if allocation else job.workers.gang
-
-    def types(self, option: Option) -> tuple[str, ...]:
-        """The device types of an option."""
-        if option not in self._types:
-            self._types[option] = device_types(option, self.view.cluster)
-        return self._types[option]
-
-    def request(self, job: Job, workers: int, option: Option) -> Request:
-        """The job with so many workers, as a question to a strategy."""
-        key = (job.roles, job.locality, job.profile, workers, option)
-        if key not in self._requests:
-            plan = plan_for(job, workers)
-            widest = self.widest(job, plan.devices, option)
-            self._requests[key] = Request(plan, option, widest)
-        return self._requests[key]
-
-    def widest(self, job: Job, devices: int, option: Option) -> Level:
-        """The widest level the job's contract allows with so many devices.
-
-        A slowdown is against the best placement on the whole of what the job could have used there.
-        """
-        if job.locality.max_slowdown is None:
-            return job.locality.widest
-        whole = next((o for o in self.options(job) if set(option) <= set(o)), option)
-        key = (whole, devices)
-        if key not in self._reach:
-            kinds = tuple(self.view.cluster.configurations[name] for name in whole)
-            self._reach[key] = reach(self.view.cluster, kinds, devices)
-        return widest_within(job, devices, self._reach[key])
 
     def place(self, job: Job, request: Request) -> Placement | None:
         """The strategy's answer; what failed is not tried again until something comes free."""

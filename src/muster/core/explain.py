@@ -74,11 +74,11 @@ class Explainer:
     def _room_reason(self, job: Job, workers: int) -> Reason:
         """About the most hopeful of the options that the pool could take: the one most nearly free."""
         desk = self._desk
-        allowed = list(desk.short_of_room(job, workers)) or desk.options(job)
+        allowed = list(desk.short_of_room(job, workers)) or desk.menu.options(job)
         if not allowed:
             return Reason(Code.WAITING_DEVICES)  # of a type that this cluster does not have
         option = max(allowed, key=desk.board.free_devices)
-        request = desk.request(job, workers, option)
+        request = desk.menu.request(job, workers, option)
         free = desk.board.free_devices(option)
         lender = (self._lenders or {}).get(self._likes(job))
         code = Code.WAITING_PROMISE if lender else self._room_code(job, request, free)
@@ -105,9 +105,9 @@ class Explainer:
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
         """The quota that stopped the job on the first option where this was the obstacle."""
         desk = self._desk
-        for option in desk.pure_options(job):
-            devices = desk.request(job, workers, option).plan.devices
-            found = desk.books.binding(job, dict.fromkeys(desk.types(option), devices), code)
+        for option in desk.menu.pure_options(job):
+            devices = desk.menu.request(job, workers, option).plan.devices
+            found = desk.books.binding(job, dict.fromkeys(desk.menu.types(option), devices), code)
             if found is not None:
                 return found
         return None
@@ -159,8 +159,10 @@ class Explainer:
     def _largest(self, job: Job, workers: int, option: Option) -> int:
         """Most devices of the gang that would fit now inside the contract on this option."""
         desk = self._desk
-        fewer = largest(workers, lambda n: desk.place(job, desk.request(job, n, option)) is not None)
-        return desk.request(job, fewer, option).plan.devices if fewer else 0
+        fewer = largest(
+            workers, lambda n: desk.place(job, desk.menu.request(job, n, option)) is not None
+        )
+        return desk.menu.request(job, fewer, option).plan.devices if fewer else 0
 
     def _smallest_change(self, job: Job, workers: int, code: Code) -> Change | None:
         types = self._desk.view.cluster.device_types()

@@ -84,7 +84,7 @@ def borrow(desk: Desk, allocation: Allocation) -> None:
 def find(desk: Desk, job: Job, workers: int, *, borrow: bool = False) -> tuple[Placement | None, Code]:
     """A place on the first option that has one; else the obstacle on the most hopeful option."""
     found = []
-    for option in dict.fromkeys((*desk.options(job), *desk.pure_options(job))):
+    for option in dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job))):
         placement, obstacle = _on_option(desk, job, workers, option, borrow=borrow)
         if placement is not None:
             return placement, Code.STARTED
@@ -99,8 +99,8 @@ _HOPE = [Code.WAITING_DEVICES, Code.WAITING_QUOTA, Code.WAITING_RESERVATION, Cod
 def _on_option(
     desk: Desk, job: Job, workers: int, option: Option, *, borrow: bool
 ) -> tuple[Placement | None, Code]:
-    request = desk.request(job, workers, option)
-    types = desk.types(option)
+    request = desk.menu.request(job, workers, option)
+    types = desk.menu.types(option)
     if len(types) == 1 and request.plan.devices:
         obstacle = desk.books.verdict(job, {types[0]: request.plan.devices}, borrow=borrow)
         if obstacle is not None:
@@ -162,9 +162,9 @@ def _earmark(desk: Desk, state: JobState, workers: int, *, fixed: bool) -> None:
     """After long waiting for its own pool, keep younger jobs of the pool from passing for ever."""
     if desk.now - state.submitted < desk.rules.patience:
         return
-    for option in desk.pure_options(state.job)[:1]:
-        devices = desk.request(state.job, workers, option).plan.devices
-        desk.books.earmark(state.job, dict.fromkeys(desk.types(option), devices), fixed=fixed)
+    for option in desk.menu.pure_options(state.job)[:1]:
+        devices = desk.menu.request(state.job, workers, option).plan.devices
+        desk.books.earmark(state.job, dict.fromkeys(desk.menu.types(option), devices), fixed=fixed)
 
 
 def _backfill(desk: Desk, job: Job, workers: int) -> bool:

@@ -28,8 +28,8 @@ def contested(desk: Desk) -> set[str]:
         device_type
         for name, obstacle in desk.outcome.obstacles.items()
         if obstacle not in _NOT_FOR_ROOM
-        for option in desk.options(desk.view.jobs[name].job)
-        for device_type in desk.types(option)
+        for option in desk.menu.options(desk.view.jobs[name].job)
+        for device_type in desk.menu.types(option)
     }
 
 
@@ -39,8 +39,8 @@ def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
     if not _may_grow(desk, state):
         return
     base = desk.placement_of(state)
-    option = desk.option_of(state.job, base)
-    if option is None or taken & set(desk.types(option)):
+    option = desk.menu.option_of(state.job, base)
+    if option is None or taken & set(desk.menu.types(option)):
         return
     missing = _admitted(desk, state, option, base, allocation.most)
     if missing is not None:
@@ -56,7 +56,7 @@ def _may_grow(desk: Desk, state: JobState) -> bool:
 
 def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:
     """The most tasks above what the job has that its pool may take, of its own or borrowed."""
-    types = desk.types(option)
+    types = desk.menu.types(option)
     for workers in range(most, base.count(Role.WORKER), -1):
         missing = _missing(state.job, base, workers)
         more = dict.fromkeys(types, missing.devices) if missing.devices else {}
@@ -74,12 +74,12 @@ def _missing(job: Job, base: Placement, workers: int) -> Plan:
 
 def _add(desk: Desk, state: JobState, option: Option, base: Placement, missing: Plan) -> None:
     devices = base.devices + missing.devices
-    request = Request(missing, option, desk.widest(state.job, devices, option))
+    request = Request(missing, option, desk.menu.widest(state.job, devices, option))
     slots = grow_beside(desk.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):
         return
     # With fewer than all, the best placement is closer, and the same slowdown means less.
-    widest = desk.widest(state.job, grown.devices, option)
+    widest = desk.menu.widest(state.job, grown.devices, option)
     if spanned(desk.view.cluster, grown) <= widest:
         desk.extend(state, slots, Reason(Code.GROWN))

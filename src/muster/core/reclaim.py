@@ -66,11 +66,11 @@ def evict(desk: Desk, state: JobState, workers: int) -> Promise | None:
 
 
 def _reclaim(desk: Desk, state: JobState, workers: int, *, evict: bool) -> Promise | None:
-    for option in desk.pure_options(state.job):
-        request = desk.request(state.job, workers, option)
+    for option in desk.menu.pure_options(state.job):
+        request = desk.menu.request(state.job, workers, option)
         if not request.plan.devices:
             continue
-        (device_type,) = desk.types(option)
+        (device_type,) = desk.menu.types(option)
         amounts = {device_type: request.plan.devices}
         hard = desk.books.within_reservation(state.job, amounts)
         over = tuple(desk.books.overshoots(state.job, amounts))
@@ -251,8 +251,8 @@ def _keeps_contract(desk: Desk, state: JobState, leaving: list[Slot]) -> bool:
     if state.job.locality.max_slowdown is None:
         return True
     left = desk.placement_of(state).without(leaving)
-    option = desk.option_of(state.job, left) or desk.options(state.job)[-1]
-    return spanned(desk.view.cluster, left) <= desk.widest(state.job, left.devices, option)
+    option = desk.menu.option_of(state.job, left) or desk.menu.options(state.job)[-1]
+    return spanned(desk.view.cluster, left) <= desk.menu.widest(state.job, left.devices, option)
 
 
 def _growth(desk: Desk, state: JobState) -> list[Candidate]:

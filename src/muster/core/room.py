@@ -1,7 +1,8 @@
 """Make room without taking anything away: move small jobs, or wait for those that end soonest."""
 
-from muster.core.desk import Desk, MigrationReport, lapse
+from muster.core.desk import Desk, lapse
 from muster.core.options import Option
+from muster.core.outcome import MigrationReport
 from muster.model.decision import Promise
 from muster.model.plan import Part, Plan
 from muster.model.reason import Code, Reason
@@ -20,7 +21,7 @@ def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
     if desk.outcome.migrations:
         return None
     for option in desk.short_of_room(state.job, workers):
-        request = desk.request(state.job, workers, option)
+        request = desk.menu.request(state.job, workers, option)
         gain = request.plan.devices * (desk.now - state.submitted)
         if gain <= desk.too_little.get(request, 0.0):
             continue
@@ -47,11 +48,11 @@ def _movable(
     if not state.job.preemptible or state.name in desk.outcome.resizes:
         return None
     # To devices of the same type only: the books of the pool stay as they are.
-    own = desk.option_of(state.job, state.placement)
+    own = desk.menu.option_of(state.job, state.placement)
     if own is None or set(own).isdisjoint(option):
         return None
     plan = _as_placed(state)
-    request = Request(plan, own, desk.widest(state.job, plan.devices, own))
+    request = Request(plan, own, desk.menu.widest(state.job, plan.devices, own))
     return Movable(Candidate(state.name, state.placement.slots, cost), request)
 
 
@@ -89,7 +90,7 @@ def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
     if desk.now - state.submitted < desk.rules.patience or desk.reserved():
         return None
     for option in desk.short_of_room(state.job, workers):
-        request = desk.request(state.job, workers, option)
+        request = desk.menu.request(state.job, workers, option)
         if ("reserve", request) in desk.hopeless:
             continue
         candidates = [c for s in desk.view.jobs.values() if (c := _ending(desk, s, option))]

@@ -7,10 +7,10 @@ from muster.core.demand import capacity, demands
 from muster.core.pools import entitle
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeLost
-from muster.model.job import Need, Role
+from muster.model.job import Job, Need, Role
 from muster.model.pool import Pool, PoolTree, Quota
 from muster.model.reason import Code
-from muster.model.view import Phase, View
+from muster.model.view import JobState, Phase, View
 from tests.builders import SERVER_TASK, cluster, job, mixed, node_set, placement, running, slot, view
 from tests.world import World, flat, on
 
@@ -68,6 +68,13 @@ def test_one_that_is_not_preemptible_asks_where_its_pool_has_reservation_left() 
     assert asked(view(BOTH, jobs, tree)) == {("default", "A100"): 4, ("default", "V100"): 8}
     frame = World(view(BOTH, jobs, tree)).cycle()
     assert all(d.reason.code is Code.STARTED for d in frame.decided.decisions)
+
+
+def test_whatever_preemptible_jobs_of_the_pool_use_of_it() -> None:
+    tree = PoolTree({"default": Pool("default", quotas={"A100": Quota(reservation=2)})})
+    jobs: list[Job | JobState] = [on(job("loose", 6), "n0", 0x3F), job("fixed", 2, preemptible=False)]
+    assert asked(view(BOTH, jobs, tree)) == {("default", "A100"): 8}
+    assert World(view(BOTH, jobs, tree)).cycle().reason("fixed").code is Code.STARTED
 
 
 def books(seen: View) -> Books:

@@ -1,0 +1,41 @@
+"""What a cycle has decided so far."""
+
+from dataclasses import dataclass, field
+
+from muster.model.decision import Promise
+from muster.model.placement import Placement
+from muster.model.reason import Code, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A job's next placement, and why."""
+
+    placement: Placement
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """A migration: for whom, who moves, cost and gain in device-seconds, fragmentation around it."""
+
+    job: str
+    moved: tuple[str, ...]
+    cost: float
+    gain: float
+    fragmentation_before: float
+    fragmentation_after: float
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has been decided so far, by job."""
+
+    starts: dict[str, Change] = field(default_factory=dict)
+    resizes: dict[str, Change] = field(default_factory=dict)
+    moves: dict[str, Change] = field(default_factory=dict)
+    stops: dict[str, Reason] = field(default_factory=dict)
+    obstacles: dict[str, Code] = field(default_factory=dict)
+    """For each job that waits: what stopped it first."""
+    promises: dict[str, Promise] = field(default_factory=dict)
+    migrations: list[MigrationReport] = field(default_factory=list)
