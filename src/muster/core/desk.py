@@ -254,6 +254,17 @@ class Desk:
         else:
             self.outcome.resizes[state.name] = Change(placement, reason)
 
+    def replace(self, state: JobState, placement: Placement) -> None:
+        """Give a job that starts in this cycle a larger placement on the same type of devices."""
+        old = self.outcome.starts[state.name]
+        gone = set(old.placement.slots)
+        self._put_back(old.placement.slots)
+        self._taken = [slot for slot in self._taken if slot not in gone]
+        self._claim(state.job, placement.slots, gives=old.placement.slots)
+        more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
+        self.books.add(state.job, more)
+        self.outcome.starts[state.name] = Change(placement, old.reason)
+
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
         """Take tasks above its least from a running job; it holds them until it has let go."""
         placement = self.placement_of(state).without(slots)
@@ -328,8 +339,13 @@ class Desk:
         self._claim(job, slots)
         self.books.add(job, self.amounts(slots))
 
-    def _claim(self, job: Job, slots: tuple[Slot, ...]) -> None:
-        verdict = self.ledger.commit(Claim(job.name, self.view.version, slots))
+    def _put_back(self, slots: tuple[Slot, ...]) -> None:
+        self.board.put_back(slots)
+        if self._later is not None:
+            self._later.put_back(slots)
+
+    def _claim(self, job: Job, slots: tuple[Slot, ...], gives: tuple[Slot, ...] = ()) -> None:
+        verdict = self.ledger.commit(Claim(job.name, self.view.version, slots, gives))
         if isinstance(verdict, Rejected):
             raise LedgerRefusedError(f"{job.name}: {verdict.conflicts}")
         self.board.take(slots)

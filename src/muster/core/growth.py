@@ -43,8 +43,22 @@ def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
     if option is None or taken & set(desk.menu.types(option)):
         return
     missing = _admitted(desk, state, option, base, allocation.most)
-    if missing is not None:
-        _add(desk, state, option, base, missing)
+    if missing is None or (state.name in desk.outcome.starts and _start_larger(desk, state, missing)):
+        return
+    _add(desk, state, option, base, missing)
+
+
+def _start_larger(desk: Desk, state: JobState, missing: Plan) -> bool:
+    """A job that does not run yet is rather placed as a whole than piece by piece."""
+    base = desk.placement_of(state)
+    option = desk.menu.option_of(state.job, base)
+    assert option is not None
+    workers = base.count(Role.WORKER) + missing.count(Role.WORKER)
+    with desk.board.lifted(base.slots):
+        placement = desk.place(state.job, desk.menu.request(state.job, workers, option))
+    if placement is not None:
+        desk.replace(state, placement)
+    return placement is not None
 
 
 def _may_grow(desk: Desk, state: JobState) -> bool:

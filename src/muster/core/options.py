@@ -11,10 +11,12 @@ def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
     """One option for each device generation the job allows; last, if it may mix them, all of them.
 
     Types come in the order of the job's preference, else of the cluster file. A job without devices may
-    run anywhere.
+    run anywhere, but first on nodes without devices: those with devices need their cores themselves.
     """
     if not any(spec.need.devices for spec in job.roles):
-        return (tuple(cluster.configurations),)
+        bare = tuple(name for name, kind in cluster.configurations.items() if not kind.devices)
+        every = tuple(cluster.configurations)
+        return (bare, every) if bare and bare != every else (every,)
     types = job.device_types or cluster.device_types()
     kinds = [
         kind

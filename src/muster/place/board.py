@@ -18,6 +18,7 @@ from muster.model.choice import ChoiceTable, choice_table
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Need
 from muster.model.placement import Slot
+from muster.model.plan import Plan
 from muster.model.topology import MAX_DEVICES, ConfigurationSet, Level
 
 UNBOUNDED = 1 << 30
@@ -181,6 +182,13 @@ class Board:
         if level is Level.DOMAIN:
             return self.domain_nodes
         return [(1 << len(self.names)) - 1]
+
+    def allowed(self, plan: Plan, kinds: Iterable[str]) -> int:
+        """Where tasks without devices may go: anywhere beside tasks that have some, else on these
+        configuration sets only."""
+        if plan.devices:
+            return (1 << len(self.names)) - 1
+        return sum(self.shelves[kind].members for kind in kinds)
 
     def group_of(self, node: int, level: Level) -> int:
         """Which of the groups at a level above the node a node is in."""

@@ -137,7 +137,8 @@ def _candidates(board: Board, request: Request, mask: int) -> Iterator[int]:
             yield node
         if all(part.need.devices for part in request.plan.parts):
             return
-    others = [node for node in each_bit(mask & ~seen) if board.usable[node]]
+    rest = mask & ~seen & board.allowed(request.plan, request.kinds)
+    others = [node for node in each_bit(rest) if board.usable[node]]
     yield from sorted(others, key=lambda node: (-board.millicores[node], node))
 
 

@@ -61,7 +61,7 @@ def _on_one_node(board: Board, request: Request, taste: Taste) -> Draft | None:
     node = (
         _best_device_node(board, request, taste)
         if plan.devices
-        else _best_cpu_node(board, plan, (1 << len(board.names)) - 1)
+        else _best_cpu_node(board, plan, board.allowed(plan, request.kinds))
     )
     return None if node is None else on_node(board, plan, node, taste.choose)
 
@@ -165,6 +165,7 @@ def nodes_needed(
 
 
 def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
+    mask &= board.allowed(request.plan, request.kinds)
     return _one_by_one(board, request, mask, taste) or jointly(board, request, mask, taste.choose)
 
 

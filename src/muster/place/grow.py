@@ -62,9 +62,10 @@ def _nearest(
     """The job's own nodes, then others from narrow to wide, inside the mask."""
     own = sum(1 << board.index(name) for name in held.nodes())
     allowed = sum(board.shelves[kind].members for kind in request.kinds) if devices else own
+    reach = board.allowed(request.plan, request.kinds)
     seen = own
     yield from each_bit(own & allowed)
     for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
-        near = _group_of(board, held, level) & mask & ~seen
+        near = _group_of(board, held, level) & mask & ~seen & reach
         seen |= near
         yield from emptiest_first(board, request.kinds, near) if devices else each_bit(near)

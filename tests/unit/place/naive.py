@@ -41,7 +41,8 @@ def assert_fits(cluster: Cluster, request: Request, placement: Placement) -> Non
         node = cluster.node(slot.node)
         assert node.state is NodeState.UP
         assert slot.bits.bit_count() == slot.need.devices
-        assert not slot.bits or node.configuration in request.kinds
+        # A task without devices is free to go anywhere only beside tasks that have some.
+        assert node.configuration in request.kinds or (not slot.bits and request.plan.devices)
         assert slot.bits & ~free[slot.node] == 0, "a device is free, and taken once"
         free[slot.node] &= ~slot.bits
     for name in placement.nodes():
@@ -156,7 +157,8 @@ def holds(cluster: Cluster, request: Request, at: int, counts: tuple[int, ...]) 
     held = Plan(tuple(Part(part.role, count, part.need) for part, count in pairs if count))
     if not held.parts:
         return True
-    allowed = not held.devices or node.configuration in request.kinds
+    anywhere = not held.devices and request.plan.devices > 0
+    allowed = anywhere or node.configuration in request.kinds
     return (
         node.state is NodeState.UP
         and allowed

@@ -1,1 +1,0 @@
-"""Commands that print measured figures against their targets."""
