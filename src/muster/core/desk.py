@@ -46,7 +46,8 @@ class Rules:
     """s a job lets younger ones pass before devices are promised to it: Optimus' interval, the
     time over which a queue is worth reordering."""
     grace: float = 30.0
-    """s a gang gets to stop or shrink; a promise on its devices lapses after twice that."""
+    """s a gang gets to stop or shrink; a promise that does not help once it has lapses after twice
+    that."""
 
 
 class LedgerRefusedError(AssertionError):
@@ -323,9 +324,10 @@ class Desk:
             amounts = self.amounts(self.outcome.promises[name].placement.slots)
             self.books.promise(self.view.jobs[name].job, amounts, sign)
 
-    def reserved(self) -> bool:
-        """Whether devices are promised to a job that waits for others to end."""
-        return any(name in self.outcome.promises for name in self._reserved)
+    def reserved(self) -> list[Promise]:
+        """Promises to jobs served so far that wait for others to end: those behind get no other."""
+        served = self._reserved & self._counted
+        return [self.outcome.promises[name] for name in served if name in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
         """How the job is placed."""
@@ -376,8 +378,3 @@ class Desk:
             singles=waiting.count(1),
             gangs=tuple(devices for devices in waiting if devices > 1),
         )
-
-
-def lapse(desk: Desk) -> float:
-    """When a promise made now on devices that are being cleared lapses."""
-    return desk.now + 2 * desk.rules.grace

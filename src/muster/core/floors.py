@@ -7,7 +7,10 @@ Whatever is on its way to it is withheld from those behind it.
 Only when all have been served do those beyond their entitlement get what is still idle.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
 
 from muster.core.desk import Desk
 from muster.core.options import Option
@@ -42,24 +45,19 @@ def serve(desk: Desk, allocation: Allocation) -> None:
     state = desk.view.jobs[allocation.job]
     if state.phase is not Phase.WAITING:
         return
-    desk.unserved.pop(state.name, None)
     promise = desk.outcome.promises.get(state.name)
-    yielding = _juniors(desk, state.job)
-    for name in (state.name, *yielding):
-        desk.release(name)
-    placement, obstacle = find(desk, state.job, allocation.least)
-    if placement is not None:
-        code = Code.STARTED_PROMISED if promise else Code.STARTED
-        desk.start(state.job, placement, Reason(code))
-    for name in yielding:
-        desk.retain(name)
-    if placement is not None:
-        return
-    if promise and _paid_for(promise, obstacle):
-        desk.promise(promise)
-        desk.outcome.obstacles[state.name] = promise.cause
-    else:
-        _make_room(desk, state, allocation, obstacle)
+    desk.unserved.pop(state.name, None)
+    desk.release(state.name)
+    with _juniors_yield(desk, state.job):
+        placement, obstacle = find(desk, state.job, allocation.least)
+        if placement is not None:
+            code = Code.STARTED_PROMISED if promise else Code.STARTED
+            desk.start(state.job, placement, Reason(code))
+        elif promise and _paid_for(promise, obstacle):
+            desk.promise(_ageing(desk, promise))
+            desk.outcome.obstacles[state.name] = promise.cause
+        else:
+            _make_room(desk, state, allocation, obstacle)
 
 
 def borrow(desk: Desk, allocation: Allocation) -> None:
@@ -116,15 +114,21 @@ def _on_option(
     return placement, Code.STARTED
 
 
-def _juniors(desk: Desk, job: Job) -> list[str]:
-    """Jobs behind this one whose promises do not bind it: those that cost nobody anything, and
-    those of its own pool, whose devices are the pool's before they are one job's."""
+@contextmanager
+def _juniors_yield(desk: Desk, job: Job) -> Iterator[None]:
+    """Promises to jobs behind this one do not bind it if they cost nobody anything, or if they are
+    of its own pool, whose devices are the pool's before they are one job's."""
     jobs = desk.view.jobs
-    return [
+    yielding = [
         name
         for name, promise in desk.unserved.items()
         if promise.cause is Code.WAITING_DEVICES or jobs[name].job.pool == job.pool
     ]
+    for name in yielding:
+        desk.release(name)
+    yield
+    for name in yielding:
+        desk.retain(name)
 
 
 def _paid_for(promise: Promise, obstacle: Code) -> bool:
@@ -132,6 +136,13 @@ def _paid_for(promise: Promise, obstacle: Code) -> bool:
     if promise.cause is Code.WAITING_DEVICES:
         return False
     return obstacle is Code.WAITING_DEVICES or promise.cause is Code.WAITING_RECLAIM
+
+
+def _ageing(desk: Desk, promise: Promise) -> Promise:
+    """Once all that was to come free has, a promise that still does not help lapses after a while."""
+    if promise.until < inf or _is_coming(desk, promise):
+        return promise
+    return replace(promise, until=desk.now + 2 * desk.rules.grace)
 
 
 def _make_room(desk: Desk, state: JobState, allocation: Allocation, obstacle: Code) -> None:
@@ -204,9 +215,14 @@ def _still_asked(job: Job, allocation: Allocation, promise: Promise) -> bool:
 
 
 def _still_good(desk: Desk, promise: Promise) -> bool:
-    cluster, wanted = desk.view.cluster, promise.placement.bits()
-    if not all(n in cluster.index and cluster.node(n).state is NodeState.UP for n in wanted):
-        return False
-    # What somebody is about to let go for the job stays promised however long that takes.
-    coming = any(bits & desk.leaving_bits().get(node, 0) for node, bits in wanted.items())
-    return coming or desk.now < promise.until
+    cluster = desk.view.cluster
+    for name in promise.placement.nodes():
+        if name not in cluster.index or cluster.node(name).state is not NodeState.UP:
+            return False
+    return desk.now < promise.until or _is_coming(desk, promise)
+
+
+def _is_coming(desk: Desk, promise: Promise) -> bool:
+    """Whether somebody is about to let go of devices that the promise is about."""
+    leaving = desk.leaving_bits()
+    return any(bits & leaving.get(node, 0) for node, bits in promise.placement.bits().items())

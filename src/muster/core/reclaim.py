@@ -23,9 +23,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
+from math import inf
 
 from muster.core.books import Bound
-from muster.core.desk import Desk, Victim, lapse
+from muster.core.desk import Desk, Victim
 from muster.model.decision import Promise
 from muster.model.job import Role
 from muster.model.placement import Placement, Slot
@@ -80,7 +81,7 @@ def _reclaim(desk: Desk, state: JobState, workers: int, *, evict: bool) -> Promi
         clearing = _cheapest(desk, _Claim(state, request, device_type, hard, evict, over))
         if clearing is not None:
             _carry_out(desk, state, clearing)
-            return Promise(state.name, clearing.placement, Code.WAITING_RECLAIM, lapse(desk))
+            return Promise(state.name, clearing.placement, Code.WAITING_RECLAIM, inf)
         desk.hopeless.add(key)
     return None
 
@@ -142,6 +143,7 @@ def _excess(desk: Desk, claim: _Claim, pool: str) -> int:
 
 def _clear(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> Clearing | None:
     """First what the pools around the gang must give back, then what else makes room for it."""
+    candidates = _not_spoken_for(desk, claim, candidates)
     due = _due(desk, claim, candidates)
     if due is None:
         return None
@@ -163,6 +165,20 @@ def _clear(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> Clearing |
     if due:
         return _spared(desk, claim, Clearing((*due, *found.removed), found.placement), due)
     return _alone(desk, claim, candidates, found) or found
+
+
+def _not_spoken_for(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> list[Candidate]:
+    """Those on whose devices no older job of the pool waits: it would never get them."""
+    spoken = [
+        promise.placement.bits()
+        for promise in desk.reserved()
+        if desk.view.jobs[promise.job].job.pool == claim.state.job.pool
+    ]
+    return [
+        candidate
+        for candidate in candidates
+        if not any(s.bits & bits.get(s.node, 0) for bits in spoken for s in candidate.slots)
+    ]
 
 
 def _alone(desk: Desk, claim: _Claim, candidates: list[Candidate], found: Clearing) -> Clearing | None:

@@ -1,6 +1,8 @@
 """Make room without taking anything away: move small jobs, or wait for those that end soonest."""
 
-from muster.core.desk import Desk, lapse
+from math import inf
+
+from muster.core.desk import Desk
 from muster.core.options import Option
 from muster.core.outcome import MigrationReport
 from muster.model.decision import Promise
@@ -31,7 +33,7 @@ def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
         migration = cheapest_migration(desk.board, request, movables) if movables else None
         if migration is not None and migration.cost < gain:
             _carry_out(desk, state, option, migration, gain)
-            return Promise(state.name, migration.placement, Code.WAITING_MIGRATION, lapse(desk))
+            return Promise(state.name, migration.placement, Code.WAITING_MIGRATION, inf)
         desk.too_little[request] = gain
     return None
 
@@ -84,11 +86,11 @@ def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
     A promise stands for as long as the patience, then it is looked for anew: of jobs whose end is not
     known, others may have ended first.
     """
+    if desk.now - state.submitted < desk.rules.patience or desk.reserved():
+        return None
     standing = desk.outcome.promises.get(state.name)
     if standing is not None:
         return standing
-    if desk.now - state.submitted < desk.rules.patience or desk.reserved():
-        return None
     for option in desk.short_of_room(state.job, workers):
         request = desk.menu.request(state.job, workers, option)
         if ("reserve", request) in desk.hopeless:
