@@ -185,9 +185,12 @@ class Books:
                 asked = amount + self._set_aside(job, pool, kind, fixed=True)
                 used = fixed[pool, kind] + self.fixed_promised[pool, kind]
                 yield Bound(Code.WAITING_RESERVATION, pool, kind, used, asked, quota.reservation)
-        for pool, kind, amount, _ in rows:
+        for pool, kind, amount, quota in rows:
             aside = self._set_aside(job, pool, kind, fixed=False)
             entitled = self._entitled.of(pool, kind)
+            if not job.preemptible:
+                # It is asked for on one type only, but reserved on each: what is, it may have.
+                entitled = max(entitled, quota.reservation)
             # Whoever borrows past an earmark would keep the pool above its entitlement for ever.
             if (aside or not borrow) and (aside or entitled < self._available.get(kind, 0)):
                 used = self.used[pool, kind] + self.promised[pool, kind]

@@ -11,7 +11,18 @@ from muster.model.job import Job, Need, Role
 from muster.model.pool import Pool, PoolTree, Quota
 from muster.model.reason import Code
 from muster.model.view import JobState, Phase, View
-from tests.builders import SERVER_TASK, cluster, job, mixed, node_set, placement, running, slot, view
+from tests.builders import (
+    GB,
+    SERVER_TASK,
+    cluster,
+    job,
+    mixed,
+    node_set,
+    placement,
+    running,
+    slot,
+    view,
+)
 from tests.world import World, flat, on
 
 BOTH = mixed((1, node_set()), (1, node_set("v", device_type="V100", generation="volta")))
@@ -75,6 +86,17 @@ def test_whatever_preemptible_jobs_of_the_pool_use_of_it() -> None:
     jobs: list[Job | JobState] = [on(job("loose", 6), "n0", 0x3F), job("fixed", 2, preemptible=False)]
     assert asked(view(BOTH, jobs, tree)) == {("default", "A100"): 8}
     assert World(view(BOTH, jobs, tree)).cycle().reason("fixed").code is Code.STARTED
+
+
+def test_one_that_is_not_preemptible_may_have_what_is_reserved_of_a_type_it_did_not_ask_for() -> None:
+    """The first type has the reservation, but its nodes not the memory."""
+    small = node_set(memory=4 * GB)
+    there = mixed((1, small), (1, node_set("v", device_type="V100", generation="volta")))
+    quotas = {"A100": Quota(reservation=2), "V100": Quota(reservation=2)}
+    tree = PoolTree({"default": Pool("default", quotas=quotas)})
+    wants = job("fixed", 2, preemptible=False, need=Need(1, 1_000, 8 * GB))
+    frame = World(view(there, [wants], tree)).cycle()
+    assert frame.reason("fixed").code is Code.STARTED
 
 
 def books(seen: View) -> Books:
