@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.cli.picture import legend, letters, picture
-from muster.cli.words import clock, tell, where
+from muster.cli.words import clock, describe, tell, where
 from muster.core.admit import refuse
 from muster.core.desk import Rules
 from muster.files.cluster_file import ClusterFile, load_cluster
@@ -80,6 +80,8 @@ def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) 
     for frame in frames:
         for decision in frame.decided.decisions:
             _log(frame, decision, told, console)
+        for report in frame.decided.migrations:
+            console.print(Text(f"{'':>7}  {describe(report)}", style="dim"), soft_wrap=True)
         if busiest is None or _used(frame.after) > _used(busiest.after):
             busiest = frame
         unplaced -= {d.job for d in frame.decided.decisions if d.kind is Kind.START}

@@ -1,5 +1,6 @@
 """Reasons, places and times in words and figures a person reads."""
 
+from muster.core.outcome import MigrationReport
 from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Reason
 from muster.model.topology import each_bit
@@ -32,6 +33,15 @@ def _figures(reason: Reason) -> list[str]:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
     return found
+
+
+def describe(report: MigrationReport) -> str:
+    """A migration in one line: for whom, who moves, the price, and fragmentation before and after."""
+    return (
+        f"migration for {report.job}: {', '.join(report.moved)} moved; costs {report.cost:,.0f} "
+        f"device-seconds, gains {report.gain:,.0f}; "
+        f"fragmentation {report.fragmentation_before:.0%} -> {report.fragmentation_after:.0%}"
+    )
 
 
 def where(placement: Placement) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster.cli.words import clock, tell, where
+from muster.cli.words import clock, describe, tell, where
+from muster.core.outcome import MigrationReport
 from muster.model.job import Role
 from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
 from muster.model.topology import Level
@@ -35,6 +36,13 @@ def test_a_wait_behind_an_older_job_names_it() -> None:
 def test_a_migration_names_whom_it_serves_and_what_it_costs_and_gains() -> None:
     reason = Reason(Code.MIGRATED, beneficiary="big", cost=60.0, gain=4800.0)
     assert tell(reason).endswith("for big; costs 60 device-seconds, gains 4,800")
+
+
+def test_a_migration_is_reported_with_fragmentation_before_and_after() -> None:
+    report = MigrationReport("big", ("a", "b"), 60.0, 4800.0, 0.5, 0.25)
+    assert describe(report) == (
+        "migration for big: a, b moved; costs 60 device-seconds, gains 4,800; fragmentation 50% -> 25%"
+    )
 
 
 def test_a_contract_of_any_level_names_no_level() -> None:
