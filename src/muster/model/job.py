@@ -81,7 +81,3 @@ class Job:
     def workers(self) -> RoleSpec:
         """The role whose count the policy decides."""
         return next(spec for spec in self.roles if spec.role is Role.WORKER)
-
-    def devices_for(self, workers: int) -> int:
-        """Devices of the job's workers alone, servers not counted."""
-        return workers * self.workers.need.devices

@@ -74,13 +74,6 @@ class ConfigurationSet:
             return Level.DEVICE
         return next(layer.level for layer in self.layers if holds(layer, bits))
 
-    def link_within(self, bits: int) -> Link:
-        """The fastest link that joins all of these devices inside the node."""
-        return max(
-            (layer.link for layer in self.layers if holds(layer, bits)),
-            key=lambda link: link.bandwidth,
-        )
-
 
 def holds(layer: Layer, bits: int) -> bool:
     """Whether one group of the layer holds all of these devices."""

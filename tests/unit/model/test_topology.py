@@ -5,7 +5,7 @@ import pytest
 from muster.model.cluster import span
 from muster.model.topology import Level, each_bit
 from tests.builders import cluster, node_set
-from tests.unit.model.shapes import EIGHT, NVLINK, QUADS, WIDE_SWITCHES, table
+from tests.unit.model.shapes import EIGHT, QUADS, WIDE_SWITCHES, table
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,6 @@ def test_the_table_and_the_configuration_set_agree_on_every_level() -> None:
         assert all(kind.level_of(b) is table(kind).level_of(b) for b in range(kind.all_devices + 1))
     for bits in range(0, 1 << 16, 37):
         assert WIDE_SWITCHES.level_of(bits) is table(WIDE_SWITCHES).level_of(bits)
-
-
-def test_devices_of_an_nvlink_group_use_nvlink_whatever_switch_they_hang_on() -> None:
-    assert QUADS.link_within(0b0101) == NVLINK
-    assert QUADS.link_within(0b0011) == NVLINK
-    assert QUADS.link_within(0b1_0001) == EIGHT.link_within(0b1_0001)
 
 
 def test_each_bit_counts_from_the_lowest() -> None:
