@@ -166,7 +166,7 @@ def test_a_pool_with_demand_is_not_below_its_reservation_two_cycles_later(histor
     for _ in history.play(world):
         pass
     world.happen(*(NodeReturned(node.name, world.now) for node in world.view.cluster.nodes))
-    for _ in range(3):
+    for _ in range(2):
         frame = world.settle()
     held = held_by_pool(frame.after)
     for decision in frame.of(Kind.WAIT):

@@ -45,6 +45,6 @@ class Promise:
     cause: Code
     """How they come free: by reclaim, by migration, or (waiting.devices) by waiting for ends."""
     until: float
-    """When the promise lapses if the devices have not come free, in s."""
+    """When the promise lapses, in s; infinity while what was cleared for it is still to come free."""
     expected: float | None = None
     """When they should be free, in s, where every end is known."""

@@ -39,7 +39,7 @@ class Code(StrEnum):
 SENTENCES: dict[Code, str] = {
     Code.STARTED: "the gang fits inside its pool's entitlement",
     Code.STARTED_BORROWING: "it starts on idle devices beyond its pool's entitlement",
-    Code.STARTED_BACKFILLED: "it ends before the devices promised to an older job come free",
+    Code.STARTED_BACKFILLED: "it ends before the devices promised to another job come free",
     Code.STARTED_PROMISED: "the devices promised to the gang have come free",
     Code.GROWN: "devices are free and the job can use more",
     Code.SHRUNK: "another job's gang needs the devices above this job's least",
@@ -53,7 +53,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_QUOTA: "the pool has used its entitlement and no device is idle",
     Code.WAITING_RECLAIM: "gangs that hold its devices are being stopped or shrunk",
     Code.WAITING_MIGRATION: "smaller jobs are being moved out of its way",
-    Code.WAITING_PROMISE: "enough devices are free, but they are promised to an older job",
+    Code.WAITING_PROMISE: "enough devices are free, but they are promised to another job",
     Code.WAITING_NODES: "it would fit if lost or draining nodes came back",
     Code.WAITING_DEVICES: "too few devices of its types are free",
     Code.WAITING_FRAGMENTED: "enough devices are free, but not close enough together for its contract",
