@@ -12,7 +12,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
@@ -35,6 +35,7 @@ from muster.place.board import Board
 from muster.place.pack import pack
 from muster.place.request import Request
 from muster.policy.fifo import Fifo
+from support.bars import bar, print_table
 
 SIZES = ((512, 100), (4_096, 1_000), (16_384, 4_000))
 PER_NODE, PER_RACK, RACKS_PER_DOMAIN, POOLS = 8, 16, 8, 8
@@ -222,21 +223,6 @@ def slots_on(node: int, free: int, wanted: int) -> tuple[Slot, ...]:
     if len(positions) < wanted:
         return ()
     return tuple(Slot(Role.WORKER, i, f"n{node:05}", 1 << at, NEED) for i, at in enumerate(positions))
-
-
-def bar(name: str, figure: float, target: float, *, above: bool = False) -> None:
-    """Print one target's line."""
-    fine = figure >= target if above else figure <= target
-    sign = ">=" if above else "<="
-    print(f"bar: {name} {figure:.4g} {sign}{target:.4g} {'ok' if fine else 'short'}")
-
-
-def print_table(heading: str, rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under a heading, right-aligned, each row as soon as it is known."""
-    print(" ".join(f"{word:>10}" for word in heading.split()))
-    for row in rows:
-        print(" ".join(f"{cell:>10}" for cell in row), flush=True)
-    print()
 
 
 def cycles(rows: dict[tuple[str, int], Row], repeats: int) -> Iterator[Sequence[str]]:

@@ -1,8 +1,22 @@
-"""How a job is laid out: how many tasks of each role."""
+"""How a job is laid out: how many tasks of each role, how they synchronise, who takes what part."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from muster.model.job import Need, Role
+
+
+class Sync(StrEnum):
+    """How gradients are combined after a step."""
+
+    RING = "ring"
+    """Ring all-reduce over all devices."""
+    HIERARCHICAL = "hierarchical"
+    """A ring inside each node, then one ring over the nodes, then back."""
+    SHARDED = "sharded"
+    """Parameters owned by the workers themselves: each pushes to and pulls from every owner."""
+    DEDICATED = "dedicated"
+    """Parameters owned by tasks of the role `server`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +30,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The tasks of a job, by role."""
+    """The tasks of a job, by role, and what each of them does in a step."""
 
     parts: tuple[Part, ...]
+    sync: Sync = Sync.RING
+    batch: tuple[int, ...] = ()
+    """Samples of each worker in one step, by its index; empty: not decided."""
+    owners: tuple[float, ...] = ()
+    """Share of the parameters (sum 1) of each owner, by its index; empty: even."""
+    overlap: bool = True
+    """Whether a gradient is sent as soon as it is ready, or only after the backward pass."""
 
     @property
     def devices(self) -> int:

@@ -1,0 +1,49 @@
+"""Answers of the models: a number with its interval, or why there is none. Never a silent number."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+
+
+class Why(StrEnum):
+    """Why a model cannot answer."""
+
+    TOO_FEW_POINTS = "too_few_points"
+    NOT_A_NUMBER = "not_a_number"
+    NO_BANDWIDTH = "no_bandwidth"
+    OUT_OF_MEMORY = "out_of_memory"
+    NO_RATE = "no_rate"
+    NOT_CONVERGING = "not_converging"
+    BAD_PLAN = "bad_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A prediction and the interval that holds it four times out of five (80 %)."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.mean) and self.low <= self.mean <= self.high):
+            raise ValueError(f"not an estimate: {self.low} <= {self.mean} <= {self.high}")
+
+    def scaled(self, factor: float) -> "Estimate":
+        """The same estimate in another unit, or corrected by a factor > 0."""
+        return Estimate(self.mean * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No number, and why: a code for programs, a sentence for people."""
+
+    why: Why
+    detail: str
+
+
+class BadMeasurementError(ValueError):
+    """A measurement that cannot be true: negative or not a number."""
+
+
+Answer = Estimate | Unknown
