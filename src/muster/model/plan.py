@@ -19,6 +19,18 @@ class Sync(StrEnum):
     """Parameters owned by tasks of the role `server`."""
 
 
+class Overlap(StrEnum):
+    """What of a synchronisation runs beside the computing."""
+
+    NONE = "none"
+    """Everything waits for the end of the backward pass."""
+    BARRIER = "barrier"
+    """Gradients go as they become ready; after all have arrived, parameters come during the next
+    forward pass (synchronous replicas of TensorFlow's parameter servers)."""
+    FULL = "full"
+    """Each piece goes when it is ready and comes back as soon as it is summed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """So many alike tasks of one role."""
@@ -38,8 +50,7 @@ class Plan:
     """Samples of each worker in one step, by its index; empty: not decided."""
     owners: tuple[float, ...] = ()
     """Share of the parameters (sum 1) of each owner, by its index; empty: even."""
-    overlap: bool = True
-    """Whether a gradient is sent as soon as it is ready, or only after the backward pass."""
+    overlap: Overlap = Overlap.FULL
 
     @property
     def devices(self) -> int:

@@ -13,6 +13,8 @@ class LayerType(StrEnum):
     """What a layer computes; devices reach different shares of their rate on each."""
 
     CONVOLUTION = "convolution"
+    POINTWISE = "pointwise"
+    """A convolution of 1x1: a matrix product."""
     DENSE = "dense"
     RECURRENT = "recurrent"
     ATTENTION = "attention"

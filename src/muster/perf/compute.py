@@ -1,0 +1,155 @@
+"""How long a device computes on a batch: t = a + c b, a in s, c in s/sample, by model and device type.
+
+Where the pair was measured, a and c are fitted (non-negative least squares on relative errors, with a
+weak pull towards the prior's shape). Where the model was measured on another type, its line there is
+scaled by the ratio that models known on both types show, else by the data sheets' ratio. Where nothing
+was measured, the prior alone: operations over the device's rate by type of layer, plus what the
+memory takes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, isfinite, log, sqrt
+from statistics import median
+
+import numpy as np
+from scipy.optimize import nnls
+
+from muster.model.profile import ModelProfile
+from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, rate_of
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+
+PRIOR_SPREAD = 1.6
+"""Data sheets put a new model's time within this factor four times out of five: over the public
+single-device figures of five networks on a P100 the prior is off by 0.62 to 1.1."""
+TYPE_SPREAD = 1.25
+"""The same for a line carried over from another device type."""
+MEASURED_SPREAD = 1.1
+"""The same for one measurement; it shrinks with the square root of their number."""
+PRIOR_WEIGHT = 0.2
+"""Of the prior's shape against one measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Seconds of computing in a step: `fixed` + `per_sample` x batch, right within a factor."""
+
+    fixed: float
+    per_sample: float
+    spread: float
+
+    def seconds(self, batch: float) -> float:
+        """For a batch on one device."""
+        return self.fixed + self.per_sample * batch
+
+    def estimate(self, batch: float) -> Estimate:
+        """The same with its interval."""
+        mean = self.seconds(batch)
+        return Estimate(mean, mean / self.spread, mean * self.spread)
+
+    def times(self, factor: float, spread: float) -> "Line":
+        """A line so many times as slow, and as uncertain as given."""
+        return Line(self.fixed * factor, self.per_sample * factor, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A measurement: a device of this type spent so many seconds on forward and backward passes."""
+
+    profile: str
+    device_type: str
+    batch: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if not (
+            isfinite(self.seconds) and self.seconds > 0 and isfinite(self.batch) and self.batch > 0
+        ):
+            problem = f"computing {self.batch} samples in {self.seconds} s cannot be"
+            raise BadMeasurementError(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeHistory:
+    """What devices have shown, over all jobs."""
+
+    measured: tuple[Computed, ...] = ()
+
+    def and_also(self, more: Iterable[Computed]) -> "ComputeHistory":
+        """The history with more measurements."""
+        return ComputeHistory((*self.measured, *more))
+
+    def of(self, profile: str, device_type: str) -> list[Computed]:
+        """What was measured of a pair."""
+        return [m for m in self.measured if (m.profile, m.device_type) == (profile, device_type)]
+
+
+def line(
+    profile: ModelProfile, device_type: str, cores: float, history: ComputeHistory
+) -> Line | Unknown:
+    """What a model costs on a device type (or, without devices, on so many cores)."""
+    before = prior(profile, rate_of(device_type, cores))
+    shown = history.of(profile.name, device_type)
+    if shown:
+        return _fitted(shown, before)
+    carried = _carried(profile, device_type, cores, history)
+    if carried is not None:
+        return carried
+    if before is None:
+        detail = f"no rate is known for device type {device_type} and no job has run on it"
+        return Unknown(Why.NO_RATE, detail)
+    return before
+
+
+def prior(profile: ModelProfile, rate: DeviceRate | None) -> Line | None:
+    """What the data sheet promises; forward and backward passes are three forward passes."""
+    if rate is None:
+        return None
+    rated = rate.operations(profile.parameter_bytes)
+    operations = 3 * profile.operations * sum(part / REACHED[kind] for kind, part in profile.layers)
+    moved = PASSES * profile.activations / (MEMORY_REACHED * rate.memory)
+    return Line(LAUNCH * len(profile.tensors), operations / rated + moved, PRIOR_SPREAD)
+
+
+def _fitted(shown: list[Computed], before: Line | None) -> Line:
+    seconds = np.array([m.seconds for m in shown])
+    rows = np.array([[1.0, m.batch] for m in shown]) / seconds[:, None]
+    wanted = np.ones(len(shown))
+    shape = before or Line(0.0, 1.0, PRIOR_SPREAD)
+    scale = median(m.seconds / shape.seconds(m.batch) for m in shown)
+    pull = PRIOR_WEIGHT * np.diag(
+        [1 / (scale * part) if part else 1.0 for part in (shape.fixed, shape.per_sample)]
+    )
+    aims = PRIOR_WEIGHT * np.array([1.0 if shape.fixed else 0.0, 1.0])
+    (fixed, per_sample), _ = nnls(np.vstack([rows, pull]), np.concatenate([wanted, aims]))
+    off = np.abs(rows @ np.array([fixed, per_sample]) - 1)
+    noise = max(log(MEASURED_SPREAD), float(off.mean()))
+    return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))))
+
+
+def _carried(
+    profile: ModelProfile, device_type: str, cores: float, history: ComputeHistory
+) -> Line | None:
+    """The model's line on a type where it was measured, scaled by the ratio of the two types."""
+    elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
+    for other in sorted(elsewhere):
+        there = _fitted(history.of(profile.name, other), prior(profile, rate_of(other, cores)))
+        ratio = _ratio(profile, device_type, other, cores, history)
+        if ratio is not None:
+            return there.times(ratio, there.spread * TYPE_SPREAD)
+    return None
+
+
+def _ratio(
+    profile: ModelProfile, new: str, known: str, cores: float, history: ComputeHistory
+) -> float | None:
+    """Seconds on the new type for one on the known: of models seen on both, else of the data sheets."""
+    seen = {m.profile for m in history.measured if m.device_type == new}
+    both = [name for name in sorted(seen) if history.of(name, known)]
+    if both:
+        lines = [[_fitted(history.of(name, at), None) for at in (new, known)] for name in both]
+        return median(a.seconds(profile.batch) / b.seconds(profile.batch) for a, b in lines)
+    sheets = prior(profile, rate_of(new, cores)), prior(profile, rate_of(known, cores))
+    if sheets[0] is None or sheets[1] is None:
+        return None
+    return sheets[0].seconds(profile.batch) / sheets[1].seconds(profile.batch)

@@ -1,0 +1,77 @@
+"""What device types can do, from their makers' data sheets: the prior where nothing was measured."""
+
+from dataclasses import dataclass
+
+from muster.model.profile import LayerType
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRate:
+    """Operations/s in single and in half precision, and bytes/s of the device's own memory."""
+
+    single: float
+    half: float
+    memory: float
+
+    def operations(self, parameter_bytes: int) -> float:
+        """Operations/s for parameters of so many bytes."""
+        return self.half if parameter_bytes <= 2 else self.single
+
+
+RATES = {
+    "K80": DeviceRate(4.4e12, 4.4e12, 240e9),  # one of the two chips of a board
+    "P100": DeviceRate(10.6e12, 21.2e12, 732e9),
+    "P40": DeviceRate(11.8e12, 11.8e12, 346e9),
+    "V100": DeviceRate(15.7e12, 125e12, 900e9),
+    "T4": DeviceRate(8.1e12, 65e12, 320e9),
+    "RTX2080TI": DeviceRate(13.4e12, 107e12, 616e9),
+    "RTX3090": DeviceRate(35.6e12, 142e12, 936e9),
+    "RTX4090": DeviceRate(82.6e12, 330e12, 1008e9),
+    "A10": DeviceRate(31.2e12, 125e12, 600e9),
+    "L4": DeviceRate(30.3e12, 121e12, 300e9),
+    "L40": DeviceRate(90.5e12, 181e12, 864e9),
+    "A100": DeviceRate(19.5e12, 312e12, 1555e9),
+    "H100": DeviceRate(67e12, 989e12, 3350e9),
+    "H200": DeviceRate(67e12, 989e12, 4800e9),
+    "B200": DeviceRate(80e12, 2250e12, 8000e9),
+    "MI250": DeviceRate(45.3e12, 362e12, 3277e9),
+    "MI300X": DeviceRate(163e12, 1307e12, 5300e9),
+}
+
+CORE = DeviceRate(40e9, 40e9, 10e9)
+"""One CPU core with 256-bit vectors, and its part of the memory's bandwidth."""
+
+_PRODUCT = 0.65
+"""Part of the rated operations/s that large matrix products reach."""
+
+REACHED = {
+    # Winograd's F(2x2, 3x3) needs 2.25 times fewer multiplications than are counted (Lavin and Gray 2016).
+    LayerType.CONVOLUTION: 2.25 * _PRODUCT,
+    LayerType.POINTWISE: _PRODUCT,
+    LayerType.DENSE: _PRODUCT,
+    LayerType.ATTENTION: 0.75 * _PRODUCT,
+    LayerType.RECURRENT: 0.5 * _PRODUCT,  # small products, one after the other
+    LayerType.EMBEDDING: _PRODUCT,
+    LayerType.NORM: _PRODUCT,
+    LayerType.OTHER: _PRODUCT,
+}
+"""Part of the rated operations/s that layers of a type reach."""
+
+PASSES = 11.0
+"""Times that a byte kept for the backward pass goes through the device's memory in a step: written and
+read by the layer, its normalisation and its activation, forwards and backwards."""
+
+MEMORY_REACHED = 0.75
+"""Part of the rated memory bandwidth that element-wise kernels reach."""
+
+LAUNCH = 30e-6
+"""Seconds that each tensor costs a step whatever the batch: its kernels' launches, three passes."""
+
+
+def rate_of(device_type: str, cores: float) -> DeviceRate | None:
+    """The rate of a device type by its name (`A100-80GB` is an A100); without devices, of the cores."""
+    if not device_type:
+        return DeviceRate(CORE.single * cores, CORE.half * cores, CORE.memory * cores)
+    plain = "".join(letter for letter in device_type.upper() if letter.isalnum())
+    known = [name for name in RATES if plain.startswith(name)]
+    return RATES[max(known, key=len)] if known else None

@@ -1,0 +1,151 @@
+"""Links learnt from history (KAIST, seed 001): latency and bandwidth of each class, with intervals.
+
+A transfer of x bytes takes t = latency + x / bandwidth. Observations of any job are fitted by
+non-negative least squares on relative errors; later ones weigh more, stragglers are weighted down by
+Huber's rule, and the cluster file counts as one more observation, which fades as facts arrive.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, isfinite, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from muster.model.topology import Link
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.wires import LinkClass
+
+HALF_LIFE = 6 * 3600.0
+"""Seconds after which an observation counts half: links change when cables, switches and their other
+users do, which is over hours rather than minutes."""
+PRIOR_WEIGHT = 1.0
+"""Of the cluster file against one fresh observation."""
+PRIOR_SPREAD = 1.3
+"""A link's rated bandwidth is reached within this factor four times out of five."""
+STRAGGLER = 0.15
+"""Relative error from which an observation is weighted down."""
+KEPT = 200
+"""Observations kept of each class."""
+Z80 = 1.2816
+"""Half the width of an 80 % interval in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """An observation: a link of this class carried so many bytes in so many seconds, at a time in s."""
+
+    link: LinkClass
+    bytes: float
+    seconds: float
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        fine = isfinite(self.bytes) and isfinite(self.seconds) and isfinite(self.at)
+        if not (fine and self.bytes >= 0 and self.seconds > 0):
+            raise BadMeasurementError(f"{self.bytes} bytes in {self.seconds} s cannot be")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEstimate:
+    """Bandwidth in bytes/s and latency in s, each with its interval."""
+
+    bandwidth: Estimate
+    latency: Estimate
+
+    @property
+    def spread(self) -> float:
+        """The factor within which the bandwidth is right."""
+        return max(self.bandwidth.high / self.bandwidth.mean, self.bandwidth.mean / self.bandwidth.low)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHistory:
+    """What links have carried, over all jobs, the latest last."""
+
+    observed: tuple[Carried, ...] = ()
+
+    def and_also(self, more: Iterable[Carried]) -> "LinkHistory":
+        """The history with more observations; of each class only the latest are kept."""
+        every = sorted((*self.observed, *more), key=lambda carried: carried.at)
+        room: dict[LinkClass, int] = {}
+        kept = []
+        for carried in reversed(every):
+            room[carried.link] = room.get(carried.link, KEPT) - 1
+            if room[carried.link] >= 0:
+                kept.append(carried)
+        return LinkHistory(tuple(reversed(kept)))
+
+    def of(self, link: LinkClass) -> list[Carried]:
+        """What was observed of a class."""
+        return [carried for carried in self.observed if carried.link == link]
+
+
+def learn(rated: Link, observed: list[Carried]) -> LinkEstimate | Unknown:
+    """What a link does, from its rating and what it has carried."""
+    if not rated.bandwidth > 0 or not isfinite(rated.bandwidth):
+        return Unknown(Why.NO_BANDWIDTH, f"a link has a bandwidth of {rated.bandwidth:g} bytes/s")
+    if not observed:
+        return _rated(rated)
+    weights = _ages(observed)
+    rows, aims = _rows(rated, observed, weights)
+    solution = _robust(rows, aims, len(observed))
+    return _estimate(rated, solution, rows, aims)
+
+
+def _rated(rated: Link) -> LinkEstimate:
+    bandwidth = Estimate(
+        rated.bandwidth, rated.bandwidth / PRIOR_SPREAD, rated.bandwidth * PRIOR_SPREAD
+    )
+    return LinkEstimate(bandwidth, Estimate(rated.latency, rated.latency / 3, rated.latency * 3))
+
+
+def _ages(observed: list[Carried]) -> NDArray[np.float64]:
+    """Weight of each observation: it halves with every half-life before the latest."""
+    latest = max(carried.at for carried in observed)
+    ages = np.array([latest - carried.at for carried in observed])
+    return np.asarray(0.5 ** (ages / HALF_LIFE), dtype=np.float64)
+
+
+def _rows(
+    rated: Link, observed: list[Carried], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Equations for (latency, s/byte), each scaled to relative error, the rating's two last."""
+    seconds = np.array([carried.seconds for carried in observed])
+    root = np.sqrt(weights)
+    rows = np.array([[1.0, carried.bytes] for carried in observed]) * (root / seconds)[:, None]
+    scale = 1 / max(rated.latency, 1e-9)
+    own = sqrt(PRIOR_WEIGHT) * np.array([[scale, 0.0], [0.0, rated.bandwidth]])
+    aims = np.concatenate([root, sqrt(PRIOR_WEIGHT) * np.array([scale * rated.latency, 1.0])])
+    return np.vstack([rows, own]), aims
+
+
+def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Non-negative least squares, then three rounds with stragglers weighted down (Huber 1964)."""
+    factor = np.ones(len(aims))
+    solution = nnls(rows, aims)[0]
+    for _ in range(3):
+        off = np.abs(rows @ solution - aims)[:count] / np.maximum(aims[:count], 1e-12)
+        factor[:count] = np.sqrt(np.minimum(1.0, STRAGGLER / np.maximum(off, 1e-12)))
+        solution = nnls(rows * factor[:, None], aims * factor)[0]
+    return np.asarray(solution, dtype=np.float64)
+
+
+def _estimate(
+    rated: Link,
+    solution: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    aims: NDArray[np.float64],
+) -> LinkEstimate:
+    latency, per_byte = float(solution[0]), max(float(solution[1]), 1e-3 / rated.bandwidth)
+    off = np.abs(rows @ solution - aims)
+    sigma = max(0.01, 1.4826 * float(np.median(off)))
+    covariance = sigma**2 * np.linalg.pinv(rows.T @ rows)
+    spread = exp(min(Z80 * sqrt(max(covariance[1, 1], 0.0)) / per_byte, log(PRIOR_SPREAD)))
+    around = Z80 * sqrt(max(covariance[0, 0], 0.0))
+    bandwidth = 1 / per_byte
+    return LinkEstimate(
+        Estimate(bandwidth, bandwidth / spread, bandwidth * spread),
+        Estimate(latency, max(0.0, latency - around), latency + around),
+    )

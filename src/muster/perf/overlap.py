@@ -1,0 +1,66 @@
+"""When a step ends: gradients leave in pieces as they become ready, beside the backward pass.
+
+Pieces go one after the other in the order of readiness. With C seconds of computing beside them, r_k
+the part of it after which piece k is ready, Q_k the bytes and N_k the number of pieces from k on, they
+are done at
+
+    max over k of  C r_k + tau Q_k + lambda N_k        [s]
+
+tau in s/byte, lambda in s/piece: some piece k is the last that waited to be ready; from then on there
+was no gap. The same points, read backwards, say how long a forward pass takes whose parameters arrive
+while it runs: what is needed last was ready first.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.model.profile import ModelProfile
+
+BUCKET = 25_000_000
+"""Bytes of gradients that travel as one piece: the bucket of PyTorch's DistributedDataParallel."""
+
+FORWARD = 1 / 3
+"""Part of a step's computing before the first gradient: the backward pass does twice the operations of
+the forward pass, once for the inputs of each layer and once for its weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Pieces of a model's gradients in the order of readiness; arrays of one number for each."""
+
+    ready: NDArray[np.float64]
+    bytes_on: NDArray[np.float64]
+    """Bytes of this piece and all later ones."""
+    count_on: NDArray[np.float64]
+    """This piece and all later ones."""
+
+    def done(self, compute: float, per_byte: float, per_piece: float) -> float:
+        """Seconds until the last piece has arrived, with so much computing beside them."""
+        times = compute * self.ready + per_byte * self.bytes_on + per_piece * self.count_on
+        return max(compute, float(times.max()))
+
+
+@lru_cache(maxsize=256)
+def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
+    """Tensors (bytes, ready) joined into pieces of at least `bucket` bytes; large ones are cut."""
+    sizes: list[float] = []
+    ready: list[float] = []
+    held = 0
+    for i, (size, at) in enumerate(tensors):
+        held += size
+        last = i == len(tensors) - 1
+        if held >= bucket or last:
+            count = max(1, round(held / bucket))
+            sizes += [held / count] * count
+            ready += [at] * count
+            held = 0
+    on = np.cumsum(np.array(sizes)[::-1])[::-1]
+    return Pieces(np.array(ready), on, np.arange(len(sizes), 0, -1, dtype=np.float64))
+
+
+def pieces(profile: ModelProfile, bucket: int = BUCKET) -> Pieces:
+    """The pieces in which a model's gradients travel."""
+    return pieces_of(tuple((tensor.bytes, tensor.ready) for tensor in profile.tensors), bucket)

@@ -1,0 +1,271 @@
+"""One answer: how long a step of a model takes under a plan, on a placement, beside neighbours.
+
+compute    the slowest worker's a + c b                          `compute`, `devices`
+transfers  every transfer laid on the links it crosses           `traffic`, `rings`, `servers`
+overlap    pieces leave when ready, beside the backward pass     `overlap`, `costs`
+history    what links, neighbours and jobs have shown so far     `links`, `interference`, `shown`
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import exp, hypot, log
+
+from muster.model.cluster import Cluster
+from muster.model.job import Role
+from muster.model.placement import Placement
+from muster.model.plan import Plan, Sync
+from muster.model.profile import ModelProfile
+from muster.perf.compute import ComputeHistory, Line, line
+from muster.perf.costs import Trips, price, step_seconds, trips
+from muster.perf.estimate import Answer, Estimate, Unknown, Why
+from muster.perf.interference import Background, Interference, left
+from muster.perf.links import LinkEstimate, LinkHistory, learn
+from muster.perf.memory import misfit, samples_of
+from muster.perf.overlap import BUCKET, pieces
+from muster.perf.shape import Seat, Shape, Site, site_of
+from muster.perf.shown import Correction, Shown
+from muster.perf.traffic import Place
+from muster.perf.wires import LinkClass, Wire, Wiring, prior
+
+Spot = tuple[LinkClass, str, int]
+"""One edge of the cluster: its class, the name of its node (rack, domain), and which one there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What all jobs have shown so far. Empty: the cluster file and data sheets alone."""
+
+    compute: ComputeHistory = field(default_factory=ComputeHistory)
+    links: LinkHistory = field(default_factory=LinkHistory)
+    interference: Interference = field(default_factory=Interference)
+    shown: Shown = field(default_factory=Shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another job on the cluster."""
+
+    profile: ModelProfile
+    plan: Plan
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A step alone on the cluster: s, with the factors within which computing and links are known."""
+
+    seconds: float
+    low: float
+    high: float
+    trips: Trips
+
+
+class Predictor:
+    """Answers for one cluster and what is known of it; each shape is worked out once."""
+
+    def __init__(
+        self, cluster: Cluster, knowledge: Knowledge | None = None, *, bucket: int = BUCKET
+    ) -> None:
+        self.cluster = cluster
+        self.knowledge = knowledge or Knowledge()
+        self._bucket = bucket
+        self._wiring = Wiring(cluster)
+        self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
+        self._lines: dict[tuple[int, str, int], Line | Unknown] = {}
+        self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
+        self._profiles: dict[int, ModelProfile] = {}
+
+    def step_time(
+        self,
+        profile: ModelProfile,
+        plan: Plan,
+        placement: Placement,
+        neighbours: Sequence[Neighbour] = (),
+        job: str = "",
+    ) -> Answer:
+        """Seconds of one step, with the interval that holds it four times out of five."""
+        site = site_of(self.cluster, placement)
+        timing = self._alone(profile, plan, site.shape)
+        if isinstance(timing, Timing) and neighbours:
+            timing = self._beside(profile, plan, site, timing, neighbours)
+        if isinstance(timing, Unknown):
+            return timing
+        shown = self.knowledge.shown.correction(job, profile.name, plan.sync, plan.overlap)
+        return _corrected(timing, shown)
+
+    def line(self, profile: ModelProfile, configuration: str, millicores: int = 0) -> Line | Unknown:
+        """What a model costs on one device of a configuration set, or on so many cores."""
+        key = (self._id(profile), configuration, millicores)
+        if key not in self._lines:
+            kind = self.cluster.configurations[configuration]
+            device = "" if millicores else kind.device_type
+            self._lines[key] = line(profile, device, millicores / 1000, self.knowledge.compute)
+        return self._lines[key]
+
+    def _id(self, profile: ModelProfile) -> int:
+        """A profile's number; it is kept alive so that no other gets the same."""
+        self._profiles.setdefault(id(profile), profile)
+        return id(profile)
+
+    def _alone(self, profile: ModelProfile, plan: Plan, shape: Shape) -> Timing | Unknown:
+        key = (self._id(profile), plan.sync, plan.overlap, plan.batch, plan.owners, shape)
+        found = self._timings.get(key)
+        if found is None:
+            found = self._timings[key] = self._work_out(profile, plan, shape, self._bandwidth)
+        return found
+
+    def _work_out(
+        self,
+        profile: ModelProfile,
+        plan: Plan,
+        shape: Shape,
+        bandwidth: Callable[[Place], float],
+    ) -> Timing | Unknown:
+        wrong = mistake(plan, shape) or misfit(profile, plan, shape, self.cluster)
+        if wrong is not None:
+            return wrong
+        route = trips(plan, shape, self._wiring)
+        slowest = self._slowest(profile, plan, shape)
+        spread = self._spread_of_links(route)
+        if isinstance(slowest, Unknown):
+            return slowest
+        if isinstance(spread, Unknown):
+            return spread
+        return _timing(profile, plan, slowest, spread, route, bandwidth, self._bucket)
+
+    def _slowest(self, profile: ModelProfile, plan: Plan, shape: Shape) -> Estimate | Unknown:
+        """Computing of the worker that takes longest, s."""
+        asked: set[tuple[str, int, float]] = set()
+        for host in shape:
+            for seat in host.seats:
+                if seat.role is Role.WORKER:
+                    asked.add((host.configuration, seat.millicores, samples_of(profile, plan, seat)))
+        found = []
+        for configuration, millicores, batch in sorted(asked):
+            cost = self.line(profile, configuration, millicores)
+            if isinstance(cost, Unknown):
+                return cost
+            found.append(cost.estimate(batch))
+        return max(found, key=lambda estimate: estimate.mean)
+
+    def _spread_of_links(self, route: Trips) -> float | Unknown:
+        """The factor within which the least known link of a synchronisation is known."""
+        spread = 1.0
+        for link in {place[0] for stage in (*route.out, *route.back) for place in stage.loads}:
+            known = self.link(link)
+            if isinstance(known, Unknown):
+                return known
+            spread = max(spread, known.spread)
+        return spread
+
+    def link(self, link: LinkClass) -> LinkEstimate | Unknown:
+        """What is known of a class of links."""
+        if link not in self._links:
+            self._links[link] = learn(prior(self.cluster, link), self.knowledge.links.of(link))
+        return self._links[link]
+
+    def _bandwidth(self, place: Place) -> float:
+        known = self.link(place[0])
+        return 0.0 if isinstance(known, Unknown) else known.bandwidth.mean
+
+    def _beside(
+        self,
+        profile: ModelProfile,
+        plan: Plan,
+        site: Site,
+        alone: Timing,
+        neighbours: Sequence[Neighbour],
+    ) -> Timing | Unknown:
+        """The same step with what neighbours leave of the links that both use."""
+        taken = self._taken(neighbours)
+        crossed = {place for stage in (*alone.trips.out, *alone.trips.back) for place in stage.loads}
+        if not any(_spot(place, site) in taken for place in crossed):
+            return alone
+        factors = {wire: self.knowledge.interference.factor(wire) for wire in Wire}
+
+        def bandwidth(place: Place) -> float:
+            full, other = self._bandwidth(place), taken.get(_spot(place, site))
+            return full if other is None else left(full, other, factors[place[0].wire])
+
+        return self._work_out(profile, plan, site.shape, bandwidth)
+
+    def _taken(self, neighbours: Sequence[Neighbour]) -> dict[Spot, Background]:
+        """What neighbours ask of each link: the bytes of a step over the time of a step alone."""
+        taken: dict[Spot, Background] = {}
+        for other in neighbours:
+            site = site_of(self.cluster, other.placement)
+            timing = self._alone(other.profile, other.plan, site.shape)
+            if isinstance(timing, Unknown):
+                continue
+            scale = other.profile.gradients / timing.seconds
+            for place, load in timing.trips.loads().items():
+                if place[0].wire is Wire.HOST:
+                    continue  # a port belongs to one task
+                spot = _spot(place, site)
+                before = taken.get(spot, Background(0.0, 0))
+                rate = before.rate + load.most * scale
+                taken[spot] = Background(rate, before.neighbours + 1)
+        return taken
+
+
+def mistake(plan: Plan, shape: Shape) -> Unknown | None:
+    """What is wrong with a plan for the tasks that are placed, None if nothing."""
+    seats = [seat for host in shape for seat in host.seats]
+    workers = sum(seat.role is Role.WORKER for seat in seats)
+    owners = len(seats) - workers if plan.sync is Sync.DEDICATED else workers
+    problem = ""
+    if not workers:
+        problem = "no worker is placed"
+    elif not owners:
+        problem = "parameters are to lie on servers, but none is placed"
+    elif plan.batch and not _counts_fit(plan.batch, seats, Role.WORKER):
+        problem = f"{len(plan.batch)} parts of the batch for {workers} workers"
+    elif plan.owners and len(plan.owners) != owners:
+        problem = f"{len(plan.owners)} parts of the parameters for {owners} owners"
+    elif plan.owners and abs(sum(plan.owners) - 1) > 1e-6:
+        problem = f"the owners' parts add up to {sum(plan.owners):g}, not 1"
+    return Unknown(Why.BAD_PLAN, problem) if problem else None
+
+
+def _counts_fit(parts: Sequence[int], seats: Sequence[Seat], role: Role) -> bool:
+    tasks = [seat.task for seat in seats if seat.role is role]
+    return len(parts) == len(tasks) and max(tasks) < len(parts) and min(parts) >= 0
+
+
+def _timing(
+    profile: ModelProfile,
+    plan: Plan,
+    compute: Estimate,
+    links: float,
+    route: Trips,
+    bandwidth: Callable[[Place], float],
+    bucket: int,
+) -> Timing:
+    out, back = price(route.out, bandwidth), price(route.back, bandwidth)
+    travelling = pieces(profile, bucket)
+
+    def seconds(computing: float, factor: float) -> float:
+        slower = out.times(factor), back.times(factor)
+        return step_seconds(computing, *slower, travelling, plan.overlap)
+
+    mean = seconds(compute.mean, 1.0)
+    fewer = mean - seconds(compute.low, 1.0), mean - seconds(compute.mean, 1 / links)
+    more = seconds(compute.high, 1.0) - mean, seconds(compute.mean, links) - mean
+    return Timing(mean, mean - hypot(*fewer), mean + hypot(*more), route)
+
+
+def _corrected(timing: Timing, shown: Correction) -> Estimate:
+    """A step as jobs have shown it; what they have shown also replaces the doubts of the parts."""
+    mean = timing.seconds * shown.factor
+    low = max(log(timing.seconds / timing.low) if timing.low > 0 else log(2), 0.0)
+    high = max(log(timing.high / timing.seconds), 0.0)
+    own = log(shown.spread)
+    if shown.steps:
+        low, high = min(low, own), min(high, own)
+    return Estimate(mean, mean * exp(-hypot(low, own)), mean * exp(hypot(high, own)))
+
+
+def _spot(place: Place, site: Site) -> Spot:
+    link, number, part = place
+    names = {Wire.RACK: site.racks, Wire.DOMAIN: site.domains}.get(link.wire, site.hosts)
+    return link, names[number], part

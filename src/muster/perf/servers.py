@@ -1,0 +1,88 @@
+"""Parameter servers: every worker pushes its gradients to their owners and pulls parameters back.
+
+Owners are the workers themselves (sharded) or tasks of the role `server` (dedicated). For any subtree T
+of the network with n_T of the n workers and the share O_T of the parameters below it, pushes that leave
+T carry n_T (1 - O_T) bytes per byte of gradients and pulls (n - n_T) O_T: no pair of tasks need be
+looked at. For one worker's card this is the notes' (S + (n-2) O_j)/bw_j, for a server's n O_j/bw_j.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from muster.model.job import Role
+from muster.model.plan import Plan, Sync
+from muster.model.topology import each_bit
+from muster.perf.shape import Seat, Shape
+from muster.perf.traffic import Place, Stage, Sums
+from muster.perf.wires import LinkClass, Wire, Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """How many workers push, and which share of the parameters each owner holds."""
+
+    workers: int
+    owner: Role
+    shares: tuple[float, ...]
+
+    def of(self, seat: Seat) -> float:
+        """The share that a task owns."""
+        return self.shares[seat.task] if seat.role is self.owner else 0.0
+
+
+def holdings(plan: Plan, shape: Shape) -> Holdings:
+    """Who owns what under a plan."""
+    owner = Role.SERVER if plan.sync is Sync.DEDICATED else Role.WORKER
+    count = {role: sum(s.role is role for host in shape for s in host.seats) for role in Role}
+    owners = count[owner]
+    return Holdings(count[Role.WORKER], owner, plan.owners or (1 / owners,) * owners)
+
+
+def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stage]:
+    """The two halves of a synchronisation by parameter servers."""
+    held = holdings(plan, shape)
+    push, pull = Sums(), Sums()
+    _lanes(shape, wiring, push, pull)
+    for place, seats in _subtrees(shape):
+        works = sum(seat.role is Role.WORKER for seat in seats)
+        owns = sum(held.of(seat) for seat in seats)
+        leaves, enters = works * (1 - owns), (held.workers - works) * owns
+        push.out(place, leaves)
+        push.into(place, enters)
+        pull.out(place, enters)
+        pull.into(place, leaves)
+    latency = _latency(shape, wiring)
+    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
+
+
+def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:
+    """A worker's gradients leave its first device for the node's memory; parameters come back."""
+    for i, host in enumerate(shape):
+        for seat in host.seats:
+            if seat.role is Role.WORKER and seat.bits:
+                device = next(each_bit(seat.bits))
+                for link, below in wiring.inside(host.configuration).exits[device]:
+                    push.out((link, i, below), 1.0)
+                    pull.into((link, i, below), 1.0)
+
+
+def _subtrees(shape: Shape) -> Iterator[tuple[Place, list[Seat]]]:
+    """Each edge above a task's memory, and the tasks below it."""
+    racks: dict[int, list[Seat]] = {}
+    domains: dict[int, list[Seat]] = {}
+    for i, host in enumerate(shape):
+        for j, seat in enumerate(host.seats):
+            yield (LinkClass(Wire.HOST, host.configuration), i, j), [seat]
+        yield (LinkClass(Wire.NIC, host.configuration), i, 0), list(host.seats)
+        racks.setdefault(host.rack, []).extend(host.seats)
+        domains.setdefault(host.domain, []).extend(host.seats)
+    for number, seats in racks.items():
+        yield (LinkClass(Wire.RACK), number, 0), seats
+    for number, seats in domains.items():
+        yield (LinkClass(Wire.DOMAIN), number, 0), seats
+
+
+def _latency(shape: Shape, wiring: Wiring) -> float:
+    """Between the two processes that are farthest apart, s."""
+    ports = max(wiring.host_latency(host.configuration) for host in shape)
+    return ports + (wiring.network_latency(shape[0], shape[-1]) if len(shape) > 1 else 0.0)

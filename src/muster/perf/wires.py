@@ -1,0 +1,139 @@
+"""The links a transfer crosses, as edges of one tree from the device up to the cluster.
+
+A device hangs on its lane; devices under one switch share the switch's uplink, those of one socket the
+uplink to the other socket; a node has one network card, a rack one uplink into its domain, a domain
+one into the cluster. A process that sends from the node's memory does so through a port of its own.
+In a group joined by NVLink each device has another lane. Every edge carries its bandwidth each way.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.model.cluster import Cluster
+from muster.model.topology import ConfigurationSet, Level, Link
+from muster.perf.shape import Host
+
+
+class Wire(StrEnum):
+    """What kind of edge."""
+
+    NVLINK = "nvlink"
+    LANE = "lane"
+    SWITCH = "switch"
+    SOCKET = "socket"
+    HOST = "host"
+    NIC = "nic"
+    RACK = "rack"
+    DOMAIN = "domain"
+
+
+_UPLINK = {Level.SOCKET: Wire.SWITCH, Level.NODE: Wire.SOCKET}
+"""What leads into the hub of a level: the uplink of the level below."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClass:
+    """Edges that are alike: of one kind, in nodes of one configuration set ('' above the node)."""
+
+    wire: Wire
+    configuration: str = ""
+
+
+Edge = tuple[LinkClass, int]
+"""An edge inside a node: its class, and the bits of the devices below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The edges inside nodes of one configuration set."""
+
+    exits: tuple[tuple[Edge, ...], ...]
+    """For each device: the edges between it and the node's memory or network card."""
+    between: tuple[tuple[tuple[tuple[Edge, ...], float], ...], ...]
+    """For each pair of devices: the edges going up on the first's side, and the latency in s."""
+
+
+def prior(cluster: Cluster, link: LinkClass) -> Link:
+    """What the cluster file says of a class of links."""
+    if link.wire is Wire.RACK:
+        return cluster.links[Level.DOMAIN]
+    if link.wire is Wire.DOMAIN:
+        return cluster.links[Level.CLUSTER]
+    kind = cluster.configurations[link.configuration]
+    if link.wire is Wire.NIC:
+        port = cluster.links[Level.RACK]
+        return Link(min(kind.nic.bandwidth, port.bandwidth), kind.nic.latency)
+    return kind.host if link.wire is Wire.HOST else _inside_link(kind, link.wire)
+
+
+def _inside_link(kind: ConfigurationSet, wire: Wire) -> Link:
+    if wire is Wire.NVLINK:
+        return max((layer.link for layer in kind.shortcuts), key=lambda link: link.bandwidth)
+    if wire is Wire.LANE:
+        return kind.tree[0].link
+    return next(layer.link for layer in kind.tree if _UPLINK.get(layer.level) is wire)
+
+
+class Wiring:
+    """The links of one cluster, with what is asked again and again kept."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._inside: dict[str, Inside] = {}
+
+    def inside(self, configuration: str) -> Inside:
+        """The edges inside nodes of a configuration set."""
+        if configuration not in self._inside:
+            self._inside[configuration] = _inside(self.cluster.configurations[configuration])
+        return self._inside[configuration]
+
+    def host_latency(self, configuration: str) -> float:
+        """Latency of one process of a node, s."""
+        return self.cluster.configurations[configuration].host.latency
+
+    def network_latency(self, here: Host, there: Host) -> float:
+        """Latency between two different nodes, s: their cards, and the widest level between them."""
+        level = Level.RACK if here.rack == there.rack else Level.DOMAIN
+        if here.domain != there.domain:
+            level = Level.CLUSTER
+        sets = self.cluster.configurations
+        cards = max(sets[here.configuration].nic.latency, sets[there.configuration].nic.latency)
+        return cards + self.cluster.links[level].latency
+
+
+def _inside(kind: ConfigurationSet) -> Inside:
+    count = kind.devices
+    climbs = [_climb(kind, device) for device in range(count)]
+    exits = tuple(tuple(edge for edge, level in climb if level < Level.NODE) for climb in climbs)
+    lanes = tuple(
+        exit_ or (climb[0][0],) for exit_, climb in zip(exits, climbs, strict=True)
+    )  # a node whose only layer is the node itself still has a lane for each device
+    between = tuple(
+        tuple(_between(kind, climbs[a], a, b) if a != b else ((), 0.0) for b in range(count))
+        for a in range(count)
+    )
+    return Inside(lanes, between)
+
+
+def _climb(kind: ConfigurationSet, device: int) -> list[tuple[Edge, Level]]:
+    """The edges from a device up to the node's top, each with the level it leads into."""
+    below = 1 << device
+    edges = [((LinkClass(Wire.LANE, kind.name), below), kind.tree[0].level)]
+    below = next(group for group in kind.tree[0].groups if group & below)
+    for layer in kind.tree[1:]:
+        around = next(group for group in layer.groups if group & below)
+        if around != below:
+            edges.append(((LinkClass(_UPLINK[layer.level], kind.name), below), layer.level))
+        below = around
+    return edges
+
+
+def _between(
+    kind: ConfigurationSet, climb: list[tuple[Edge, Level]], a: int, b: int
+) -> tuple[tuple[Edge, ...], float]:
+    pair = 1 << a | 1 << b
+    for layer in kind.shortcuts:
+        if any(pair & ~group == 0 for group in layer.groups):
+            return ((LinkClass(Wire.NVLINK, kind.name), 1 << a),), layer.link.latency
+    meet = next(layer for layer in kind.tree if any(pair & ~group == 0 for group in layer.groups))
+    return tuple(edge for edge, level in climb if level <= meet.level), meet.link.latency
