@@ -12,8 +12,9 @@ from pathlib import Path
 from rich.console import Console
 
 from muster.cli.play import run_play
+from muster.cli.profile import described, shipped_table
 from muster.core.lifecycle import BORN, NEXT
-from muster.files import cluster_schema, job_schema, schema_text
+from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
 
@@ -63,12 +64,23 @@ def demo() -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
 
 
-PAGES: dict[str, Callable[[], str]] = {"lifecycle.md": lifecycle, "reasons.md": reasons}
+def profiles() -> str:
+    """What `muster profile` prints: the list, and one model."""
+    shown = {"muster profile": shipped_table(), "muster profile resnet50": described("resnet50")}
+    return "\n\n".join(f"```console\n$ {command}\n{text}\n```" for command, text in shown.items())
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "lifecycle.md": lifecycle,
+    "profiles.md": profiles,
+    "reasons.md": reasons,
+}
 """Pages with a generated part."""
 
 FILES: dict[str, Callable[[], str]] = {
     "schema/cluster.schema.json": lambda: schema_text(cluster_schema()),
     "schema/job.schema.json": lambda: schema_text(job_schema()),
+    "schema/profile.schema.json": lambda: schema_text(profile_schema()),
     "img/demo.svg": demo,
 }
 """Files that are generated as a whole."""

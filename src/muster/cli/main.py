@@ -32,6 +32,7 @@ class Schema(StrEnum):
 
     CLUSTER = "cluster"
     JOB = "job"
+    PROFILE = "profile"
 
 
 ClusterPath = Annotated[Path, typer.Argument(help="Cluster file, see docs/files.md.")]
@@ -99,14 +100,34 @@ def check(
 
 
 @app.command()
+def profile(
+    named: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|PATH", help="A shipped model, or a profile file (see docs/profiles.md)."
+        ),
+    ] = None,
+) -> None:
+    """List the models that come with Muster, or show one: what a step computes, keeps, synchronises.
+
+    Example: muster profile resnet50
+    """
+    from muster.cli.profile import described, shipped_table
+
+    typer.echo(shipped_table() if named is None else described(named))
+
+
+@app.command()
 def schema(which: Annotated[Schema, typer.Argument(help="Of which file.")]) -> None:
     """Print the JSON Schema of a file, for editors."""
-    from muster.files.cluster_file import cluster_schema
-    from muster.files.job_file import job_schema
-    from muster.files.validation import schema_text
+    from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 
-    made = cluster_schema() if which is Schema.CLUSTER else job_schema()
-    typer.echo(schema_text(made), nl=False)
+    makers = {
+        Schema.CLUSTER: cluster_schema,
+        Schema.JOB: job_schema,
+        Schema.PROFILE: profile_schema,
+    }
+    typer.echo(schema_text(makers[which]()), nl=False)
 
 
 @app.command()

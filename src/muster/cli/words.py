@@ -1,4 +1,4 @@
-"""Reasons, places and times in words and figures a person reads."""
+"""Reasons, places, times and sizes in words and figures a person reads."""
 
 from muster.core.outcome import MigrationReport
 from muster.model.placement import Placement
@@ -68,3 +68,11 @@ def clock(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes:02}m"
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit a person reads: `102.2 MB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"

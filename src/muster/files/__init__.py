@@ -1,8 +1,15 @@
-"""The edge where text becomes nouns: cluster files and job files, checked to the line."""
+"""The edge where text becomes nouns: cluster, job and profile files, checked to the line."""
 
 from muster.files.cluster_file import ClusterFile, cluster_schema, load_cluster
 from muster.files.errors import InputError
 from muster.files.job_file import job_schema, load_job
+from muster.files.profile_file import (
+    load_profile,
+    profile_schema,
+    profile_text,
+    shipped_profile,
+    shipped_profiles,
+)
 from muster.files.validation import schema_text
 
 __all__ = [
@@ -12,5 +19,10 @@ __all__ = [
     "job_schema",
     "load_cluster",
     "load_job",
+    "load_profile",
+    "profile_schema",
+    "profile_text",
     "schema_text",
+    "shipped_profile",
+    "shipped_profiles",
 ]

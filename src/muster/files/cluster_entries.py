@@ -11,6 +11,7 @@ from muster.files.fields import (
     Name,
     Names,
     Number,
+    Operations,
     Rate,
     Size,
     SomeCores,
@@ -111,6 +112,15 @@ class ConfigurationEntry(Entry):
     device_memory: Size = Field(
         default="0B", validate_default=True, description="Memory of one device; 0B is not stated."
     )
+    device_rate: Operations | None = Field(
+        default=None,
+        description="Operations/s of one device, single precision. Default: its data sheet's, "
+        "where Muster knows the type.",
+        examples=["14T"],
+    )
+    device_bandwidth: Rate | None = Field(
+        default=None, description="Rate of the device's own memory. Default: as for device_rate."
+    )
     sockets: PartCount = Field(default=1, description="CPU sockets of one node.")
     switches: SwitchesField | None = Field(
         default=None,
@@ -129,6 +139,11 @@ class ConfigurationEntry(Entry):
     memory: SomeSize = Field(description="Memory of one node.", examples=["512GB"])
     nic: LinkField = Field(
         default_factory=LinkEntry, description="The node's network card. Default: 10Gbit/s, 10us."
+    )
+    host: LinkField = Field(
+        default_factory=LinkEntry,
+        description="What one process takes in, or gives out, through the node's memory. "
+        "Default: 3GB/s, 20us.",
     )
 
 
@@ -149,16 +164,21 @@ class NodeEntry(Entry):
 
 
 class NetworkEntry(Entry):
-    """The links above the node."""
+    """The links above the node: what each node, rack and domain has to those beside it."""
 
     rack: LinkField = Field(
-        default_factory=LinkEntry, description="Between nodes of one rack. Default: 10Gbit/s, 25us."
+        default_factory=LinkEntry,
+        description="A node's port, to the other nodes of its rack. Default: 10Gbit/s, 25us.",
     )
     domain: LinkField = Field(
-        default_factory=LinkEntry, description="Between racks of one domain. Default: 10Gbit/s, 50us."
+        default_factory=LinkEntry,
+        description="A rack's uplink, to the other racks of its domain, shared by its nodes. "
+        "Default: 40Gbit/s, 50us.",
     )
     cluster: LinkField = Field(
-        default_factory=LinkEntry, description="Between domains. Default: 10Gbit/s, 100us."
+        default_factory=LinkEntry,
+        description="A domain's uplink, to the other domains, shared by its racks. "
+        "Default: 100Gbit/s, 100us.",
     )
 
 

@@ -15,9 +15,17 @@ from muster.files.validation import schema_of, validated
 from muster.files.yaml_source import Source, read_source
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
-from muster.model.topology import ConfigurationSet, Level, Link
+from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Level, Link
 
-_NEEDS_DEVICES = ("generation", "device_memory", "switches", "nvlink", "links")
+_NEEDS_DEVICES = (
+    "generation",
+    "device_memory",
+    "device_rate",
+    "device_bandwidth",
+    "switches",
+    "nvlink",
+    "links",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,9 @@ def _configuration(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
         millicores=entry.cores,
         memory=entry.memory,
         nic=link_of(entry.nic, DEFAULT_NIC),
+        host=link_of(entry.host, DEFAULT_HOST),
+        device_rate=entry.device_rate,
+        device_bandwidth=entry.device_bandwidth,
     )
 
 

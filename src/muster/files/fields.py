@@ -108,6 +108,24 @@ Time = Annotated[float, scalar(quantity.parse_duration), text_schema(_TIME, "5us
 SomeTime = Annotated[
     float, above_zero(quantity.parse_duration), text_schema(_TIME, "2h", "1h30m", "250ms")
 ]
+Operations = Annotated[
+    float,
+    scalar(quantity.parse_operations),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": rf"^{_N} *[KMGTP]?$"},
+            ],
+            "examples": ["8.2G", 120000000],
+        }
+    ),
+]
+Part = Annotated[
+    float,
+    scalar(quantity.parse_part),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+]
 Percentage = Annotated[float, scalar(quantity.parse_percentage), text_schema(rf"^{_N} *%$", "5%")]
 Cores = Annotated[
     int,

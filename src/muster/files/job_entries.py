@@ -17,6 +17,7 @@ from muster.files.fields import (
     SomeTime,
     Time,
     User,
+    scalar,
     short_for,
     whole,
     whole_schema,
@@ -28,10 +29,17 @@ from muster.model.topology import Level
 MAX_PRIORITY = 1_000_000
 """Far above what anybody needs to keep jobs apart."""
 
+MAX_BATCH = 1_000_000_000
+"""More samples than anybody takes in one step."""
+
 LEVELS = {level.word: level for level in Level if level is not Level.DEVICE}
 
 Priority = Annotated[int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)]
 Gang = Annotated[int, whole(1, MAX_TASKS), whole_schema(1, MAX_TASKS)]
+Batch = Annotated[int, whole(1, MAX_BATCH), whole_schema(1, MAX_BATCH)]
+Model = Annotated[
+    str, scalar(str), WithJsonSchema({"type": "string", "examples": ["resnet50", "./mine.yaml"]})
+]
 LevelField = Annotated[str, word("level", LEVELS), WithJsonSchema({"enum": list(LEVELS)})]
 Command = Annotated[
     tuple[str, ...],
@@ -143,6 +151,17 @@ class JobEntry(Entry):
     locality: LocalityField = Field(
         default_factory=LocalityEntry,
         description="How far apart its devices may be: a level or a mapping.",
+    )
+    model: Model | None = Field(
+        default=None,
+        description="The model's profile: the name of a shipped one, or the path of a profile file, "
+        "relative to this file.",
+    )
+    batch: Batch | None = Field(
+        default=None,
+        description="Samples of one step over all workers. Default: the profile's batch for each "
+        "device.",
+        examples=[256],
     )
     step: StepEntry | None = Field(default=None, description="What one training step does.")
     duration: SomeTime | None = Field(default=None, description="Expected run time.")

@@ -5,10 +5,12 @@ from typing import Any
 
 from muster.files.errors import FieldError, Loc
 from muster.files.job_entries import LEVELS, JobEntry, RoleEntry, RolesEntry
+from muster.files.profile_file import UnknownProfileError, named_profile
 from muster.files.quantity import Counts, Devices, parse_name
 from muster.files.validation import schema_of, validated
 from muster.files.yaml_source import read_source
 from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile
+from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
 
 _ONE = Devices(None, Counts(1, 1))
@@ -47,7 +49,25 @@ def _job(entry: JobEntry, path: Path) -> Job:
         profile=StepProfile(entry.step.compute, float(entry.step.gradients)) if entry.step else None,
         duration=entry.duration,
         pause=entry.pause,
+        model=_model(entry.model, path.parent) if entry.model is not None else None,
+        batch=_batch(entry.batch, roles),
     )
+
+
+def _model(text: str, folder: Path) -> ModelProfile:
+    """A shipped profile, or one of a file; what is wrong inside that file is told of that file."""
+    try:
+        return named_profile(text, folder)
+    except UnknownProfileError as error:
+        raise FieldError(("model",), str(error)) from None
+
+
+def _batch(batch: int | None, roles: tuple[RoleSpec, ...]) -> int | None:
+    gang = roles[0].gang
+    if batch is not None and batch < gang:
+        problem = f"must be at least the gang, {gang}, not {batch}: every worker takes a sample"
+        raise FieldError(("batch",), problem)
+    return batch
 
 
 def _file_name(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Amounts as people write them: `24GB`, `2h`, `16GB/s`, `5%`, `1..8`, `V100:4`.
+"""Amounts as people write them: `24GB`, `2h`, `16GB/s`, `8.2G`, `5%`, `1..8`, `V100:4`.
 
 Every function takes text and raises ValueError with a sentence that shows a valid way to write it.
 A size or a time without a unit is refused rather than guessed.
@@ -26,6 +26,7 @@ _RATES = {
     **{f"{prefix}bit/s": Fraction(1000**power, 8) for prefix, power in _PREFIXES.items()},
     "kbit/s": Fraction(1000, 8),
 }
+_OPERATIONS = {prefix: 1000**power for prefix, power in _PREFIXES.items()}
 _SECONDS = {
     "d": Fraction(86_400),
     "h": Fraction(3_600),
@@ -39,6 +40,7 @@ _DURATION = re.compile(r"\s*".join(rf"(?:(?P<{unit}>{_NUMBER}){unit}(?![a-z]))?"
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*\.\.\s*([0-9]{1,15}))?")
 _OTHER_RANGE = re.compile(r"([0-9]{1,15})\s*(?:-|:|\.\.\.|to)\s*([0-9]{1,15})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_TENSOR = re.compile(r"[!-~]{1,200}")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}")
 
 MAX_BYTES = 1 << 62
@@ -46,6 +48,9 @@ MAX_BYTES = 1 << 62
 
 MAX_SECONDS = 100 * 365 * 86_400
 """A hundred years."""
+
+MAX_OPERATIONS = 10**21
+"""Of one sample; the largest models stay a million times below."""
 
 MAX_TASKS = 100_000
 """Tasks of one role: more is a slip of the finger."""
@@ -97,6 +102,14 @@ def parse_duration(text: str) -> float:
     return float(seconds)
 
 
+def parse_operations(text: str) -> float:
+    """Floating-point operations: `8.2G` is 8.2e9, `120M`, `1500`."""
+    count = _measure(text, "number of operations", _OPERATIONS, "8.2G or 120M")
+    if not 0 < count <= MAX_OPERATIONS:
+        raise ValueError(f"{shown(text)} is no work of one sample; write for example 8.2G")
+    return float(count)
+
+
 def parse_percentage(text: str) -> float:
     """A part of one: `5%` is 0.05."""
     found = re.fullmatch(rf"({_NUMBER})\s*%", text)
@@ -119,6 +132,13 @@ def parse_number(text: str) -> float:
     """A plain number of 0 or more."""
     if not re.fullmatch(_NUMBER, text):
         raise ValueError(f"{shown(text)} is not a number of 0 or more; write for example 2 or 0.5")
+    return float(text)
+
+
+def parse_part(text: str) -> float:
+    """A part of one, not nothing: `0.25`."""
+    if not re.fullmatch(_NUMBER, text) or not 0 < Fraction(text) <= 1:
+        raise ValueError(f"{shown(text)} is not above 0 and at most 1; write for example 0.25")
     return float(text)
 
 
@@ -169,6 +189,13 @@ def parse_name(text: str) -> str:
     return text
 
 
+def parse_tensor_name(text: str) -> str:
+    """A tensor's name: up to 200 characters of ASCII, no spaces."""
+    if not _TENSOR.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a tensor's name; write for example fc.weight")
+    return text
+
+
 def parse_user(text: str) -> str:
     """A user: a login name or an address."""
     if not _USER.fullmatch(text):
@@ -193,8 +220,8 @@ def _measure(text: str, kind: str, units: Mapping[str, int | Fraction], example:
     number, unit = found[1], found[2]
     if unit not in units:
         _refuse_bare_number(text, example)
-        # `Gb/s` and `Gbps` are bits, though `GB/s` is spelt more like them.
-        meant = number + re.sub(r"b(?:/s|ps)$", "bit/s", unit)
+        # `Gb/s` and `Gbps` are bits, though `GB/s` is spelt more like them; `GFLOP` is `G` operations.
+        meant = number + re.sub(r"FLOPs?$", "", re.sub(r"b(?:/s|ps)$", "bit/s", unit))
         hint = did_you_mean(meant, [number + known for known in units])
         raise ValueError(f"{shown(text)} is not a {kind}; write for example {example}{hint}")
     return Fraction(number) * units[unit]

@@ -13,10 +13,11 @@ DEFAULT_LINKS = {
     Level.SWITCH: Link(12e9, 5e-6),
     Level.SOCKET: Link(10e9, 7e-6),
     Level.NODE: Link(8e9, 10e-6),
-    # 10 Gbit/s Ethernet; each layer of network switches adds to the latency.
+    # 10 Gbit/s Ethernet, racks with one uplink of 40 Gbit/s and domains with one of 100 Gbit/s; each
+    # layer of network switches adds to the latency.
     Level.RACK: Link(1.25e9, 25e-6),
-    Level.DOMAIN: Link(1.25e9, 50e-6),
-    Level.CLUSTER: Link(1.25e9, 100e-6),
+    Level.DOMAIN: Link(5e9, 50e-6),
+    Level.CLUSTER: Link(12.5e9, 100e-6),
 }
 DEFAULT_NIC = Link(1.25e9, 10e-6)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from muster.model.profile import ModelProfile
 from muster.model.topology import Level
 
 RESTART_SECONDS = 30.0
@@ -76,6 +77,10 @@ class Job:
     """Expected run time in s, where the user gives one."""
     pause: float = RESTART_SECONDS
     """Seconds of work lost when the job is stopped and started elsewhere."""
+    model: ModelProfile | None = None
+    """The shape of its model, where the user names one."""
+    batch: int | None = None
+    """Samples of one step over all workers; None: the model's own batch for each device."""
 
     @property
     def workers(self) -> RoleSpec:

@@ -14,7 +14,7 @@ class LayerType(StrEnum):
 
     CONVOLUTION = "convolution"
     POINTWISE = "pointwise"
-    """A convolution of 1x1: a matrix product."""
+    """A convolution of 1x1, or of one row or column: computed as a matrix product."""
     DENSE = "dense"
     RECURRENT = "recurrent"
     ATTENTION = "attention"

@@ -68,6 +68,10 @@ class ConfigurationSet:
     nic: Link
     host: Link = DEFAULT_HOST
     """What one process takes in, or gives out, through the node's memory."""
+    device_rate: float | None = None
+    """Operations/s of one device in single precision, where the cluster's file states it."""
+    device_bandwidth: float | None = None
+    """Bytes/s of the device's own memory, where the cluster's file states it."""
 
     @property
     def all_devices(self) -> int:

@@ -55,8 +55,8 @@ def test_the_shortest_file(tmp_path: Path) -> None:
     )
     assert file.cluster.links == {
         Level.RACK: Link(1.25e9, 25e-6),
-        Level.DOMAIN: Link(1.25e9, 50e-6),
-        Level.CLUSTER: Link(1.25e9, 100e-6),
+        Level.DOMAIN: Link(5e9, 50e-6),
+        Level.CLUSTER: Link(12.5e9, 100e-6),
     }
 
 

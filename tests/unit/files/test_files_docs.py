@@ -1,4 +1,4 @@
-"""The page about the files says what the code does."""
+"""The pages about the files say what the code does."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from muster.files import InputError, load_cluster, load_job
+from muster.files import InputError, load_cluster, load_job, load_profile
 from muster.files.cluster_entries import (
     ClusterEntry,
     ConfigurationEntry,
@@ -17,16 +17,22 @@ from muster.files.cluster_entries import (
     PoolEntry,
 )
 from muster.files.job_entries import JobEntry, LocalityEntry, RoleEntry, RolesEntry, StepEntry
+from muster.files.profile_entries import ProfileEntry
+from muster.model.profile import LayerType
 
-PAGE = (Path(__file__).parents[3] / "docs/files.md").read_text(encoding="utf-8")
-ERRORS = re.findall(r"```yaml\n([^`]*)```\n```text\n([^`]*)```", PAGE)
-GOOD = re.findall(r"```yaml\n([^`]*)```\n(?!```text)", PAGE)
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "files.md").read_text(encoding="utf-8")
+PROFILES = (DOCS / "profiles.md").read_text(encoding="utf-8")
+ERRORS = re.findall(r"```yaml\n([^`]*)```\n```text\n([^`]*)```", PAGE + PROFILES)
+GOOD = re.findall(r"```yaml\n([^`]*)```\n(?!```text)", PAGE + PROFILES)
 
 
 def load(path: Path) -> None:
-    """Load a file of either kind, told apart by its content."""
+    """Load a file of any kind, told apart by its content."""
     if "configurations:" in path.read_text():
         load_cluster(path)
+    elif "tensors:" in path.read_text():
+        load_profile(path)
     else:
         load_job(path)
 
@@ -75,3 +81,10 @@ def test_a_file_of_the_page_loads(tmp_path: Path, text: str) -> None:
 def test_every_field_is_on_the_page(entry: type[BaseModel]) -> None:
     for name in entry.model_fields:
         assert re.search(rf"`(?:[a-z]+\.)?{name}`", PAGE), name
+
+
+def test_every_field_of_a_profile_is_on_its_page() -> None:
+    for name in ProfileEntry.model_fields:
+        assert f"| `{name}` |" in PROFILES, name
+    for kind in LayerType:
+        assert f"`{kind}`" in PROFILES, kind

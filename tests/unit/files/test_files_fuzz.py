@@ -8,9 +8,10 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from muster.files import InputError, load_cluster, load_job
+from muster.files import InputError, load_cluster, load_job, load_profile
 from muster.files.cluster_entries import ClusterEntry, ConfigurationEntry, NodeEntry, PoolEntry
 from muster.files.job_entries import JobEntry, LocalityEntry, RoleEntry
+from muster.files.profile_entries import ProfileEntry
 
 quick = settings(
     max_examples=150,
@@ -33,6 +34,7 @@ KEYS = sorted(
         for key in entry.model_fields
     }
     | {key for entry in (JobEntry, RoleEntry, LocalityEntry) for key in entry.model_fields}
+    | set(ProfileEntry.model_fields)
     | {"worker", "server", "step", "compute", "gradients", "box", "gpu[1-4]", "P100", "cluster", "a"}
 )
 scalars = st.sampled_from(WORDS) | st.integers() | st.floats() | st.booleans() | st.text(max_size=5)
@@ -47,8 +49,8 @@ files = st.dictionaries(st.sampled_from(KEYS), values, max_size=8)
 
 
 def refuse_or_load(path: Path) -> None:
-    """Both loaders take the file or say one printable line."""
-    for load in (load_cluster, load_job):
+    """Every loader takes the file or says one printable line."""
+    for load in (load_cluster, load_job, load_profile):
         try:
             load(path)
         except InputError as error:
