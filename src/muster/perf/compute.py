@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from muster.model.profile import ModelProfile
-from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, rate_of
+from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, data_sheet
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
 
 PRIOR_SPREAD = 1.6
@@ -84,19 +84,28 @@ class ComputeHistory:
         return [m for m in self.measured if (m.profile, m.device_type) == (profile, device_type)]
 
 
-def line(
-    profile: ModelProfile, device_type: str, cores: float, history: ComputeHistory
-) -> Line | Unknown:
-    """What a model costs on a device type (or, without devices, on so many cores)."""
-    before = prior(profile, rate_of(device_type, cores))
-    shown = history.of(profile.name, device_type)
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What computes: a device type (or '4 cores'), and its rate where one is known."""
+
+    name: str
+    rate: DeviceRate | None
+
+
+def line(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line | Unknown:
+    """What a model costs on a kind of device."""
+    before = prior(profile, kind.rate)
+    shown = history.of(profile.name, kind.name)
     if shown:
         return _fitted(shown, before)
-    carried = _carried(profile, device_type, cores, history)
+    carried = _carried(profile, kind, history)
     if carried is not None:
         return carried
     if before is None:
-        detail = f"no rate is known for device type {device_type} and no job has run on it"
+        detail = (
+            f"nothing is known of the speed of {kind.name}: no job has run on it, and it is not in the "
+            "list of data sheets; give device_rate and device_bandwidth in the cluster's file"
+        )
         return Unknown(Why.NO_RATE, detail)
     return before
 
@@ -127,29 +136,25 @@ def _fitted(shown: list[Computed], before: Line | None) -> Line:
     return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))))
 
 
-def _carried(
-    profile: ModelProfile, device_type: str, cores: float, history: ComputeHistory
-) -> Line | None:
+def _carried(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line | None:
     """The model's line on a type where it was measured, scaled by the ratio of the two types."""
     elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
     for other in sorted(elsewhere):
-        there = _fitted(history.of(profile.name, other), prior(profile, rate_of(other, cores)))
-        ratio = _ratio(profile, device_type, other, cores, history)
+        there = _fitted(history.of(profile.name, other), prior(profile, data_sheet(other)))
+        ratio = _ratio(profile, kind, other, history)
         if ratio is not None:
             return there.times(ratio, there.spread * TYPE_SPREAD)
     return None
 
 
-def _ratio(
-    profile: ModelProfile, new: str, known: str, cores: float, history: ComputeHistory
-) -> float | None:
-    """Seconds on the new type for one on the known: of models seen on both, else of the data sheets."""
-    seen = {m.profile for m in history.measured if m.device_type == new}
-    both = [name for name in sorted(seen) if history.of(name, known)]
+def _ratio(profile: ModelProfile, kind: Kind, other: str, history: ComputeHistory) -> float | None:
+    """Seconds here for one on the other type: of models seen on both, else of the data sheets."""
+    seen = {m.profile for m in history.measured if m.device_type == kind.name}
+    both = [name for name in sorted(seen) if history.of(name, other)]
     if both:
-        lines = [[_fitted(history.of(name, at), None) for at in (new, known)] for name in both]
+        lines = [[_fitted(history.of(name, at), None) for at in (kind.name, other)] for name in both]
         return median(a.seconds(profile.batch) / b.seconds(profile.batch) for a, b in lines)
-    sheets = prior(profile, rate_of(new, cores)), prior(profile, rate_of(known, cores))
-    if sheets[0] is None or sheets[1] is None:
+    here, there = prior(profile, kind.rate), prior(profile, data_sheet(other))
+    if here is None or there is None:
         return None
-    return sheets[0].seconds(profile.batch) / sheets[1].seconds(profile.batch)
+    return here.seconds(profile.batch) / there.seconds(profile.batch)

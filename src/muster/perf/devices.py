@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from muster.model.profile import LayerType
+from muster.model.topology import ConfigurationSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ _PRODUCT = 0.65
 """Part of the rated operations/s that large matrix products reach."""
 
 REACHED = {
-    # Winograd's F(2x2, 3x3) needs 2.25 times fewer multiplications than are counted (Lavin and Gray 2016).
+    # Winograd's F(2x2, 3x3) needs 2.25 times fewer products than are counted (Lavin and Gray 2016).
     LayerType.CONVOLUTION: 2.25 * _PRODUCT,
     LayerType.POINTWISE: _PRODUCT,
     LayerType.DENSE: _PRODUCT,
@@ -68,10 +69,23 @@ LAUNCH = 30e-6
 """Seconds that each tensor costs a step whatever the batch: its kernels' launches, three passes."""
 
 
-def rate_of(device_type: str, cores: float) -> DeviceRate | None:
-    """The rate of a device type by its name (`A100-80GB` is an A100); without devices, of the cores."""
-    if not device_type:
-        return DeviceRate(CORE.single * cores, CORE.half * cores, CORE.memory * cores)
+def rate_of_cores(cores: float) -> DeviceRate:
+    """The rate of so many CPU cores."""
+    return DeviceRate(CORE.single * cores, CORE.half * cores, CORE.memory * cores)
+
+
+def rate_of_device(kind: ConfigurationSet) -> DeviceRate | None:
+    """The rate of a configuration set's devices: as its file states it, else its data sheet."""
+    sheet = data_sheet(kind.device_type)
+    single = kind.device_rate or (sheet.single if sheet else 0.0)
+    memory = kind.device_bandwidth or (sheet.memory if sheet else 0.0)
+    if not single or not memory:
+        return None
+    return DeviceRate(single, single * sheet.half / sheet.single if sheet else single, memory)
+
+
+def data_sheet(device_type: str) -> DeviceRate | None:
+    """What is known of a device type by its name; `A100-80GB` is an A100."""
     plain = "".join(letter for letter in device_type.upper() if letter.isalnum())
     known = [name for name in RATES if plain.startswith(name)]
     return RATES[max(known, key=len)] if known else None

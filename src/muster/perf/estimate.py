@@ -15,6 +15,7 @@ class Why(StrEnum):
     NO_RATE = "no_rate"
     NOT_CONVERGING = "not_converging"
     BAD_PLAN = "bad_plan"
+    NO_PROFILE = "no_profile"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Whether a plan fits into memory: parameters, gradients, optimiser's state and activations."""
 
+from math import ceil
+
 from muster.model.cluster import Cluster
 from muster.model.job import Role
 from muster.model.plan import Plan, Sync
@@ -46,10 +48,10 @@ def misfit(profile: ModelProfile, plan: Plan, shape: Shape, cluster: Cluster) ->
 
 
 def samples_of(profile: ModelProfile, plan: Plan, seat: Seat) -> float:
-    """Samples of one step on each device of a worker (on the task itself if it has none)."""
+    """Most samples of one step on any device of a worker (on the task itself if it has none)."""
     if not plan.batch:
         return profile.batch
-    return plan.batch[seat.task] / max(1, seat.bits.bit_count())
+    return ceil(plan.batch[seat.task] / max(1, seat.bits.bit_count()))
 
 
 def _worker(

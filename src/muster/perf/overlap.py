@@ -39,6 +39,8 @@ class Pieces:
 
     def done(self, compute: float, per_byte: float, per_piece: float) -> float:
         """Seconds until the last piece has arrived, with so much computing beside them."""
+        if not per_byte and not per_piece:
+            return compute
         times = compute * self.ready + per_byte * self.bytes_on + per_piece * self.count_on
         return max(compute, float(times.max()))
 

@@ -15,8 +15,9 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.compute import ComputeHistory, Line, line
+from muster.perf.compute import ComputeHistory, Kind, Line, line
 from muster.perf.costs import Trips, price, step_seconds, trips
+from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, Why
 from muster.perf.interference import Background, Interference, left
 from muster.perf.links import LinkEstimate, LinkHistory, learn
@@ -69,7 +70,7 @@ class Predictor:
         self.cluster = cluster
         self.knowledge = knowledge or Knowledge()
         self._bucket = bucket
-        self._wiring = Wiring(cluster)
+        self.wiring = Wiring(cluster)
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
         self._lines: dict[tuple[int, str, int], Line | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
@@ -97,10 +98,15 @@ class Predictor:
         """What a model costs on one device of a configuration set, or on so many cores."""
         key = (self._id(profile), configuration, millicores)
         if key not in self._lines:
-            kind = self.cluster.configurations[configuration]
-            device = "" if millicores else kind.device_type
-            self._lines[key] = line(profile, device, millicores / 1000, self.knowledge.compute)
+            kind = self._kind(configuration, millicores)
+            self._lines[key] = line(profile, kind, self.knowledge.compute)
         return self._lines[key]
+
+    def _kind(self, configuration: str, millicores: int) -> Kind:
+        if millicores:
+            return Kind(f"{millicores / 1000:g} cores", rate_of_cores(millicores / 1000))
+        kind = self.cluster.configurations[configuration]
+        return Kind(kind.device_type, rate_of_device(kind))
 
     def _id(self, profile: ModelProfile) -> int:
         """A profile's number; it is kept alive so that no other gets the same."""
@@ -124,7 +130,7 @@ class Predictor:
         wrong = mistake(plan, shape) or misfit(profile, plan, shape, self.cluster)
         if wrong is not None:
             return wrong
-        route = trips(plan, shape, self._wiring)
+        route = trips(plan, shape, self.wiring)
         slowest = self._slowest(profile, plan, shape)
         spread = self._spread_of_links(route)
         if isinstance(slowest, Unknown):

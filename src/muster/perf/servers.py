@@ -6,7 +6,8 @@ T carry n_T (1 - O_T) bytes per byte of gradients and pulls (n - n_T) O_T: no pa
 looked at. For one worker's card this is the notes' (S + (n-2) O_j)/bw_j, for a server's n O_j/bw_j.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muster.model.job import Role
@@ -41,18 +42,20 @@ def holdings(plan: Plan, shape: Shape) -> Holdings:
 def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stage]:
     """The two halves of a synchronisation by parameter servers."""
     held = holdings(plan, shape)
-    push, pull = Sums(), Sums()
+    push, pull, last = Sums(), Sums(), Sums()
     _lanes(shape, wiring, push, pull)
-    for place, seats in _subtrees(shape):
-        works = sum(seat.role is Role.WORKER for seat in seats)
-        owns = sum(held.of(seat) for seat in seats)
+    owners = sum(share > 0 for share in held.shares)
+    for place, works, owns, own in _subtrees(shape, held):
         leaves, enters = works * (1 - owns), (held.workers - works) * owns
-        push.out(place, leaves)
-        push.into(place, enters)
-        pull.out(place, enters)
-        pull.into(place, leaves)
+        if leaves > 0 or enters > 0:
+            push.out(place, leaves)
+            push.into(place, enters)
+            pull.out(place, enters)
+            pull.into(place, leaves)
+            last.out(place, (held.workers - works) * own)
+            last.into(place, works * (owners - own))
     latency = _latency(shape, wiring)
-    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
+    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency, last.loads())
 
 
 def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:
@@ -66,20 +69,39 @@ def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:
                     pull.into((link, i, below), 1.0)
 
 
-def _subtrees(shape: Shape) -> Iterator[tuple[Place, list[Seat]]]:
-    """Each edge above a task's memory, and the tasks below it."""
-    racks: dict[int, list[Seat]] = {}
-    domains: dict[int, list[Seat]] = {}
+def _subtrees(shape: Shape, held: Holdings) -> Iterator[tuple[Place, int, float, int]]:
+    """Each edge above a task's memory: below it so many workers, a share of the parameters, owners."""
+    racks: defaultdict[int, list[Below]] = defaultdict(list)
+    domains: defaultdict[int, list[Below]] = defaultdict(list)
     for i, host in enumerate(shape):
-        for j, seat in enumerate(host.seats):
-            yield (LinkClass(Wire.HOST, host.configuration), i, j), [seat]
-        yield (LinkClass(Wire.NIC, host.configuration), i, 0), list(host.seats)
-        racks.setdefault(host.rack, []).extend(host.seats)
-        domains.setdefault(host.domain, []).extend(host.seats)
-    for number, seats in racks.items():
-        yield (LinkClass(Wire.RACK), number, 0), seats
-    for number, seats in domains.items():
-        yield (LinkClass(Wire.DOMAIN), number, 0), seats
+        port = LinkClass(Wire.HOST, host.configuration)
+        seats = [_below(seat, held) for seat in host.seats]
+        for j, below in enumerate(seats):
+            yield (port, i, j), *below
+        here = _together(seats)
+        yield (LinkClass(Wire.NIC, host.configuration), i, 0), *here
+        racks[host.rack].append(here)
+        domains[host.domain].append(here)
+    for wire, groups in ((Wire.RACK, racks), (Wire.DOMAIN, domains)):
+        for number, parts in groups.items():
+            yield (LinkClass(wire), number, 0), *_together(parts)
+
+
+Below = tuple[int, float, int]
+"""Workers, share of the parameters, and owners below an edge."""
+
+
+def _below(seat: Seat, held: Holdings) -> Below:
+    share = held.of(seat)
+    return int(seat.role is Role.WORKER), share, int(share > 0)
+
+
+def _together(parts: Sequence[Below]) -> Below:
+    return (
+        sum(works for works, _, _ in parts),
+        sum(share for _, share, _ in parts),
+        sum(owners for _, _, owners in parts),
+    )
 
 
 def _latency(shape: Shape, wiring: Wiring) -> float:

@@ -12,7 +12,8 @@ parameter servers with pieces small against the whole it is the bound that pipel
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.perf.wires import LinkClass
 
@@ -20,8 +21,7 @@ Place = tuple[LinkClass, int, int]
 """One edge of a shape: its class, the number of its host (rack, domain), and which one there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """Bytes per byte of gradients that leave and enter through an edge."""
 
     out: float
@@ -31,13 +31,6 @@ class Load:
     def most(self) -> float:
         """The busier way."""
         return max(self.out, self.into)
-
-    def plus(self, other: "Load") -> "Load":
-        """Both at once."""
-        return Load(self.out + other.out, self.into + other.into)
-
-
-NOTHING = Load(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +42,9 @@ class Stage:
     """That follow each other."""
     latency: float
     """Of the slowest of them, s."""
+    last: Mapping[Place, Load] = field(default_factory=dict)
+    """Chunks that still cross each edge when all others have: the last of every owner to every
+    worker, which share their links and so end together."""
 
 
 IDLE = Stage({}, 0, 0.0)
@@ -70,18 +66,21 @@ class Sums:
         self._into[place] += load
 
     def loads(self) -> dict[Place, Load]:
-        """The sums, without edges that carry nothing."""
-        places = dict.fromkeys((*self._out, *self._into))
-        found = {place: Load(self._out[place], self._into[place]) for place in places}
-        return {place: load for place, load in found.items() if load.most > 0}
+        """The sums."""
+        out, into = self._out, self._into
+        return {place: Load(out.get(place, 0.0), into.get(place, 0.0)) for place in out | into}
 
 
 def at_once(stages: Iterable[Stage]) -> Stage:
-    """Several stages as one: they run side by side."""
-    loads: dict[Place, Load] = {}
-    messages, latency = 0, 0.0
-    for stage in stages:
-        for place, load in stage.loads.items():
-            loads[place] = loads.get(place, NOTHING).plus(load)
-        messages, latency = max(messages, stage.messages), max(latency, stage.latency)
-    return Stage(loads, messages, latency)
+    """Several stages as one: they run side by side, the last chunks being those of the last one."""
+    busy = [stage for stage in stages if stage.loads]
+    if len(busy) <= 1:
+        return busy[0] if busy else IDLE
+    sums = Sums()
+    for stage in busy:
+        for place, (out, into) in stage.loads.items():
+            sums.out(place, out)
+            sums.into(place, into)
+    messages = max(stage.messages for stage in busy)
+    latency = max(stage.latency for stage in busy)
+    return Stage(sums.loads(), messages, latency, busy[-1].last)

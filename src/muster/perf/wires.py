@@ -8,6 +8,7 @@ In a group joined by NVLink each device has another lane. Every edge carries its
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from muster.model.cluster import Cluster
 from muster.model.topology import ConfigurationSet, Level, Link
@@ -31,8 +32,7 @@ _UPLINK = {Level.SOCKET: Wire.SWITCH, Level.NODE: Wire.SOCKET}
 """What leads into the hub of a level: the uplink of the level below."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkClass:
+class LinkClass(NamedTuple):
     """Edges that are alike: of one kind, in nodes of one configuration set ('' above the node)."""
 
     wire: Wire

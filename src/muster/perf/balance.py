@@ -1,0 +1,71 @@
+"""Unequal devices finish together (KAIST, seed 001): the parts of a batch that make them.
+
+Device i takes a_i + c_i b_i seconds for b_i samples. If samples could be cut, all would finish at
+
+    T = (M + sum a_i / c_i) / sum 1 / c_i
+
+Whole samples finish no earlier: T is raised to the next moment at which some device completes one more,
+until all M are done. A device takes at most what its memory holds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, inf
+
+from muster.perf.compute import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Alike devices that take one part of the batch together: their line, and samples that fit."""
+
+    line: Line
+    devices: int = 1
+    most: float = inf
+    """Samples on each device."""
+
+    def samples_by(self, time: float) -> int:
+        """Samples that each device has done by a time."""
+        done = (time - self.line.fixed) / max(self.line.per_sample, 1e-12)
+        return max(0, floor(min(done, self.most) + 1e-9))
+
+    def next_after(self, samples: int) -> float:
+        """When each device has done one more."""
+        return self.line.seconds(samples + 1) if samples + 1 <= self.most else inf
+
+
+def shares(bearers: Sequence[Bearer], batch: int) -> tuple[int, ...] | None:
+    """Samples of each; None if they do not fit into memory."""
+    time = finish(bearers, batch)
+    if time == inf:
+        return None
+    parts = [bearer.samples_by(time) * bearer.devices for bearer in bearers]
+    spare = sum(parts) - batch
+    # Those that would finish last give back what is too much: nobody then finishes later.
+    for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
+        given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
+        parts[i] -= given
+        spare -= given
+    return tuple(parts)
+
+
+def finish(bearers: Sequence[Bearer], batch: int) -> float:
+    """The earliest time at which whole samples can all be done, s; inf if they do not fit."""
+    kinds: dict[tuple[Line, float], int] = {}
+    for bearer in bearers:
+        key = (bearer.line, bearer.most)
+        kinds[key] = kinds.get(key, 0) + bearer.devices
+    alike = [Bearer(line, devices, most) for (line, most), devices in kinds.items()]
+    rate = sum(b.devices / max(b.line.per_sample, 1e-12) for b in alike)
+    begun = sum(b.devices * b.line.fixed / max(b.line.per_sample, 1e-12) for b in alike)
+    time = (batch + begun) / rate
+    while time < inf:
+        done = [bearer.samples_by(time) for bearer in alike]
+        if sum(each * b.devices for each, b in zip(done, alike, strict=True)) >= batch:
+            break
+        time = min(b.next_after(each) for each, b in zip(done, alike, strict=True))
+    return time
+
+
+def _finished(bearer: Bearer, part: int) -> float:
+    return bearer.line.seconds(part / bearer.devices)

@@ -1,0 +1,102 @@
+"""Which tensor lies on which server: Optimus' rule, water-filling, and MXNet's to compare with.
+
+Sources: Peng et al., Optimus (seed 004), section 5.3 and its public code; the notes' rule for pieces.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from muster.model.profile import Tensor
+
+SMALL = 0.01
+"""Of a server's even part: blocks up to this size are dealt by requests, not by bytes (Optimus)."""
+PIECE = 4_000_000
+"""Bytes above which water-filling cuts a tensor."""
+MXNET_LARGE = 1_000_000
+"""Parameters from which MXNet's default splits a tensor over all servers."""
+
+
+@dataclass(slots=True)
+class Load:
+    """What one server has been given."""
+
+    bytes: float = 0.0
+    requests: int = 0
+    pieces: dict[str, float] = field(default_factory=dict)
+
+    def take(self, name: str, size: float) -> None:
+        """Give it a piece of a tensor; each piece is one request a step."""
+        self.bytes += size
+        self.requests += 1
+        self.pieces[name] = self.pieces.get(name, 0.0) + size
+
+
+def optimus(tensors: Sequence[Tensor], servers: int) -> list[Load]:
+    """Small blocks to the server with the fewest requests, middle ones best fit, large ones sliced."""
+    loads = [Load() for _ in range(servers)]
+    even = sum(tensor.bytes for tensor in tensors) / servers
+    for tensor in sorted(tensors, key=lambda tensor: -tensor.bytes):
+        if tensor.bytes <= SMALL * even:
+            min(loads, key=lambda load: (load.requests, load.bytes)).take(tensor.name, tensor.bytes)
+        elif tensor.bytes <= even:
+            _best_fit(loads, even, tensor.bytes).take(tensor.name, tensor.bytes)
+        else:
+            _slice(loads, even, tensor)
+    return loads
+
+
+def _best_fit(loads: list[Load], even: float, size: float) -> Load:
+    """The server with the least room that is still enough, else the emptiest."""
+    enough = [load for load in loads if even - load.bytes >= size]
+    if enough:
+        return min(enough, key=lambda load: even - load.bytes)
+    return min(loads, key=lambda load: load.bytes)
+
+
+def _slice(loads: list[Load], even: float, tensor: Tensor) -> None:
+    left = float(tensor.bytes)
+    while left > 1e-6 * even:
+        emptiest = min(loads, key=lambda load: load.bytes)
+        room = even - emptiest.bytes
+        if left < room or room <= 1e-6 * even:
+            _best_fit(loads, even, left).take(tensor.name, left)
+            return
+        emptiest.take(tensor.name, room)
+        left -= room
+
+
+def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[Load]:
+    """Pieces of at most 4 MB, the largest first, each to the server farthest below its share."""
+    total = sum(tensor.bytes for tensor in tensors)
+    loads = [Load() for _ in shares]
+    wanted = [share * total for share in shares]
+    for name, size in sorted(_pieces(tensors), key=lambda piece: -piece[1]):
+        gaps = [aim - load.bytes for aim, load in zip(wanted, loads, strict=True)]
+        loads[gaps.index(max(gaps))].take(name, size)
+    return loads
+
+
+def _pieces(tensors: Sequence[Tensor]) -> list[tuple[str, float]]:
+    found = []
+    for tensor in tensors:
+        count = -(-tensor.bytes // PIECE)
+        found += [(tensor.name, tensor.bytes / count)] * count
+    return found
+
+
+def mxnet(tensors: Sequence[Tensor], servers: int, parameter_bytes: int = 4) -> list[Load]:
+    """MXNet's default: small tensors to a pseudo-random server, large ones cut over all."""
+    loads = [Load() for _ in range(servers)]
+    for key, tensor in enumerate(tensors):
+        if tensor.bytes / parameter_bytes < MXNET_LARGE:
+            loads[(key * 9973) % servers].take(tensor.name, tensor.bytes)
+        else:
+            for load in loads:
+                load.take(tensor.name, tensor.bytes / servers)
+    return loads
+
+
+def shares_of(loads: Sequence[Load]) -> tuple[float, ...]:
+    """The share of the parameters that each server was given."""
+    total = sum(load.bytes for load in loads)
+    return tuple(load.bytes / total for load in loads)

@@ -1,0 +1,247 @@
+"""The best plan for a job (Dike, seed 000): generate, price, choose; prune by bounds.
+
+Best first: layouts of workers wait in the order of their bound, the one on top is opened into families
+of plans with bounds of their own, rough then fine, and a family on top is priced for real. When the
+bound on top is not above the best plan priced so far, nothing that still waits can be better.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import heappop, heappush
+from itertools import count
+
+from muster.model.job import Job, Role
+from muster.model.plan import Sync
+from muster.model.profile import ModelProfile
+from muster.perf.estimate import Estimate, Unknown, Why
+from muster.perf.overlap import pieces
+from muster.perf.predict import Predictor
+from muster.planner.bounds import Bounds, Family
+from muster.planner.candidates import Candidate, Crew, Workshop
+from muster.planner.layout import Layout, kinds_of, layouts
+
+GAIN = 1.005
+"""A better plan, or more servers, are worth looking for from half a per cent on: below is noise."""
+
+
+class Aim(StrEnum):
+    """What the best plan is best at."""
+
+    THROUGHPUT = "throughput"
+    PER_DEVICE = "per_device"
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A candidate with its price: the step in s, samples/s, and what it is compared by."""
+
+    candidate: Candidate
+    step: Estimate
+    samples: float
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best plan, the best one of another kind, and how much was looked at."""
+
+    best: Priced
+    runner_up: Priced | None
+    priced: int
+    """Candidates that were priced."""
+    layouts: int
+    """Layouts of workers there were."""
+
+
+class Planner:
+    """Plans for jobs on one cluster, priced by one predictor."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+
+    def choose(
+        self,
+        job: Job,
+        configurations: Iterable[str],
+        devices: int,
+        aim: Aim = Aim.THROUGHPUT,
+    ) -> Choice | Unknown:
+        """The best plan with at most so many devices on free nodes of these configuration sets."""
+        if job.model is None:
+            return Unknown(Why.NO_PROFILE, f"job {job.name} names no model to plan for")
+        return _Search(self._predictor, job, job.model, aim).run(tuple(configurations), devices)
+
+
+Waiting = tuple[float, int, Layout, Family | None, float, bool]
+"""Minus the bound on what it could be worth, a number to tell equals apart, what waits, the least
+seconds of computing there, and whether the bound is the fine one."""
+
+
+class _Search:
+    """One search: what waits, the best so far of each way to synchronise, and the counts."""
+
+    def __init__(self, predictor: Predictor, job: Job, profile: ModelProfile, aim: Aim) -> None:
+        self._predictor = predictor
+        self._job = job
+        self._profile = profile
+        self._aim = aim
+        self._workshop = Workshop(predictor, job, profile)
+        self._bounds = Bounds(self._workshop, pieces(profile))
+        self._waiting: list[Waiting] = []
+        self._number = count()
+        self._best: dict[Sync, Priced] = {}
+        self._priced = 0
+        self._refused: Unknown | None = None
+
+    def run(self, configurations: tuple[str, ...], devices: int) -> Choice | Unknown:
+        kinds = kinds_of(self._predictor.cluster, configurations)
+        task = max(1, self._job.workers.need.devices)
+        least = self._job.workers.gang * task
+        found = 0
+        for layout in layouts(kinds, least, min(devices, self._job.workers.most * task)):
+            found += 1
+            self._wait(layout)
+        while self._waiting and -self._waiting[0][0] > GAIN * self._leading():
+            self._advance()
+        if not self._best:
+            nothing = f"no free devices for {least} to {devices}"
+            return self._refused or Unknown(Why.BAD_PLAN, nothing)
+        return self._choice(found)
+
+    def _wait(self, layout: Layout) -> None:
+        """Let a layout wait at the bound of all plans on it."""
+        compute = self._bounds.compute(layout, self._batch(layout))
+        if isinstance(compute, Unknown):
+            self._refused = compute
+        else:
+            self._push(layout, None, compute, self._bounds.least(layout, compute))
+
+    def _push(
+        self, layout: Layout, family: Family | None, compute: float, step: float, *, fine: bool = False
+    ) -> None:
+        worth = self._worth(self._batch(layout) / step, layout.devices)
+        heappush(self._waiting, (-worth, next(self._number), layout, family, compute, fine))
+
+    def _advance(self) -> None:
+        """Open the layout on top, find a family's finer bound, or price its plans."""
+        _, _, layout, family, compute, fine = heappop(self._waiting)
+        if family is None:
+            for each in families(layout, self._job):
+                self._push(layout, each, compute, self._bounds.rough(layout, each, compute))
+        elif not fine:
+            step = self._bounds.fine(layout, family, compute)
+            self._push(layout, family, compute, step, fine=True)
+        else:
+            self._price_family(layout, family)
+
+    def _price_family(self, layout: Layout, family: Family) -> None:
+        crew = self._workshop.crew(layout, self._batch(layout), whole=family.whole)
+        if crew is None:
+            return
+        if family.sync is Sync.DEDICATED:
+            self._keep(self._served(crew, apart=family.apart))
+        elif family.sync is Sync.SHARDED:
+            self._keep(self._price(self._workshop.sharded(crew)))
+        else:
+            hierarchical = family.sync is Sync.HIERARCHICAL
+            self._keep(self._price(self._workshop.ring(crew, hierarchical=hierarchical)))
+
+    def _served(self, crew: Crew, *, apart: bool) -> Priced | None:
+        """The best plan with servers beside or apart from these workers."""
+        nodes = self._workshop.server_nodes(crew, apart=apart)
+        least, most = self._workshop.server_range(nodes)
+        if not least <= most:
+            return None
+        priced: dict[int, Priced | None] = {}
+
+        def speed(servers: int) -> float:
+            if servers not in priced:
+                priced[servers] = self._price(self._workshop.dedicated(crew, nodes, servers))
+            found = priced[servers]
+            return found.samples if found is not None else 0.0
+
+        return priced[fewest(least, most, speed)]
+
+    def _price(self, candidate: Candidate) -> Priced | None:
+        """What a candidate is worth, None if it cannot run."""
+        self._priced += 1
+        plan = candidate.plan
+        step = self._predictor.step_time(self._profile, plan, candidate.placement, job=self._job.name)
+        if isinstance(step, Unknown):
+            self._refused = step
+            return None
+        samples = sum(plan.batch) / step.mean
+        return Priced(candidate, step, samples, self._worth(samples, plan.devices))
+
+    def _keep(self, priced: Priced | None) -> None:
+        """Remember a plan if it is the best of its way to synchronise."""
+        if priced is not None:
+            sync = priced.candidate.plan.sync
+            before = self._best.get(sync)
+            if before is None or priced.worth > before.worth:
+                self._best[sync] = priced
+
+    def _batch(self, layout: Layout) -> int:
+        """Samples of one step: the user's, else what each device usually takes."""
+        return self._job.batch or self._profile.batch * layout.devices
+
+    def _worth(self, samples: float, devices: int) -> float:
+        return samples / max(1, devices) if self._aim is Aim.PER_DEVICE else samples
+
+    def _leading(self) -> float:
+        return max((priced.worth for priced in self._best.values()), default=0.0)
+
+    def _choice(self, found: int) -> Choice:
+        """The best, and of the other ways to synchronise the best that was worth a price."""
+        best = max(self._best.values(), key=lambda priced: priced.worth)
+        chosen = best.candidate.plan.sync
+        self._price_another(chosen)
+        others = [priced for sync, priced in self._best.items() if sync is not chosen]
+        runner_up = max(others, key=lambda priced: priced.worth, default=None)
+        return Choice(best, runner_up, self._priced, found)
+
+    def _price_another(self, chosen: Sync) -> None:
+        """Go on until a plan of another kind has a price, so that there is a runner-up."""
+        while len(self._best) == 1 and self._waiting:
+            family = self._waiting[0][3]
+            if family is not None and family.sync is chosen:
+                heappop(self._waiting)
+            else:
+                self._advance()
+
+
+def fewest(least: int, most: int, speed: Callable[[int], float]) -> int:
+    """The fewest servers that do as well as any: doubled while it helps, then halved back."""
+    few, reached = least, speed(least)
+    low = least - 1
+    while few < most:
+        more = min(2 * few, most)
+        then = speed(more)
+        if then < GAIN * reached:
+            break
+        low, few, reached = few, more, then
+    while few - low > 1:
+        middle = (low + few) // 2
+        low, few = (low, middle) if speed(middle) * GAIN >= reached else (middle, few)
+    return few
+
+
+def families(layout: Layout, job: Job) -> Iterator[Family]:
+    """The kinds of plans that make sense on a layout."""
+    several = any(group.devices > 1 for group in layout.groups)
+    if layout.devices == 1:
+        yield Family(Sync.RING)
+        return
+    served = any(spec.role is Role.SERVER for spec in job.roles)
+    wholes = (False, True) if several and job.workers.need.devices == 1 else (False,)
+    if not served:
+        yield Family(Sync.RING)
+        if several and layout.nodes > 1:
+            yield Family(Sync.HIERARCHICAL)
+        for whole in wholes:
+            if layout.nodes > 1 or not whole:
+                yield Family(Sync.SHARDED, whole)
+    for whole in wholes:
+        yield Family(Sync.DEDICATED, whole)
+        yield Family(Sync.DEDICATED, whole, apart=True)

@@ -1,0 +1,89 @@
+"""Who owns which part of the parameters: water-filling over ports, cards and racks.
+
+An edge with owners below it that hold the share O together is done after base + slope O seconds for
+each byte of gradients. The largest of these is least when all that own something are done together:
+raise the level until what owners and racks can take by then adds up to 1. For cards alone this is the
+notes' rule T_j = (S + (n-2) O_j)/bw_j; with servers on CPUs it is BytePS' theorem 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+Edge = tuple[float, float]
+"""(base, slope): s/byte without a share of the parameters behind it, and more with all of them."""
+Edges = Sequence[Edge]
+"""Edges that limit the same share."""
+
+_ROUNDS = 60
+"""More than the kinks there are between the first level and the last; each round passes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """Owners behind one uplink: what limits them together, and each of them (alike ones, how many)."""
+
+    edges: Edges
+    owners: Sequence[tuple[Edges, int]]
+
+
+def level(racks: Sequence[Rack]) -> float:
+    """The least time at which all owners are done, s/byte."""
+    done = 0.0
+    for _ in range(_ROUNDS):
+        # What can be taken by a time is concave in it, so Newton's steps from below never pass 1.
+        rooms = [_rack_room(rack, done) for rack in racks]
+        missing = 1 - sum(room for room, _, _ in rooms)
+        if missing <= 1e-12:
+            break
+        gain = sum(rate for _, rate, _ in rooms)
+        starts = min((start for _, _, start in rooms if start > done), default=inf)
+        then = done + missing / gain if gain > 0 else inf
+        done = min(then, starts) if min(then, starts) < inf else done
+        if then == starts == inf:
+            break
+    return done
+
+
+def water_filled(racks: Sequence[Rack]) -> list[list[float]]:
+    """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first."""
+    done = level(racks) * (1 + 1e-9)
+    found = []
+    for rack in racks:
+        own = [count * _room(edges, done)[0] for edges, count in rack.owners]
+        room, total = _rack_room(rack, done)[0], sum(own)
+        found.append([part * room / total if total > 0 else 0.0 for part in own])
+    total = sum(map(sum, found))
+    if total <= 0:
+        count = sum(len(parts) for parts in found)
+        return [[1 / count] * len(parts) for parts in found]
+    return [[part / total for part in parts] for parts in found]
+
+
+def _rack_room(rack: Rack, done: float) -> tuple[float, float, float]:
+    """What a rack's owners can hold by a time, how fast that grows, and when it next starts to."""
+    together = _room(rack.edges, done)
+    if not rack.owners:
+        return together
+    own, rate, starts = 0.0, 0.0, inf
+    for edges, count in rack.owners:
+        room, gain, start = _room(edges, done)
+        own += count * room
+        rate += count * gain
+        if done < start < starts:
+            starts = start
+    return together if together[0] <= own else (own, rate, starts)
+
+
+def _room(edges: Edges, done: float) -> tuple[float, float, float]:
+    """The share that edges carry by a time, how fast it grows, and when it starts to."""
+    room, rate, start = 1.0, 0.0, 0.0
+    for base, slope in edges:
+        start = max(start, base)
+        if slope > 0 and (done - base) / slope < room:
+            room, rate = (done - base) / slope, 1 / slope
+        elif slope <= 0 and done < base:
+            room, rate = 0.0, 0.0
+    if room <= 0:
+        return 0.0, (rate if done >= start else 0.0), start
+    return room, rate, start
