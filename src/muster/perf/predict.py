@@ -13,10 +13,10 @@ from math import exp, hypot, log
 from muster.model.cluster import Cluster
 from muster.model.job import Role
 from muster.model.placement import Placement
-from muster.model.plan import Plan, Sync
+from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.perf.compute import ComputeHistory, Kind, Line, line
-from muster.perf.costs import Trips, price, step_seconds, trips
+from muster.perf.costs import Price, Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, Why
 from muster.perf.interference import Background, Interference, left
@@ -52,12 +52,23 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class Breakdown:
+    """What a step is made of: s of computing, s of transfers, and the link that bounds these."""
+
+    compute: float
+    transfers: float
+    """If nothing ran beside them."""
+    busiest: Spot | None
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
-    """A step alone on the cluster: s, with the factors within which computing and links are known."""
+    """A step alone on the cluster: s, its interval by what is known of computing and links, its parts."""
 
     seconds: float
     low: float
     high: float
+    compute: float
     trips: Trips
 
 
@@ -93,6 +104,26 @@ class Predictor:
             return timing
         shown = self.knowledge.shown.correction(job, profile.name, plan.sync, plan.overlap)
         return _corrected(timing, shown)
+
+    def breakdown(self, profile: ModelProfile, plan: Plan, placement: Placement) -> Breakdown | Unknown:
+        """What a step alone on the cluster is made of."""
+        site = site_of(self.cluster, placement)
+        timing = self._alone(profile, plan, site.shape)
+        if isinstance(timing, Unknown):
+            return timing
+        stages = (*timing.trips.out, *timing.trips.back)
+        whole, none = price(stages, self._bandwidth), Price()
+        travelling = pieces(profile, self._bucket)
+        moved = step_seconds(0.0, whole, none, travelling, Overlap.NONE)
+        place = max(
+            (
+                (load.most / self._bandwidth(place), place)
+                for s in stages
+                for place, load in s.loads.items()
+            ),
+            default=None,
+        )
+        return Breakdown(timing.compute, moved, _spot(place[1], site) if place else None)
 
     def line(self, profile: ModelProfile, configuration: str, millicores: int = 0) -> Line | Unknown:
         """What a model costs on one device of a configuration set, or on so many cores."""
@@ -257,7 +288,7 @@ def _timing(
     mean = seconds(compute.mean, 1.0)
     fewer = mean - seconds(compute.low, 1.0), mean - seconds(compute.mean, 1 / links)
     more = seconds(compute.high, 1.0) - mean, seconds(compute.mean, links) - mean
-    return Timing(mean, mean - hypot(*fewer), mean + hypot(*more), route)
+    return Timing(mean, mean - hypot(*fewer), mean + hypot(*more), compute.mean, route)
 
 
 def _corrected(timing: Timing, shown: Correction) -> Estimate:
