@@ -27,6 +27,20 @@ class Strategy(StrEnum):
     EVEN = "even"
 
 
+class Goal(StrEnum):
+    """What a plan can be best at: see docs/planner.md."""
+
+    THROUGHPUT = "throughput"
+    PER_DEVICE = "per_device"
+
+
+class Output(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Schema(StrEnum):
     """The files with a published schema."""
 
@@ -73,6 +87,29 @@ def play(
         every=interval,
         console=Console(highlight=False),
     )
+
+
+@app.command()
+def plan(
+    cluster: ClusterPath,
+    job: Annotated[Path, typer.Argument(help="Job file that names its model, see docs/profiles.md.")],
+    devices: Annotated[
+        int | None, typer.Option("--devices", "-d", min=1, help="At most so many. Default: the job's.")
+    ] = None,
+    aim: Annotated[Goal, typer.Option(help="What the plan is to be best at.")] = Goal.THROUGHPUT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="As text or JSON.")] = Output.TEXT,
+) -> None:
+    """Lay a job out on a cluster: which tasks, on which nodes, how they synchronise, and how fast.
+
+    Candidate plans are generated and priced by the performance model; the best is shown with the
+    runner-up and the reason. Nothing is run. The cluster is taken as empty.
+
+    Example: muster plan examples/clusters/dike-30.yaml examples/plans/resnet50.yaml -d 32
+    """
+    from muster.cli.plan import run_plan
+
+    text = run_plan(cluster, job, devices=devices, aim=aim.value, as_json=output is Output.JSON)
+    typer.echo(text)
 
 
 @app.command()

@@ -63,7 +63,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A step alone on the cluster: s, its interval by what is known of computing and links, its parts."""
+    """A step alone on the cluster: s, its interval by what is known of its parts, and these."""
 
     seconds: float
     low: float
