@@ -4,7 +4,7 @@ Figure 1a (TensorFlow: ResNet-50, VGG16 and Inception-v3 on four devices), figur
 ResNet-152 on two devices of one switch or of two sockets) and figure 2b (two one-device RNN jobs under
 one switch). No constant is set per case. How each framework works is given: TensorFlow's synchronous
 replicas push gradients as they are ready and pull after a barrier, from one parameter server as the
-paper says; CNTK sums after the backward pass; the RNN keeps its parameters in the host's memory. Prints the
+paper says; CNTK sums after the backward pass; the RNN's parameters lie in the host's memory. Prints the
 table, how it moves when a figure of the cluster file is halved or doubled, then one line per target.
 """
 

@@ -15,6 +15,7 @@ from muster.model.job import Job
 from muster.model.placement import Placement, Slot
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
+from muster.perf.predict import Predictor
 from muster.perf.slowdown import reach, widest_within
 from muster.place.contract import spanned
 
@@ -87,7 +88,7 @@ def _check_placement(view: View, job: Job, placement: Placement) -> None:
 def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
     """The widest level the contract allows, against the best placement on these sets."""
     sets = tuple(view.cluster.configurations[name] for name in option)
-    return widest_within(job, devices, reach(view.cluster, sets, devices))
+    return widest_within(job, devices, reach(view.cluster, sets, devices), Predictor(view.cluster))
 
 
 def _taken(view: View, decision: Decision) -> Iterator[Slot]:

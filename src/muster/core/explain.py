@@ -56,7 +56,8 @@ class Explainer:
     def _likes(self, job: Job) -> tuple[object, ...]:
         """What jobs that get the same answer have in common; one with a promise is like no other."""
         desk = self._desk
-        asked = (job.roles, job.device_types, job.same_generation, job.locality, job.profile)
+        speed = (job.profile, job.model, job.batch)
+        asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
         own = job.name if job.name in desk.outcome.promises else desk.books.earmarked_for(job)
         return (*asked, job.pool, job.preemptible, desk.allocations[job.name].least, own)
 

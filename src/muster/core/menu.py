@@ -8,6 +8,7 @@ from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.topology import Level
+from muster.perf.predict import Predictor
 from muster.perf.slowdown import Reach, reach, widest_within
 from muster.place.request import Request
 from muster.planner.counts import plan_for
@@ -23,6 +24,7 @@ class Menu:
         self._types: dict[Option, tuple[str, ...]] = {}
         self._reach: dict[tuple[Option, int], Reach] = {}
         self._requests: dict[tuple[object, ...], Request] = {}
+        self._predictor = Predictor(cluster)
 
     def options(self, job: Job) -> tuple[Option, ...]:
         """The configuration sets the job may use, in order of preference."""
@@ -59,7 +61,7 @@ class Menu:
 
     def request(self, job: Job, workers: int, option: Option) -> Request:
         """The job with so many workers, as a question to a strategy."""
-        key = (job.roles, job.locality, job.profile, workers, option)
+        key = (job.roles, job.locality, job.profile, job.model, job.batch, workers, option)
         if key not in self._requests:
             plan = plan_for(job, workers)
             widest = self.widest(job, plan.devices, option)
@@ -78,4 +80,4 @@ class Menu:
         if key not in self._reach:
             kinds = tuple(self._cluster.configurations[name] for name in whole)
             self._reach[key] = reach(self._cluster, kinds, devices)
-        return widest_within(job, devices, self._reach[key])
+        return widest_within(job, devices, self._reach[key], self._predictor)

@@ -56,6 +56,10 @@ class ModelProfile:
     parameter_bytes: int = 4
     """Bytes of one parameter (fp32: 4)."""
 
+    def __hash__(self) -> int:
+        """Cheap, as profiles are keys: models that differ in all else but these are rare."""
+        return hash((self.name, len(self.tensors), self.operations))
+
     @cached_property
     def gradients(self) -> int:
         """Bytes of all gradients: what one synchronisation moves."""

@@ -13,15 +13,14 @@ from math import exp, isfinite, log, sqrt
 from statistics import median
 
 import numpy as np
-from scipy.optimize import nnls
 
 from muster.model.profile import ModelProfile
 from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, data_sheet
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
 
 PRIOR_SPREAD = 1.6
-"""Data sheets put a new model's time within this factor four times out of five: over the public
-single-device figures of five networks on a P100 the prior is off by 0.62 to 1.1."""
+"""Data sheets put a new model's time within this factor four times out of five: `benchmarks/
+perf_compute.py` holds it against public and measured figures of three device types."""
 TYPE_SPREAD = 1.25
 """The same for a line carried over from another device type."""
 MEASURED_SPREAD = 1.1
@@ -121,6 +120,8 @@ def prior(profile: ModelProfile, rate: DeviceRate | None) -> Line | None:
 
 
 def _fitted(shown: list[Computed], before: Line | None) -> Line:
+    from scipy.optimize import nnls  # slow to import, and most commands never fit anything
+
     seconds = np.array([m.seconds for m in shown])
     rows = np.array([[1.0, m.batch] for m in shown]) / seconds[:, None]
     wanted = np.ones(len(shown))

@@ -20,7 +20,7 @@ class DeviceRate:
 
 
 RATES = {
-    "K80": DeviceRate(4.4e12, 4.4e12, 240e9),  # one of the two chips of a board
+    "K80": DeviceRate(2.8e12, 2.8e12, 240e9),  # one of the two chips of a board, at its base clock
     "P100": DeviceRate(10.6e12, 21.2e12, 732e9),
     "P40": DeviceRate(11.8e12, 11.8e12, 346e9),
     "V100": DeviceRate(15.7e12, 125e12, 900e9),

@@ -11,7 +11,6 @@ from math import exp, isfinite, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from muster.model.topology import Link
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
@@ -123,6 +122,8 @@ def _rows(
 
 def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Non-negative least squares, then three rounds with stragglers weighted down (Huber 1964)."""
+    from scipy.optimize import nnls  # slow to import, and most commands never fit anything
+
     factor = np.ones(len(aims))
     solution = nnls(rows, aims)[0]
     for _ in range(3):

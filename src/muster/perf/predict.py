@@ -105,6 +105,11 @@ class Predictor:
         shown = self.knowledge.shown.correction(job, profile.name, plan.sync, plan.overlap)
         return _corrected(timing, shown)
 
+    def step_of_shape(self, profile: ModelProfile, plan: Plan, shape: Shape) -> float | Unknown:
+        """Seconds of one step on a shape alone on the cluster."""
+        timing = self._alone(profile, plan, shape)
+        return timing if isinstance(timing, Unknown) else timing.seconds
+
     def breakdown(self, profile: ModelProfile, plan: Plan, placement: Placement) -> Breakdown | Unknown:
         """What a step alone on the cluster is made of."""
         site = site_of(self.cluster, placement)

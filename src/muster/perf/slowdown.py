@@ -1,18 +1,25 @@
-"""What a wider placement costs a job: the first, coarse answer behind `max_slowdown`.
+"""What a wider placement costs a job: the answer behind `max_slowdown`.
 
-One step is compute plus a ring all-reduce (Patarasuk and Yuan 2009): with k devices, S bytes of
-gradients, B and L the worst bandwidth and the worst latency of the links that the placement crosses,
+A job that names its model is priced on a typical shape of each level (`shapes`). One that gives only
+its step's figures is priced by a ring without overlap (Patarasuk and Yuan 2009): with k devices, S
+bytes of gradients, B and L the worst bandwidth and the worst latency of the links that the placement crosses,
 
     t = compute + 2 (k-1)/k · S/B + 2 (k-1) · L        [s]
 
-Overlap with the backward pass is not counted, so the estimate errs towards the stricter contract.
+which errs towards the stricter contract.
 """
 
 from dataclasses import dataclass
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, StepProfile
+from muster.model.plan import Plan
+from muster.model.profile import ModelProfile
 from muster.model.topology import ConfigurationSet, Level, Link, holds
+from muster.perf.estimate import Unknown
+from muster.perf.predict import Predictor
+from muster.perf.shape import Shape
+from muster.perf.shapes import typical
 
 SYNC_ONLY = StepProfile(compute=0.0, gradients=1e8)
 """For a job that gives no figures: a step that is all synchronisation, the strictest reading of its
@@ -25,6 +32,8 @@ class Reach:
 
     narrowest: Level
     links: tuple[tuple[Level, Link], ...]
+    shapes: tuple[tuple[Level, Shape], ...] = ()
+    """A typical placement at each level."""
 
 
 def step_seconds(profile: StepProfile, devices: int, link: Link) -> float:
@@ -35,16 +44,37 @@ def step_seconds(profile: StepProfile, devices: int, link: Link) -> float:
     return profile.compute + moved / link.bandwidth + 2 * (devices - 1) * link.latency
 
 
-def widest_within(job: Job, devices: int, reach: Reach) -> Level:
+def widest_within(job: Job, devices: int, reach: Reach, predictor: Predictor) -> Level:
     """The widest level that keeps both halves of the job's locality contract."""
     contract = job.locality
     if contract.max_slowdown is None or devices <= 1:
         return contract.widest
-    profile = job.profile or SYNC_ONLY
-    times = {level: step_seconds(profile, devices, link) for level, link in reach.links}
+    times = _modelled(job, reach, predictor) if job.model is not None else None
+    if times is None:
+        profile = job.profile or SYNC_ONLY
+        times = {level: step_seconds(profile, devices, link) for level, link in reach.links}
     bound = times[reach.narrowest] * (1 + contract.max_slowdown)
     within = [level for level, seconds in times.items() if seconds <= bound]
     return min(contract.widest, max(within, default=reach.narrowest))
+
+
+def _modelled(job: Job, reach: Reach, predictor: Predictor) -> dict[Level, float] | None:
+    """Step times of the job's model by level, None where its speed on these devices is not known."""
+    assert job.model is not None
+    times = {}
+    for level, shape in reach.shapes:
+        found = predictor.step_of_shape(job.model, _plan(job, job.model, shape), shape)
+        if isinstance(found, Unknown):
+            return None
+        times[level] = found
+    return times
+
+
+def _plan(job: Job, model: ModelProfile, shape: Shape) -> Plan:
+    """A ring with even parts of the batch: what a contract is held against."""
+    counts = [seat.bits.bit_count() for host in shape for seat in host.seats]
+    each = (job.batch or model.batch * sum(counts)) / sum(counts)
+    return Plan((), batch=tuple(round(each * count) for count in counts))
 
 
 def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -> Reach:
@@ -57,7 +87,8 @@ def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -
         Level.CLUSTER,
     )
     levels = [level for level in Level if level >= narrowest]
-    return Reach(narrowest, tuple((level, _slowest(cluster, kinds, level)) for level in levels))
+    links = tuple((level, _slowest(cluster, kinds, level)) for level in levels)
+    return Reach(narrowest, links, tuple((level, typical(kinds, level, devices)) for level in levels))
 
 
 def _is_there(cluster: Cluster, kind: ConfigurationSet) -> bool:

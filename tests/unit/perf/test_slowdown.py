@@ -7,7 +7,9 @@ import pytest
 
 from muster.model.cluster import Cluster
 from muster.model.job import Locality, StepProfile
+from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import Level, Link
+from muster.perf.predict import Predictor
 from muster.perf.slowdown import Reach, reach, step_seconds, widest_within
 from tests.builders import cluster, job, mixed, node_set
 from tests.unit.model.shapes import QUADS
@@ -19,7 +21,8 @@ def widest(
     there: Cluster, devices: int, tolerance: float | None, profile: StepProfile | None = None
 ) -> Level:
     asked = job("j", devices, locality=Locality(max_slowdown=tolerance), profile=profile)
-    return widest_within(asked, devices, reach(there, tuple(there.configurations.values()), devices))
+    found = reach(there, tuple(there.configurations.values()), devices)
+    return widest_within(asked, devices, found, Predictor(there))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,8 @@ def test_both_halves_of_a_contract_count() -> None:
     locality = Locality(widest=Level.SOCKET, max_slowdown=9.0)
     asked = job("j", 2, locality=locality)
     there = cluster(4)
-    assert widest_within(asked, 2, reach(there, (node_set(),), 2)) is Level.SOCKET
+    found = reach(there, (node_set(),), 2)
+    assert widest_within(asked, 2, found, Predictor(there)) is Level.SOCKET
 
 
 def test_the_best_level_there_is_stays_allowed_however_strict_the_tolerance() -> None:
@@ -137,3 +141,30 @@ def test_a_job_of_one_device_or_none_may_go_anywhere_on_any_cluster(devices: int
     there = mixed((1, node_set()), (1, bare))
     assert widest(there, devices, 0.05) is Level.CLUSTER
     assert reach(there, (bare,), 0) == Reach(Level.DEVICE, ())
+
+
+def test_a_job_that_names_its_model_is_priced_by_it() -> None:
+    """Few parameters for its operations: across nodes costs it next to nothing. Many: a lot."""
+    there = cluster(4)
+    light = modelled(bytes_=4_000_000, operations=1e11)
+    heavy = modelled(bytes_=4_000_000_000, operations=1e9)
+    assert modelled_widest(there, light, 0.05) is Level.CLUSTER
+    assert modelled_widest(there, heavy, 0.05) < Level.RACK
+
+
+def test_a_model_on_a_device_nobody_knows_is_priced_by_its_synchronisation_alone() -> None:
+    there = cluster(4, node_set(device_type="Mystery"))
+    light = modelled(bytes_=4_000_000, operations=1e11)
+    assert modelled_widest(there, light, 0.05) == widest(there, 4, 0.05)
+
+
+def modelled(bytes_: int, operations: float) -> ModelProfile:
+    tensors = (Tensor("w", bytes_, 1.0),)
+    layers = ((LayerType.DENSE, 1.0),)
+    return ModelProfile("m", tensors, operations, 1_000, layers, 1_000, 1_000, batch=32)
+
+
+def modelled_widest(there: Cluster, model: ModelProfile, tolerance: float) -> Level:
+    asked = job("j", 4, locality=Locality(max_slowdown=tolerance), model=model)
+    found = reach(there, tuple(there.configurations.values()), 4)
+    return widest_within(asked, 4, found, Predictor(there))
