@@ -9,7 +9,7 @@ memory takes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, isfinite, log, sqrt
+from math import exp, hypot, isfinite, log, sqrt
 from statistics import median
 
 import numpy as np
@@ -18,14 +18,19 @@ from muster.model.profile import ModelProfile
 from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, data_sheet
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
 
-PRIOR_SPREAD = 1.6
-"""Data sheets put a new model's time within this factor four times out of five: `benchmarks/
-perf_compute.py` holds it against public and measured figures of three device types."""
+PRIOR_SPREAD = 1.75
+"""Data sheets put a new model's time within this factor four times out of five, and rather more: over
+the public and measured figures of three device types in `benchmarks/perf_compute.py` 89 in 100."""
 TYPE_SPREAD = 1.25
 """The same for a line carried over from another device type."""
 MEASURED_SPREAD = 1.1
 """The same for one measurement; it shrinks with the square root of their number."""
-PRIOR_WEIGHT = 0.2
+FORM_SPREAD = 1.25
+"""The same for batches far from any measured one: small ones do not fill a device, so no straight line
+passes through all (see the H200's figures in `benchmarks/perf_compute.py`)."""
+NEAR = 1.1
+"""Batches within this factor of a measured one count as measured."""
+PRIOR_WEIGHT = 0.05
 """Of the prior's shape against one measurement."""
 
 
@@ -36,6 +41,8 @@ class Line:
     fixed: float
     per_sample: float
     spread: float
+    measured: tuple[float, ...] = ()
+    """Batches it rests on."""
 
     def seconds(self, batch: float) -> float:
         """For a batch on one device."""
@@ -44,7 +51,9 @@ class Line:
     def estimate(self, batch: float) -> Estimate:
         """The same with its interval."""
         mean = self.seconds(batch)
-        return Estimate(mean, mean / self.spread, mean * self.spread)
+        far = bool(self.measured) and all(not 1 / NEAR <= batch / at <= NEAR for at in self.measured)
+        spread = exp(hypot(log(self.spread), log(FORM_SPREAD))) if far else self.spread
+        return Estimate(mean, mean / spread, mean * spread)
 
     def times(self, factor: float, spread: float) -> "Line":
         """A line so many times as slow, and as uncertain as given."""
@@ -134,7 +143,8 @@ def _fitted(shown: list[Computed], before: Line | None) -> Line:
     (fixed, per_sample), _ = nnls(np.vstack([rows, pull]), np.concatenate([wanted, aims]))
     off = np.abs(rows @ np.array([fixed, per_sample]) - 1)
     noise = max(log(MEASURED_SPREAD), float(off.mean()))
-    return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))))
+    batches = tuple(sorted({m.batch for m in shown}))
+    return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
 
 
 def _carried(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line | None:

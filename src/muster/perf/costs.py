@@ -1,7 +1,7 @@
 """What a step is made of: computing, and what each byte and each piece costs on its way."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.model.plan import Overlap, Plan, Sync
 from muster.perf.overlap import FORWARD, Pieces
@@ -34,7 +34,8 @@ def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
     inside = inside_tasks(shape, wiring)
     if plan.overlap is Overlap.BARRIER:
         return _made([inside, push], [pull])
-    return _made([inside, at_once([push, pull])])
+    both = at_once([push, pull])
+    return _made([inside, replace(both, messages=push.messages + pull.messages)])
 
 
 def _made(out: Iterable[Stage], back: Iterable[Stage] = ()) -> Trips:

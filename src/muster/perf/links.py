@@ -23,8 +23,14 @@ PRIOR_WEIGHT = 1.0
 """Of the cluster file against one fresh observation."""
 PRIOR_SPREAD = 1.3
 """A link's rated bandwidth is reached within this factor four times out of five."""
+WORST_SPREAD = 3.0
+"""Observations that contradict each other more than this say nothing."""
 STRAGGLER = 0.15
 """Relative error from which an observation is weighted down."""
+ROUNDS = 5
+"""Of weighting down; weights have settled by then."""
+LEAST_LATENCY = 1e-5
+"""Seconds that a link may have where its rating says none."""
 KEPT = 200
 """Observations kept of each class."""
 Z80 = 1.2816
@@ -89,7 +95,7 @@ def learn(rated: Link, observed: list[Carried]) -> LinkEstimate | Unknown:
         return _rated(rated)
     weights = _ages(observed)
     rows, aims = _rows(rated, observed, weights)
-    solution = _robust(rows, aims, len(observed))
+    solution = _robust(rows, aims)
     return _estimate(rated, solution, rows, aims)
 
 
@@ -114,22 +120,26 @@ def _rows(
     seconds = np.array([carried.seconds for carried in observed])
     root = np.sqrt(weights)
     rows = np.array([[1.0, carried.bytes] for carried in observed]) * (root / seconds)[:, None]
-    scale = 1 / max(rated.latency, 1e-9)
+    scale = 1 / max(rated.latency, LEAST_LATENCY)
     own = sqrt(PRIOR_WEIGHT) * np.array([[scale, 0.0], [0.0, rated.bandwidth]])
     aims = np.concatenate([root, sqrt(PRIOR_WEIGHT) * np.array([scale * rated.latency, 1.0])])
     return np.vstack([rows, own]), aims
 
 
-def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Non-negative least squares, then three rounds with stragglers weighted down (Huber 1964)."""
+def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Non-negative least squares, then rounds with what does not fit weighted down (Huber 1964).
+
+    The rating is weighted down like any straggler, and does not count in the first round: a link far
+    from its rating must not make its own observations look like stragglers.
+    """
     from scipy.optimize import nnls  # slow to import, and most commands never fit anything
 
     factor = np.ones(len(aims))
-    solution = nnls(rows, aims)[0]
-    for _ in range(3):
-        off = np.abs(rows @ solution - aims)[:count] / np.maximum(aims[:count], 1e-12)
-        factor[:count] = np.sqrt(np.minimum(1.0, STRAGGLER / np.maximum(off, 1e-12)))
+    factor[-2:] = 0.01
+    for _ in range(ROUNDS):
         solution = nnls(rows * factor[:, None], aims * factor)[0]
+        off = np.abs(rows @ solution - aims) / np.maximum(aims, 1e-3)
+        factor = np.sqrt(np.minimum(1.0, STRAGGLER / np.maximum(off, 1e-12)))
     return np.asarray(solution, dtype=np.float64)
 
 
@@ -140,10 +150,10 @@ def _estimate(
     aims: NDArray[np.float64],
 ) -> LinkEstimate:
     latency, per_byte = float(solution[0]), max(float(solution[1]), 1e-3 / rated.bandwidth)
-    off = np.abs(rows @ solution - aims)
+    off = np.abs(rows @ solution - aims)[:-2]
     sigma = max(0.01, 1.4826 * float(np.median(off)))
     covariance = sigma**2 * np.linalg.pinv(rows.T @ rows)
-    spread = exp(min(Z80 * sqrt(max(covariance[1, 1], 0.0)) / per_byte, log(PRIOR_SPREAD)))
+    spread = exp(min(Z80 * sqrt(max(covariance[1, 1], 0.0)) / per_byte, log(WORST_SPREAD)))
     around = Z80 * sqrt(max(covariance[0, 0], 0.0))
     bandwidth = 1 / per_byte
     return LinkEstimate(

@@ -48,6 +48,8 @@ class Pieces:
 @lru_cache(maxsize=256)
 def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
     """Tensors (bytes, ready) joined into pieces of at least `bucket` bytes; large ones are cut."""
+    if not tensors:
+        return Pieces(np.ones(1), np.zeros(1), np.zeros(1))
     sizes: list[float] = []
     ready: list[float] = []
     held = 0

@@ -23,7 +23,7 @@ from muster.perf.interference import Background, Interference, left
 from muster.perf.links import LinkEstimate, LinkHistory, learn
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, pieces
-from muster.perf.shape import Seat, Shape, Site, site_of
+from muster.perf.shape import Shape, Site, site_of
 from muster.perf.shown import Correction, Shown
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire, Wiring, prior
@@ -203,7 +203,11 @@ class Predictor:
     def link(self, link: LinkClass) -> LinkEstimate | Unknown:
         """What is known of a class of links."""
         if link not in self._links:
-            self._links[link] = learn(prior(self.cluster, link), self.knowledge.links.of(link))
+            known = learn(prior(self.cluster, link), self.knowledge.links.of(link))
+            if isinstance(known, Unknown):
+                where = f" in {link.configuration}" if link.configuration else ""
+                known = Unknown(known.why, f"{link.wire.value}{where}: {known.detail}")
+            self._links[link] = known
         return self._links[link]
 
     def _bandwidth(self, place: Place) -> float:
@@ -252,26 +256,25 @@ class Predictor:
 
 def mistake(plan: Plan, shape: Shape) -> Unknown | None:
     """What is wrong with a plan for the tasks that are placed, None if nothing."""
-    seats = [seat for host in shape for seat in host.seats]
-    workers = sum(seat.role is Role.WORKER for seat in seats)
-    owners = len(seats) - workers if plan.sync is Sync.DEDICATED else workers
+    tasks = {role: sorted(s.task for h in shape for s in h.seats if s.role is role) for role in Role}
+    workers = tasks[Role.WORKER]
+    owners = tasks[Role.SERVER] if plan.sync is Sync.DEDICATED else workers
     problem = ""
     if not workers:
         problem = "no worker is placed"
     elif not owners:
         problem = "parameters are to lie on servers, but none is placed"
-    elif plan.batch and not _counts_fit(plan.batch, seats, Role.WORKER):
-        problem = f"{len(plan.batch)} parts of the batch for {workers} workers"
-    elif plan.owners and len(plan.owners) != owners:
-        problem = f"{len(plan.owners)} parts of the parameters for {owners} owners"
-    elif plan.owners and abs(sum(plan.owners) - 1) > 1e-6:
-        problem = f"the owners' parts add up to {sum(plan.owners):g}, not 1"
+    elif any(numbers != list(range(len(numbers))) for numbers in (workers, owners)):
+        problem = "tasks are not numbered 0, 1, 2 and so on"
+    elif plan.batch and len(plan.batch) != len(workers):
+        problem = f"{len(plan.batch)} parts of the batch for {len(workers)} workers"
+    elif plan.batch and min(plan.batch) < 0:
+        problem = f"a part of the batch is {min(plan.batch)}"
+    elif plan.owners and len(plan.owners) != len(owners):
+        problem = f"{len(plan.owners)} parts of the parameters for {len(owners)} owners"
+    elif plan.owners and not (min(plan.owners) >= 0 and abs(sum(plan.owners) - 1) <= 1e-6):
+        problem = f"the owners' parts, {min(plan.owners):g} and more, add up to {sum(plan.owners):g}"
     return Unknown(Why.BAD_PLAN, problem) if problem else None
-
-
-def _counts_fit(parts: Sequence[int], seats: Sequence[Seat], role: Role) -> bool:
-    tasks = [seat.task for seat in seats if seat.role is role]
-    return len(parts) == len(tasks) and max(tasks) < len(parts) and min(parts) >= 0
 
 
 def _timing(

@@ -107,4 +107,8 @@ def _together(parts: Sequence[Below]) -> Below:
 def _latency(shape: Shape, wiring: Wiring) -> float:
     """Between the two processes that are farthest apart, s."""
     ports = max(wiring.host_latency(host.configuration) for host in shape)
-    return ports + (wiring.network_latency(shape[0], shape[-1]) if len(shape) > 1 else 0.0)
+    if len(shape) == 1:
+        return ports
+    # Hosts are ordered by domain and rack, so the first and the last are as far apart as any.
+    cards = max(wiring.card_latency(host.configuration) for host in shape)
+    return ports + cards + wiring.level_latency(shape[0], shape[-1])

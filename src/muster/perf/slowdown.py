@@ -2,7 +2,7 @@
 
 A job that names its model is priced on a typical shape of each level (`shapes`). One that gives only
 its step's figures is priced by a ring without overlap (Patarasuk and Yuan 2009): with k devices, S
-bytes of gradients, B and L the worst bandwidth and the worst latency of the links that the placement crosses,
+bytes of gradients, B and L the worst bandwidth and latency of the links that the placement crosses,
 
     t = compute + 2 (k-1)/k · S/B + 2 (k-1) · L        [s]
 

@@ -91,14 +91,19 @@ class Wiring:
         """Latency of one process of a node, s."""
         return self.cluster.configurations[configuration].host.latency
 
-    def network_latency(self, here: Host, there: Host) -> float:
-        """Latency between two different nodes, s: their cards, and the widest level between them."""
+    def card_latency(self, configuration: str) -> float:
+        """Latency of a node's network card, s."""
+        return self.cluster.configurations[configuration].nic.latency
+
+    def level_latency(self, here: Host, there: Host) -> float:
+        """Latency of the widest level between two nodes, s."""
         level = Level.RACK if here.rack == there.rack else Level.DOMAIN
-        if here.domain != there.domain:
-            level = Level.CLUSTER
-        sets = self.cluster.configurations
-        cards = max(sets[here.configuration].nic.latency, sets[there.configuration].nic.latency)
-        return cards + self.cluster.links[level].latency
+        return self.cluster.links[Level.CLUSTER if here.domain != there.domain else level].latency
+
+    def network_latency(self, here: Host, there: Host) -> float:
+        """Latency between two different nodes, s: the slower card, and the level between them."""
+        cards = max(self.card_latency(here.configuration), self.card_latency(there.configuration))
+        return cards + self.level_latency(here, there)
 
 
 def _inside(kind: ConfigurationSet) -> Inside:

@@ -60,8 +60,7 @@ class Bounds:
             bearers.append(bearer)
         time = finish(bearers, batch)
         if time == inf:
-            detail = f"{batch} samples do not fit into the memory of {layout.devices} devices"
-            return Unknown(Why.OUT_OF_MEMORY, detail)
+            return Unknown(Why.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
         return time
 
     def least(self, layout: Layout, compute: float) -> float:

@@ -19,7 +19,7 @@ from muster.perf.balance import Bearer, shares
 from muster.perf.costs import price
 from muster.perf.estimate import Unknown
 from muster.perf.links import LinkEstimate
-from muster.perf.memory import most_samples, server_bytes
+from muster.perf.memory import most_samples, server_bytes, worker_bytes
 from muster.perf.predict import Predictor
 from muster.perf.rings import ranks_of, ring
 from muster.perf.shape import Host, Seat
@@ -110,6 +110,7 @@ class Workshop:
             behind[rack] = behind.get(rack, 0) + len(workers.get(name, ()))
             if name in owners:
                 racks.setdefault(rack, []).append(name)
+        floor = max(len(slots) / self._rates(name)[0] for name, slots in workers.items())
         groups = []
         for rack, names in racks.items():
             edges = [edge(behind[rack], n, self.rack())] if len(behind) > 1 else []
@@ -117,7 +118,7 @@ class Workshop:
             groups.append(Owners(edges, each))
         return {
             name: share
-            for names, shares_ in zip(racks.values(), water_filled(groups), strict=True)
+            for names, shares_ in zip(racks.values(), water_filled(groups, floor), strict=True)
             for name, share in zip(names, shares_, strict=True)
         }
 
@@ -166,6 +167,16 @@ class Workshop:
             for i, host in enumerate(hosts)
         )
         return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
+
+    def too_large(self, batch: int, devices: int) -> str:
+        """What to say of a batch that does not fit."""
+        gb = 1e9
+        model = worker_bytes(self._profile, 0, updates=True) / gb
+        sample = self._profile.activations / gb
+        return (
+            f"{batch} samples of {self._profile.name} do not fit into the memory of {devices} devices: "
+            f"each device holds the model ({model:.1f} GB) and {sample:.2g} GB for each of its samples"
+        )
 
     def bearer_on(self, configuration: str, devices: int) -> Bearer | Unknown:
         """What so many devices of a configuration set can bear together."""

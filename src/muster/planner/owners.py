@@ -19,6 +19,10 @@ _ROUNDS = 60
 """More than the kinks there are between the first level and the last; each round passes one."""
 
 
+_HALVINGS = 30
+"""Of the interval that holds the largest share: to 1e-9."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rack:
     """Owners behind one uplink: what limits them together, and each of them (alike ones, how many)."""
@@ -45,19 +49,35 @@ def level(racks: Sequence[Rack]) -> float:
     return done
 
 
-def water_filled(racks: Sequence[Rack]) -> list[list[float]]:
-    """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first."""
-    done = level(racks) * (1 + 1e-9)
-    found = []
-    for rack in racks:
-        own = [count * _room(edges, done)[0] for edges, count in rack.owners]
-        room, total = _rack_room(rack, done)[0], sum(own)
-        found.append([part * room / total if total > 0 else 0.0 for part in own])
+def water_filled(racks: Sequence[Rack], floor: float = 0.0) -> list[list[float]]:
+    """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first.
+
+    `floor`: a time before which the step cannot end anyway. Of all shares that are done by then, or by
+    the level, the most even ones are taken: links are shared fairly, so a large share is late on its
+    own links while small ones are still on theirs.
+    """
+    done = max(level(racks), floor) * (1 + 1e-9)
+    rooms = [
+        (_rack_room(rack, done)[0], [(_room(edges, done)[0], n) for edges, n in rack.owners])
+        for rack in racks
+    ]
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        held = sum(min(room, sum(n * min(middle, own) for own, n in each)) for room, each in rooms)
+        low, high = (low, middle) if held >= 1 else (middle, high)
+    found = [_within(room, [n * min(high, own) for own, n in each]) for room, each in rooms]
     total = sum(map(sum, found))
     if total <= 0:
-        count = sum(len(parts) for parts in found)
-        return [[1 / count] * len(parts) for parts in found]
+        count = sum(n for rack in racks for _, n in rack.owners)
+        return [[n / count for _, n in rack.owners] for rack in racks]
     return [[part / total for part in parts] for parts in found]
+
+
+def _within(room: float, parts: list[float]) -> list[float]:
+    """Parts scaled down to what their rack can take."""
+    total = sum(parts)
+    return [part * room / total for part in parts] if total > room else parts
 
 
 def _rack_room(rack: Rack, done: float) -> tuple[float, float, float]:
