@@ -1,0 +1,301 @@
+"""A placed job's step time, learnt from a handful of its own steps.
+
+The form is step_form's; its nine unknowns start from one prior for every job, so that eight samples
+are enough and one already gives an answer with a wide interval. A sample is a measured step and, where
+the job measures it, the part of it spent synchronising: step - sync is then a second measurement, of
+computing.
+
+Two things no form says are kept apart from the unknowns, each with its own spread: that a batch runs
+unusually well or badly everywhere (kernels chosen by size), a factor e^u on computing for each batch;
+that a placement has unusually good or bad links or neighbours, a factor e^v on synchronising for each
+placement. A second sample of one placement therefore teaches less than a first one of another.
+
+Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals from the curvature there
+(Laplace), scaled by the residuals.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from math import isfinite, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from muster.perf.curve import NORMAL_80, recency
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.sampler import Evidence
+from muster.perf.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
+
+Array = NDArray[np.float64]
+
+KEPT = 8
+"""Newest samples kept of each setting: a job that runs long in one place must not push out what it
+learnt in others."""
+
+
+ROUNDS = 3
+"""Times that the spread is taken from the residuals and the fit repeated; it settles by then."""
+
+STEPS = 100
+"""Most evaluations of one fit. Measured jobs need 10-40; samples that contradict each other by
+orders of magnitude would go on for hundreds, to an answer as wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSample:
+    """A measured step: where, how long, and how much of it was synchronising (None: not measured)."""
+
+    setting: Setting
+    seconds: float
+    sync: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.seconds) and self.seconds > 0):
+            raise BadMeasurementError(f"a step cannot take {self.seconds} s")
+        if self.sync is not None and not 0 <= self.sync < self.seconds:
+            raise BadMeasurementError(
+                f"{self.sync} s of a step of {self.seconds} s cannot be synchronising"
+            )
+        if self.setting.batch < 1 or not self.setting.shape or min(self.setting.shape) < 1:
+            raise BadMeasurementError(f"no step without devices and a batch: {self.setting}")
+
+    @property
+    def computing(self) -> float:
+        """Seconds not spent synchronising; the whole step where that was not measured."""
+        return self.seconds - (self.sync or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Relative standard deviations of what the form does not say."""
+
+    step: float = 0.06
+    """Of one measured step."""
+    computing: float = 0.08
+    """Of step - sync; wider, because computing slows down a little while gradients travel beside it."""
+    placement: float = 0.15
+    """Of synchronising, from placement to placement: shared networks differ by more than nodes do."""
+    batch: float = 0.05
+    """Of computing, from batch to batch."""
+
+    @property
+    def factors(self) -> Array:
+        """Of the two factors of a setting: batch, placement."""
+        return np.array([self.batch, self.placement])
+
+    def scaled(self, factor: float) -> "Spread":
+        """All of them so many times as large."""
+        return Spread(*(factor * each for each in astuple(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed before the first sample; the same for every job."""
+
+    beliefs: tuple[Belief, ...] = BELIEFS
+    spread: Spread = Spread()
+    spread_weight: float = 8.0
+    """The spread is believed as if so many measurements had shown it."""
+
+    @property
+    def middles(self) -> Array:
+        """Of the unknowns, shape (9,)."""
+        return np.array([belief.middle for belief in self.beliefs])
+
+    @property
+    def deviations(self) -> Array:
+        """Of the unknowns, shape (9,)."""
+        return np.array([belief.deviation for belief in self.beliefs])
+
+
+PRIOR = Prior()
+
+
+_Key = tuple[str, int | tuple[int, ...]]
+
+
+def _keys(setting: Setting) -> tuple[_Key, _Key]:
+    """What the two factors of a setting belong to: that of computing, that of synchronising."""
+    return ("batch", setting.batch), ("placement", setting.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where each unknown stands: the form's first, then every factor.
+
+    All are in units of their prior standard deviation, so that the prior is the unit matrix."""
+
+    prior: Prior
+    spread: Spread
+    factors: dict[_Key, int]
+
+    @staticmethod
+    def of(prior: Prior, spread: Spread, settings: Iterable[Setting]) -> "_Columns":
+        keys = dict.fromkeys(key for setting in settings for key in _keys(setting))
+        return _Columns(prior, spread, {key: len(prior.beliefs) + i for i, key in enumerate(keys)})
+
+    @property
+    def count(self) -> int:
+        return len(self.prior.beliefs) + len(self.factors)
+
+    def at(self, settings: Sequence[Setting]) -> NDArray[np.intp]:
+        """Columns of the two factors of each setting, shape (settings, 2)."""
+        return np.array([[self.factors[key] for key in _keys(setting)] for setting in settings])
+
+    def times(self, x: Array, settings: Sequence[Setting], unit: Reference) -> Times:
+        """The form's times, stretched by the factors."""
+        batch, placement = (x[self.at(settings)] * self.spread.factors).T
+        unknowns = self.prior.middles + self.prior.deviations * x[: len(self.prior.beliefs)]
+        return times(unknowns, Arrays.of(settings), unit, batch, placement)
+
+    def jacobian(self, found: Times, settings: Sequence[Setting]) -> Array:
+        """Derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
+        by, known = np.zeros((len(settings), 2, self.count)), len(self.prior.beliefs)
+        by[:, 0, :known] = found.step_by * self.prior.deviations
+        by[:, 1, :known] = found.compute_by * self.prior.deviations
+        rows, at = np.arange(len(settings))[:, None], self.at(settings)
+        sensitive = np.stack([found.by_compute, found.by_sync], axis=1)
+        by[rows, 0, at] = sensitive * self.spread.factors
+        by[rows, 1, at[:, :1]] = self.spread.batch
+        return by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedSpeed:
+    """A job's learnt step time; ask it for any placement and batch."""
+
+    samples: tuple[PlacedSample, ...]
+    """Oldest first."""
+    unit: Reference
+    columns: _Columns
+    found: Array
+    """(m,): the most probable unknowns, in prior standard deviations."""
+    covariance: Array
+    """(m, m): of the unknowns."""
+
+    def seconds(self, setting: Setting) -> Estimate:
+        """Seconds of one step there, with the interval of a measured step (80 %)."""
+        return self.all_seconds((setting,))[0]
+
+    def all_seconds(self, settings: Sequence[Setting]) -> list[Estimate]:
+        """Seconds of one step at each setting."""
+        logs, by, covariance = self._around(settings)
+        variance = (
+            np.einsum("ij,jk,ik->i", by[:, 0], covariance, by[:, 0]) + self.columns.spread.step**2
+        )
+        factors = np.exp(NORMAL_80 * np.sqrt(variance))
+        return [
+            Estimate(float(m), float(m / f), float(m * f))
+            for m, f in zip(np.exp(logs), factors, strict=True)
+        ]
+
+    def refined(self, newer: Sequence[PlacedSample]) -> "FittedSpeed | Unknown":
+        """Learnt again with the running job's own samples, oldest first; newer ones count more."""
+        return fit_placed((*self.samples, *newer), self.columns.prior)
+
+    def evidence(self, candidates: Sequence[Setting]) -> Evidence:
+        """What samples at the candidates would tell (see sampler)."""
+        _, by, covariance = self._around(candidates)
+        noise = np.array([self.columns.spread.step, self.columns.spread.computing])
+        return Evidence(by[:, 0], by / noise[:, None], covariance)
+
+    def _around(self, settings: Sequence[Setting]) -> tuple[Array, Array, Array]:
+        """Log step times, their derivatives and the covariance, unseen batches and placements too."""
+        known = self.columns
+        columns = _Columns.of(
+            known.prior, known.spread, [*(sample.setting for sample in self.samples), *settings]
+        )
+        kept = [*range(len(known.prior.beliefs)), *(columns.factors[key] for key in known.factors)]
+        x, covariance = np.zeros(columns.count), np.eye(columns.count)
+        x[kept] = self.found
+        covariance[np.ix_(kept, kept)] = self.covariance
+        found = columns.times(x, settings, self.unit)
+        return found.step, columns.jacobian(found, settings), covariance
+
+
+def fit_placed(samples: Sequence[PlacedSample], prior: Prior = PRIOR) -> FittedSpeed | Unknown:
+    """Learn a job's step time from its samples, oldest first."""
+    if not samples:
+        return Unknown(Why.TOO_FEW_POINTS, "no step of this job was measured yet")
+    kept = _newest(samples)
+    smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
+    unit = Reference(smallest.computing, smallest.setting.batch)
+    fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None)
+    for _ in range(ROUNDS):
+        scale = _scale(fit, prior)
+        fit = _most_probable(kept, unit, _columns(kept, prior, scale), fit.x)
+    covariance = np.asarray(np.linalg.inv(fit.jacobian.T @ fit.jacobian), dtype=np.float64)
+    return FittedSpeed(kept, unit, fit.columns, fit.x, covariance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """The most probable unknowns under one spread."""
+
+    columns: _Columns
+    x: Array
+    residuals: Array
+    """Of the measurements, over their noise."""
+    jacobian: Array
+    """(measurements + m, m): of the residuals, the prior's among them."""
+
+
+def _columns(samples: Sequence[PlacedSample], prior: Prior, scale: float) -> _Columns:
+    return _Columns.of(prior, prior.spread.scaled(scale), [sample.setting for sample in samples])
+
+
+def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
+    """The newest of each setting, in their order."""
+    seen: Counter[Setting] = Counter()
+    kept = []
+    for sample in reversed(samples):
+        seen[sample.setting] += 1
+        if seen[sample.setting] <= KEPT:
+            kept.append(sample)
+    return tuple(reversed(kept))
+
+
+def _most_probable(
+    samples: Sequence[PlacedSample], unit: Reference, columns: _Columns, start: Array | None
+) -> _Fit:
+    """Least squares over the measurements and the prior."""
+    settings = [sample.setting for sample in samples]
+    measured = np.log([(sample.seconds, sample.computing) for sample in samples])
+    weights = _weights(samples, columns.spread)
+
+    def residuals(x: Array) -> Array:
+        found = columns.times(x, settings, unit)
+        off = np.stack([found.step, found.compute], axis=1) - measured
+        return np.concatenate([(off * weights).ravel(), x])
+
+    def jacobian(x: Array) -> Array:
+        by = columns.jacobian(columns.times(x, settings, unit), settings) * weights[:, :, None]
+        return np.concatenate([by.reshape(-1, columns.count), np.eye(columns.count)])
+
+    x0 = np.zeros(columns.count) if start is None else start
+    # Tight, so that where the steps stop does not depend on where they began.
+    found = least_squares(
+        residuals, x0, jac=jacobian, ftol=1e-12, xtol=1e-12, gtol=1e-12, max_nfev=STEPS
+    )
+    x = np.asarray(found.x, dtype=np.float64)
+    return _Fit(columns, x, residuals(x)[: measured.size], jacobian(x))
+
+
+def _weights(samples: Sequence[PlacedSample], spread: Spread) -> Array:
+    """One over the noise of (step, computing) of each sample, shape (samples, 2); 0: not measured."""
+    recent = np.sqrt(recency(len(samples)))
+    computing = np.array([0.0 if sample.sync is None else 1 / spread.computing for sample in samples])
+    return np.stack([recent / spread.step, recent * computing], axis=1)
+
+
+def _scale(fit: _Fit, prior: Prior) -> float:
+    """How many times the usual spread the residuals show, believing the usual one for a while."""
+    known, measurements = len(prior.beliefs), np.count_nonzero(fit.residuals)
+    factors = fit.x[known:]
+    now = fit.columns.spread.step / prior.spread.step
+    seen = now**2 * float(fit.residuals @ fit.residuals + factors @ factors)
+    # The prior decides about half of the unknowns; the others use up one measurement each.
+    freedom = max(measurements - known / 2, 1.0)
+    return sqrt((prior.spread_weight + seen) / (prior.spread_weight + freedom))
