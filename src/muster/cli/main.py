@@ -113,6 +113,37 @@ def plan(
 
 
 @app.command()
+def forecast(
+    losses: Annotated[Path, typer.Argument(help="CSV with the columns epoch and loss.")],
+    decrease: Annotated[
+        str, typer.Option(help="Converged when an epoch lowers the loss by less, of the largest loss,")
+    ] = "1%",
+    epochs: Annotated[int, typer.Option(min=1, help="for so many epochs in a row.")] = 3,
+    total: Annotated[
+        int | None, typer.Option(min=1, help="Instead: your own number of epochs.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="As text or JSON.")] = Output.TEXT,
+) -> None:
+    """Say how many epochs a training has left, with an interval, from the losses so far.
+
+    Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are noticed and
+    said; too few points are `unknown`, never a guess. See docs/convergence.md.
+
+    Example: muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
+    """
+    from muster.cli.forecast import run_forecast
+    from muster.files.errors import InputError
+    from muster.files.quantity import parse_percentage
+
+    try:
+        share = parse_percentage(decrease)
+    except ValueError as error:
+        raise InputError.at("--decrease", str(error)) from error
+    as_json = output is Output.JSON
+    typer.echo(run_forecast(losses, decrease=share, epochs=epochs, total=total, as_json=as_json))
+
+
+@app.command()
 def check(
     cluster: ClusterPath,
     jobs: Annotated[list[Path] | None, typer.Argument(help="Job files to hold against it.")] = None,

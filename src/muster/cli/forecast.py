@@ -1,0 +1,60 @@
+"""`muster forecast`: how many epochs a training has left, told from its losses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from muster.files.errors import InputError
+from muster.files.loss_file import load_losses
+from muster.perf.convergence import FixedEpochs, Remaining, Target, remaining
+from muster.perf.estimate import BadMeasurementError, Unknown
+from muster.perf.loss_curve import LossCurve, LossPoint
+
+
+def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None, as_json: bool) -> str:
+    """Epochs left until the target, as text or JSON."""
+    points = load_losses(path)
+    try:
+        target = Target(decrease, epochs) if total is None else FixedEpochs(total)
+        found = remaining(points, target)
+    except BadMeasurementError as error:
+        raise InputError.at(str(path), str(error)) from None
+    except ValueError:
+        problem = f"a decrease of {decrease:.2%} over {epochs} epochs is no target; try 1% over 3"
+        raise InputError.at("--decrease", problem) from None
+    if as_json:
+        return json.dumps(_as_data(found), indent=2)
+    return _told(path, points, found)
+
+
+def _told(path: Path, points: list[LossPoint], found: Remaining | Unknown) -> str:
+    last = f"loss {points[-1].loss:.4g} after epoch {points[-1].epoch:g}" if points else "no losses"
+    lines = [f"{path}: {len(points)} points, {last}", ""]
+    if isinstance(found, Unknown):
+        return "\n".join([*lines, f"  left     unknown: {found.detail}"])
+    left = found.epochs
+    lines.append(
+        f"  left     {left.mean:.0f} epochs ({left.low:.0f} to {left.high:.0f}, four times out of five)"
+    )
+    if found.forecast is not None:
+        lines.append(f"  curve    {_formula(found.forecast.curve)}")
+    lines += [f"  noticed  {note.sentence}" for note in found.notes]
+    return "\n".join(lines)
+
+
+def _formula(curve: LossCurve) -> str:
+    since = f" - {curve.since:g}" if curve.since else ""
+    return (
+        f"loss = {curve.scale:.3g} (1 / ({curve.b0:.3g} (epoch{since}) + {curve.b1:.3g}) "
+        f"+ {curve.b2:.3g})"
+    )
+
+
+def _as_data(found: Remaining | Unknown) -> dict[str, Any]:
+    if isinstance(found, Unknown):
+        return {"unknown": found.why.value, "detail": found.detail}
+    left = found.epochs
+    return {
+        "epochs_left": {"mean": left.mean, "low": left.low, "high": left.high},
+        "notes": [{"code": note.code.value, "sentence": note.sentence} for note in found.notes],
+    }
