@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check format bench docs clean
+.PHONY: demo test check format bench perf torch docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -34,7 +34,14 @@ format: $(STAMP)  ## rewrite the code in the project's style
 bench: $(STAMP)  ## print the core's figures against their targets
 	$(BIN)/python benchmarks/core.py
 
+perf: torch  ## print the figures of the performance models and the planner (some 10 minutes; root)
+	$(BIN)/python benchmarks/perf.py
+
+torch: $(STAMP)  ## add torch to the environment: for real training and the benchmarks that run it
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+
 docs: $(STAMP)  ## make the generated pages and pictures anew
+	$(BIN)/python -m tools.profiles
 	$(BIN)/python docs/generate.py
 
 clean:  ## remove the environment and caches

@@ -50,7 +50,7 @@ def step_seconds(model: str, batch: int, device: str) -> float:
         scores = network(x)
         flat = scores if images else scores.flatten(0, 1)
         loss = torch.nn.functional.cross_entropy(flat, y.flatten())
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         network.zero_grad(set_to_none=True)
         if device == "cuda":
             torch.cuda.synchronize()

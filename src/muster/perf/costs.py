@@ -1,12 +1,13 @@
 """What a step is made of: computing, and what each byte and each piece costs on its way."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
 from muster.model.plan import Overlap, Plan, Sync
 from muster.perf.overlap import FORWARD, Pieces
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
-from muster.perf.servers import push_and_pull
+from muster.perf.servers import push_and_pull, together
 from muster.perf.shape import Shape
 from muster.perf.traffic import Load, Place, Stage, at_once
 from muster.perf.wires import Wiring
@@ -34,8 +35,7 @@ def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
     inside = inside_tasks(shape, wiring)
     if plan.overlap is Overlap.BARRIER:
         return _made([inside, push], [pull])
-    both = at_once([push, pull])
-    return _made([inside, replace(both, messages=push.messages + pull.messages)])
+    return _made([inside, together(push, pull, plan, shape)])
 
 
 def _made(out: Iterable[Stage], back: Iterable[Stage] = ()) -> Trips:
@@ -48,25 +48,49 @@ CHUNK = 262_144
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a trip: s for each byte of gradients, for each piece, and once at the end."""
+    """Of a trip: s for each byte of gradients, for each piece, for each byte of one piece that goes
+    through the other stages while the next is in the slowest, and once at the end."""
 
     per_byte: float = 0.0
     per_piece: float = 0.0
+    through: float = 0.0
     once: float = 0.0
 
     def times(self, factor: float) -> "Price":
         """On links so many times as slow."""
-        return Price(self.per_byte * factor, self.per_piece * factor, self.once * factor)
+        parts = (self.per_byte, self.per_piece, self.through, self.once)
+        return Price(*(part * factor for part in parts))
+
+    def done(self, compute: float, pieces: Pieces) -> float:
+        """Seconds until all pieces have made the trip, with so much computing beside them."""
+        return pieces.done(compute, self.per_byte, self.per_piece, self.through) + self.once
 
 
-def price(stages: Iterable[Stage], bandwidth: Callable[[Place], float]) -> Price:
-    """What stages cost that follow each other, each at the speed of its busiest link."""
-    per_byte = per_piece = once = 0.0
-    for stage in stages:
-        per_byte += _busiest(stage.loads, bandwidth)
-        per_piece += stage.messages * stage.latency
-        once += CHUNK * _busiest(stage.last, bandwidth)
-    return Price(per_byte, per_piece, once)
+def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float], total: float = inf) -> Price:
+    """What a trip through these stages costs.
+
+    Pieces follow each other through the stages, so that one is in the second while the next is in the
+    first: all go at the pace of the busiest link of all stages together, and one piece pays the rest.
+    `total`: bytes of gradients; chunks that still come in at the end count if nothing hides them.
+    """
+    if not stages:
+        return Price()
+    each = [_busiest(stage.loads, bandwidth) for stage in stages]
+    pace = each[0] if len(stages) == 1 else _busiest(at_once(stages).loads, bandwidth)
+    waits = [stage.messages * stage.latency for stage in stages]
+    once = sum(waits) - max(waits)
+    if total < inf:
+        ends = (_last(stage, bandwidth, total) for stage in stages if stage.last)
+        once += max((max(0.0, end - pace * total) for end in ends), default=0.0)
+    return Price(pace, max(waits), max(0.0, sum(each) - pace), once)
+
+
+def _last(stage: Stage, bandwidth: Callable[[Place], float], total: float) -> float:
+    """When the last chunks have come in everywhere, s."""
+    return max(
+        (sent * total + chunks * CHUNK) / bandwidth(place)
+        for place, (sent, chunks) in stage.last.items()
+    )
 
 
 def _busiest(loads: Mapping[Place, Load], bandwidth: Callable[[Place], float]) -> float:
@@ -75,11 +99,7 @@ def _busiest(loads: Mapping[Place, Load], bandwidth: Callable[[Place], float]) -
 
 def step_seconds(compute: float, out: Price, back: Price, pieces: Pieces, overlap: Overlap) -> float:
     """A step of so much computing, with its transfers beside or after it, s."""
-    total, count = float(pieces.bytes_on[0]), float(pieces.count_on[0])
     if overlap is Overlap.NONE:
-        moved = (out.per_byte + back.per_byte) * total
-        return compute + moved + (out.per_piece + back.per_piece) * count + out.once + back.once
+        return compute + out.done(0.0, pieces) + back.done(0.0, pieces)
     forward = FORWARD * compute
-    backward = pieces.done(compute - forward, out.per_byte, out.per_piece)
-    pulled = pieces.done(forward, back.per_byte, back.per_piece)
-    return pulled + backward + out.once + back.once
+    return back.done(forward, pieces) + out.done(compute - forward, pieces)

@@ -4,11 +4,12 @@ Pieces go one after the other in the order of readiness. With C seconds of compu
 the part of it after which piece k is ready, Q_k the bytes and N_k the number of pieces from k on, they
 are done at
 
-    max over k of  C r_k + tau Q_k + lambda N_k        [s]
+    max over k of  C r_k + tau Q_k + lambda N_k + sigma q_k        [s]
 
 tau in s/byte, lambda in s/piece: some piece k is the last that waited to be ready; from then on there
-was no gap. The same points, read backwards, say how long a forward pass takes whose parameters arrive
-while it runs: what is needed last was ready first.
+was no gap. Where pieces go through several stages, tau is the pace of the slowest and sigma q_k what
+piece k of q_k bytes spends in the others (0 with one stage). The same points, read backwards, say how
+long a forward pass takes whose parameters arrive while it runs: what is needed last was ready first.
 """
 
 from dataclasses import dataclass
@@ -36,12 +37,16 @@ class Pieces:
     """Bytes of this piece and all later ones."""
     count_on: NDArray[np.float64]
     """This piece and all later ones."""
+    sizes: NDArray[np.float64]
+    """Bytes of this piece."""
 
-    def done(self, compute: float, per_byte: float, per_piece: float) -> float:
+    def done(self, compute: float, per_byte: float, per_piece: float, through: float = 0.0) -> float:
         """Seconds until the last piece has arrived, with so much computing beside them."""
         if not per_byte and not per_piece:
             return compute
         times = compute * self.ready + per_byte * self.bytes_on + per_piece * self.count_on
+        if through:
+            times += through * self.sizes
         return max(compute, float(times.max()))
 
 
@@ -49,7 +54,7 @@ class Pieces:
 def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
     """Tensors (bytes, ready) joined into pieces of at least `bucket` bytes; large ones are cut."""
     if not tensors:
-        return Pieces(np.ones(1), np.zeros(1), np.zeros(1))
+        return Pieces(np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1))
     sizes: list[float] = []
     ready: list[float] = []
     held = 0
@@ -61,8 +66,9 @@ def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
             sizes += [held / count] * count
             ready += [at] * count
             held = 0
-    on = np.cumsum(np.array(sizes)[::-1])[::-1]
-    return Pieces(np.array(ready), on, np.arange(len(sizes), 0, -1, dtype=np.float64))
+    each = np.array(sizes)
+    on = np.cumsum(each[::-1])[::-1]
+    return Pieces(np.array(ready), on, np.arange(len(sizes), 0, -1, dtype=np.float64), each)
 
 
 def pieces(profile: ModelProfile, bucket: int = BUCKET) -> Pieces:

@@ -14,7 +14,7 @@ from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.topology import each_bit
 from muster.perf.shape import Seat, Shape
-from muster.perf.traffic import Place, Stage, Sums
+from muster.perf.traffic import Last, Place, Stage, Sums, at_once
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 
@@ -42,20 +42,34 @@ def holdings(plan: Plan, shape: Shape) -> Holdings:
 def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stage]:
     """The two halves of a synchronisation by parameter servers."""
     held = holdings(plan, shape)
-    push, pull, last = Sums(), Sums(), Sums()
+    push, pull = Sums(), Sums()
     _lanes(shape, wiring, push, pull)
-    owners = sum(share > 0 for share in held.shares)
-    for place, works, owns, own in _subtrees(shape, held):
+    for place, works, owns, _ in _subtrees(shape, held):
         leaves, enters = works * (1 - owns), (held.workers - works) * owns
         if leaves > 0 or enters > 0:
             push.out(place, leaves)
             push.into(place, enters)
             pull.out(place, enters)
             pull.into(place, leaves)
-            last.out(place, (held.workers - works) * own)
-            last.into(place, works * (owners - own))
     latency = _latency(shape, wiring)
-    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency, last.loads())
+    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
+
+
+def together(push: Stage, pull: Stage, plan: Plan, shape: Shape) -> Stage:
+    """Both halves at once, chunk by chunk: each is pulled as soon as it is summed.
+
+    When a worker has sent its last gradient, the last chunk of every owner is still to come in: all
+    owners' chunks share the worker's links and so end together (measured in network namespaces).
+    """
+    held = holdings(plan, shape)
+    owners = sum(share > 0 for share in held.shares)
+    both = at_once([push, pull])
+    last = {
+        place: Last(works * (1 - owns), works * (owners - own))
+        for place, works, owns, own in _subtrees(shape, held)
+        if works and owners > own
+    }
+    return Stage(both.loads, push.messages + pull.messages, both.latency, last)
 
 
 def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:

@@ -42,9 +42,16 @@ class Stage:
     """That follow each other."""
     latency: float
     """Of the slowest of them, s."""
-    last: Mapping[Place, Load] = field(default_factory=dict)
-    """Chunks that still cross each edge when all others have: the last of every owner to every
-    worker, which share their links and so end together."""
+    last: Mapping[Place, "Last"] = field(default_factory=dict)
+    """What still comes in through each edge when everything has been sent."""
+
+
+class Last(NamedTuple):
+    """The end of a synchronisation by owners at an edge: bytes (per byte of gradients) that are sent
+    out before the last chunks are asked for, and how many chunks then still come in."""
+
+    sent: float
+    chunks: int
 
 
 IDLE = Stage({}, 0, 0.0)
@@ -72,7 +79,7 @@ class Sums:
 
 
 def at_once(stages: Iterable[Stage]) -> Stage:
-    """Several stages as one: they run side by side, the last chunks being those of the last one."""
+    """Several stages as one: they run side by side."""
     busy = [stage for stage in stages if stage.loads]
     if len(busy) <= 1:
         return busy[0] if busy else IDLE
@@ -82,5 +89,4 @@ def at_once(stages: Iterable[Stage]) -> Stage:
             sums.out(place, out)
             sums.into(place, into)
     messages = max(stage.messages for stage in busy)
-    latency = max(stage.latency for stage in busy)
-    return Stage(sums.loads(), messages, latency, busy[-1].last)
+    return Stage(sums.loads(), messages, max(stage.latency for stage in busy))

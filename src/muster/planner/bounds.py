@@ -16,19 +16,10 @@ from muster.perf.balance import finish
 from muster.perf.costs import Price, step_seconds
 from muster.perf.estimate import Unknown, Why
 from muster.perf.overlap import Pieces
-from muster.planner.candidates import Workshop, edge
+from muster.planner.candidates import Family, Workshop
 from muster.planner.layout import Group, Layout, Rack
-from muster.planner.owners import Edge, level
+from muster.planner.owners import Edge, edge, level
 from muster.planner.owners import Rack as Owners
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Family:
-    """Plans of a kind: how they synchronise, tasks of a whole node or not, servers apart or not."""
-
-    sync: Sync
-    whole: bool = False
-    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +38,16 @@ class Bounds:
 
     def __init__(self, workshop: Workshop, pieces: Pieces) -> None:
         self._workshop = workshop
+        self._rates = workshop.rates
         self._pieces = pieces
         self._servers = workshop.server_cards()
 
-    def compute(self, layout: Layout, batch: int) -> float | Unknown:
+    def compute(self, layout: Layout, batch: int, *, updates: bool) -> float | Unknown:
         """Seconds of computing with balanced parts, or why it cannot be done."""
         bearers = []
         for group in layout.groups:
-            bearer = self._workshop.bearer_on(group.kind.configuration, group.nodes * group.devices)
+            devices = group.nodes * group.devices
+            bearer = self._workshop.bearer(group.kind.configuration, devices, updates=updates)
             if isinstance(bearer, Unknown):
                 return bearer
             bearers.append(bearer)
@@ -69,18 +62,19 @@ class Bounds:
 
     def rough(self, layout: Layout, family: Family, compute: float) -> float:
         """The least step of a family of plans on a layout, whoever owns what, s."""
-        return self._step(compute, self._rough(layout, family))
+        return self._step(compute, *self._parts(layout, family, 0.0))
 
     def fine(self, layout: Layout, family: Family, compute: float) -> float:
         """The same with parameters where they are best held, s."""
-        per_byte = self._rough(layout, family)
+        filled = 0.0
         if family.sync in (Sync.SHARDED, Sync.DEDICATED) and (layout.nodes > 1 or family.apart):
-            inside = self._inside(layout) if family.whole else 0.0
-            per_byte = max(per_byte, inside + level(self._owners(layout, family)))
-        return self._step(compute, per_byte)
+            filled = level(self._owners(layout, family))
+        return self._step(compute, *self._parts(layout, family, filled))
 
-    def _step(self, compute: float, per_byte: float) -> float:
-        return step_seconds(compute, Price(per_byte), Price(), self._pieces, Overlap.FULL)
+    def _step(self, compute: float, over: float, inside: float = 0.0) -> float:
+        """The least step with so many s/byte over the nodes, and inside them as a stage of its own."""
+        price = Price(max(over, inside), through=min(over, inside))
+        return step_seconds(compute, price, Price(), self._pieces, Overlap.FULL)
 
     def _any(self, layout: Layout) -> float:
         """The least of a ring, of whole nodes that sum inside and then send, and of single devices."""
@@ -90,42 +84,43 @@ class Bounds:
         inside = max(card.inside for card in cards)
         once = 1 / min(card.bandwidth for card in cards)
         each = max(card.tasks / card.bandwidth for card in cards)
-        return min(max(inside, _ring(cards, layout.devices)), inside + once, each)
+        return min(max(inside, _ring(cards, layout.devices)), max(inside, once), each)
 
-    def _inside(self, layout: Layout) -> float:
-        return max(self._workshop.inside(g.kind.configuration, g.devices) for g in layout.groups)
-
-    def _rough(self, layout: Layout, family: Family) -> float:
+    def _parts(self, layout: Layout, family: Family, filled: float) -> tuple[float, float]:
+        """The least s/byte over the nodes, and inside them where that is a stage of its own."""
         cards = self._cards(layout, whole=family.whole)
         n = sum(card.nodes * card.tasks for card in cards)
         inside = max(card.inside for card in cards)
         if family.sync is Sync.RING:
-            over = 2 * (n - 1) / n / self._workshop.rack() if len(layout.racks) > 1 else 0.0
-            return max(inside, _ring(cards, n) if layout.nodes > 1 else 0.0, over)
+            over = 2 * (n - 1) / n / self._rates.uplink() if len(layout.racks) > 1 else 0.0
+            return max(inside, _ring(cards, n) if layout.nodes > 1 else 0.0, over), 0.0
         if family.sync is Sync.HIERARCHICAL:
-            return inside + _ring(cards, layout.nodes)
-        least = max(1 / card.port for card in cards)
+            return _ring(cards, layout.nodes), inside
+        least = max(filled, *(1 / card.port for card in cards))
         if family.apart:
             least = max(least, *(card.tasks / card.bandwidth for card in cards))
-        return (inside if family.whole else 0.0) + least
+        return least, inside if family.whole else 0.0
 
     def _owners(self, layout: Layout, family: Family) -> list[Owners]:
         """What could own parameters: by rack, all free cards as one or each card of the layout."""
         n = layout.nodes if family.whole else layout.devices
         behind = {
             rack: sum(count * (1 if family.whole else group.devices) for group, count in taken)
-            for rack, taken in layout.racks.items()
+            for rack, taken in layout.spread(dealt=family.dealt).items()
         }
         if family.apart:
             owners: dict[Rack, list[tuple[list[Edge], int]]] = {
                 rack: [([(0.0, n / cards)], 1)]
-                for rack, cards in self._free_cards(layout).items()
+                for rack, cards in self._free_cards(layout, family).items()
                 if cards > 0
             }
         else:
-            owners = {rack: self._beside(taken, family, n) for rack, taken in layout.racks.items()}
+            owners = {
+                rack: self._beside(taken, family, n)
+                for rack, taken in layout.spread(dealt=family.dealt).items()
+            }
         several = len(set(behind) | set(owners)) > 1
-        uplink = self._workshop.rack()
+        uplink = self._rates.uplink()
         return [
             Owners([edge(behind.get(rack, 0), n, uplink)] if several else [], each)
             for rack, each in owners.items()
@@ -136,7 +131,7 @@ class Bounds:
     ) -> list[tuple[list[Edge], int]]:
         found = []
         for group, count in taken:
-            card = self._workshop.card(group.kind.configuration)
+            card = self._rates.card(group.kind.configuration)
             found.append(([edge(1 if family.whole else group.devices, n, card)], count))
         return found
 
@@ -145,19 +140,19 @@ class Bounds:
             Card(
                 group.nodes,
                 1 if whole else group.devices,
-                self._workshop.card(group.kind.configuration),
-                self._workshop.port(group.kind.configuration),
-                self._workshop.inside(group.kind.configuration, group.devices),
+                self._rates.card(group.kind.configuration),
+                self._rates.port(group.kind.configuration),
+                self._rates.inside(group.kind.configuration, group.devices),
             )
             for group in layout.groups
         ]
 
-    def _free_cards(self, layout: Layout) -> dict[Rack, float]:
+    def _free_cards(self, layout: Layout, family: Family) -> dict[Rack, float]:
         """Bytes/s of the cards that servers apart from the layout could use, by rack."""
         free = dict(self._servers)
-        for rack, taken in layout.racks.items():
+        for rack, taken in layout.spread(dealt=family.dealt).items():
             for group, count in taken:
-                free[rack] = free.get(rack, 0.0) - count * self._workshop.card(group.kind.configuration)
+                free[rack] = free.get(rack, 0.0) - count * self._rates.card(group.kind.configuration)
         return free
 
 

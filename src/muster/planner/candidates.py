@@ -16,20 +16,34 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import Part, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.perf.balance import Bearer, shares
-from muster.perf.costs import price
 from muster.perf.estimate import Unknown
-from muster.perf.links import LinkEstimate
 from muster.perf.memory import most_samples, server_bytes, worker_bytes
 from muster.perf.predict import Predictor
-from muster.perf.rings import ranks_of, ring
-from muster.perf.shape import Host, Seat
-from muster.perf.wires import LinkClass, Wire
-from muster.planner.layout import Layout, Rack, near_nodes
-from muster.planner.owners import Edge, water_filled
+from muster.planner.layout import Layout, Rack, nodes_of
+from muster.planner.owners import Edge, edge, water_filled
 from muster.planner.owners import Rack as Owners
+from muster.planner.rates import Rates
 
 SERVER_CORES = 2_000
 """Thousandths of a core for a server of a job that says nothing of servers."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Family:
+    """Plans of a kind: how they synchronise, and what their tasks and places are like."""
+
+    sync: Sync
+    whole: bool = False
+    """One task for all devices of a node."""
+    apart: bool = False
+    """Servers on other nodes than the workers'."""
+    dealt: bool = False
+    """Workers dealt over the racks rather than in as few as possible."""
+
+    @property
+    def updates(self) -> bool:
+        """Whether workers update parameters, and so keep the optimiser's state."""
+        return self.sync is not Sync.DEDICATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +78,16 @@ class Workshop:
         self._profile = profile
         self._need = job.workers.need
         self._server = next((spec for spec in job.roles if spec.role is Role.SERVER), None)
-        self._bandwidths: dict[LinkClass, float] = {}
-        self._rings: dict[tuple[str, int], float] = {}
-        self._bearers: dict[tuple[str, int], Bearer | Unknown] = {}
+        self._bearers: dict[tuple[str, int, bool], Bearer | Unknown] = {}
+        self.rates = Rates(predictor)
 
-    def crew(self, layout: Layout, batch: int, *, whole: bool) -> Crew | None:
-        """Workers for a layout; `whole`: one task for each node. None if they do not fit."""
+    def crew(self, layout: Layout, batch: int, family: Family) -> Crew | None:
+        """Workers of a family of plans for a layout; None if they do not fit."""
         slots: list[Slot] = []
         bearers: list[Bearer] = []
-        for node, devices in near_nodes(layout):
-            here = self._on_node(node, devices, len(slots), whole=whole)
-            bearer = self.bearer_on(node.configuration, devices // len(here))
+        for node, devices in nodes_of(layout, dealt=family.dealt):
+            here = self._on_node(node, devices, len(slots), whole=family.whole)
+            bearer = self.bearer(node.configuration, devices // len(here), updates=family.updates)
             if isinstance(bearer, Unknown):
                 return None
             slots += here
@@ -94,6 +107,81 @@ class Workshop:
         owners = tuple(held[slot.node] / len(nodes[slot.node]) for slot in crew.slots)
         return self._made(crew, Sync.SHARDED, owners=owners)
 
+    def dedicated(self, crew: Crew, nodes: Sequence[Node], servers: int) -> Candidate:
+        """So many servers on these nodes in turn, each with the part that lets all be done together."""
+        n = len(crew.slots)
+        hosts = [nodes[i % len(nodes)] for i in range(servers)]
+        tasks: dict[str, list[int]] = {}
+        for i, host in enumerate(hosts):
+            tasks.setdefault(host.name, []).append(i)
+        held = self._filled(crew.by_node(), tasks, lambda k, port: (0.0, n / k / port))
+        owners = tuple(held[host.name] / len(tasks[host.name]) for host in hosts)
+        slots = tuple(
+            Slot(Role.SERVER, i, host.name, 0, self._server_need(owners[i]))
+            for i, host in enumerate(hosts)
+        )
+        return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
+
+    def server_nodes(self, crew: Crew, *, apart: bool) -> list[Node]:
+        """Nodes for servers, those without devices first: the workers' own, or others.
+
+        Racks in turn, so that no uplink has all the servers behind it.
+        """
+        workers = crew.by_node()
+        in_rack: dict[tuple[Rack, int], int] = {}
+        keyed = []
+        for node in self._cluster.nodes:
+            fits = node.state is NodeState.UP and self._has_room(node, workers.get(node.name, []))
+            if fits and (node.name not in workers) == apart:
+                devices = self._cluster.configuration_of(node).devices
+                rack = (node.domain, node.rack)
+                turn = in_rack[rack, devices] = in_rack.get((rack, devices), 0) + 1
+                card = self.rates.card(node.configuration)
+                keyed.append(((devices, turn, -card, rack, node.name), node))
+        return [node for _, node in sorted(keyed, key=lambda each: each[0])]
+
+    def server_range(self, nodes: Sequence[Node]) -> tuple[int, int]:
+        """The fewest servers and the most: the job's, else as many as it takes to fill every card."""
+        if self._server is not None:
+            return self._server.gang, self._server.most if nodes else 0
+        kinds = [node.configuration for node in nodes]
+        return 1, sum(max(1, round(self.rates.card(k) / self.rates.port(k))) for k in kinds)
+
+    def enough_servers(self, crew: Crew, nodes: Sequence[Node]) -> int:
+        """Servers whose cards carry as much as the workers' busiest one lets through."""
+        wanted = len(crew.slots) / self._busiest_card(crew.by_node())
+        slowest = min(self.rates.card(node.configuration) for node in nodes)
+        return max(1, ceil(wanted / slowest - 1e-9))
+
+    def server_cards(self) -> dict[Rack, float]:
+        """Bytes/s of the cards of all nodes with room for a server, by rack."""
+        total: dict[Rack, float] = {}
+        for node in self._cluster.nodes:
+            if node.state is NodeState.UP and self._has_room(node, []):
+                rack = (node.domain, node.rack)
+                total[rack] = total.get(rack, 0.0) + self.rates.card(node.configuration)
+        return total
+
+    def bearer(self, configuration: str, devices: int, *, updates: bool) -> Bearer | Unknown:
+        """What so many devices of a configuration set can bear together."""
+        key = (configuration, devices, updates)
+        if key not in self._bearers:
+            line = self._predictor.line(self._profile, configuration)
+            memory = self._cluster.configurations[configuration].device_memory
+            most = most_samples(self._profile, memory, updates=updates)
+            self._bearers[key] = line if isinstance(line, Unknown) else Bearer(line, devices, most)
+        return self._bearers[key]
+
+    def too_large(self, batch: int, devices: int) -> str:
+        """What to say of a batch that does not fit."""
+        gb = 1e9
+        model = worker_bytes(self._profile, 0, updates=True) / gb
+        sample = self._profile.activations / gb
+        return (
+            f"{batch} samples of {self._profile.name} do not fit into the memory of {devices} devices: "
+            f"each device holds the model ({model:.1f} GB) and {sample:.2g} GB for each of its samples"
+        )
+
     def _filled(
         self,
         workers: Mapping[str, Sequence[Slot]],
@@ -110,133 +198,25 @@ class Workshop:
             behind[rack] = behind.get(rack, 0) + len(workers.get(name, ()))
             if name in owners:
                 racks.setdefault(rack, []).append(name)
-        floor = max(len(slots) / self._rates(name)[0] for name, slots in workers.items())
-        groups = []
-        for rack, names in racks.items():
-            edges = [edge(behind[rack], n, self.rack())] if len(behind) > 1 else []
-            each = [(self._edges(x, workers, owners, n, port_edge), 1) for x in names]
-            groups.append(Owners(edges, each))
-        return {
-            name: share
-            for names, shares_ in zip(racks.values(), water_filled(groups, floor), strict=True)
-            for name, share in zip(names, shares_, strict=True)
-        }
 
-    def _edges(
-        self,
-        name: str,
-        workers: Mapping[str, Sequence[Slot]],
-        owners: Mapping[str, Sequence[object]],
-        n: int,
-        port_edge: Callable[[int, float], Edge],
-    ) -> list[Edge]:
-        card, port = self._rates(name)
-        return [edge(len(workers.get(name, ())), n, card), port_edge(len(owners[name]), port)]
+        def edges(name: str) -> list[Edge]:
+            kind = self._cluster.node(name).configuration
+            card = edge(len(workers.get(name, ())), n, self.rates.card(kind))
+            return [card, port_edge(len(owners[name]), self.rates.port(kind))]
 
-    def server_nodes(self, crew: Crew, *, apart: bool) -> list[Node]:
-        """Nodes for servers: those of the workers, or others, those without devices first."""
-        workers = crew.by_node()
-        racks = {self._cluster.node(name).rack for name in workers}
-        nodes = [
-            node
-            for node in self._cluster.nodes
-            if (node.name not in workers) == apart
-            and node.state is NodeState.UP
-            and self._has_room(node, workers.get(node.name, []))
+        uplinks = [[edge(behind[r], n, self.rates.uplink())] if len(behind) > 1 else [] for r in racks]
+        groups = [
+            Owners(uplink, [(edges(name), 1) for name in names])
+            for uplink, names in zip(uplinks, racks.values(), strict=True)
         ]
-        return sorted(nodes, key=lambda node: self._server_order(node, racks))
+        filled = water_filled(groups, self._busiest_card(workers))
+        names = [name for each in racks.values() for name in each]
+        return dict(zip(names, [share for each in filled for share in each], strict=True))
 
-    def server_range(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """The fewest servers and the most: the job's, else as many as it takes to fill every card."""
-        if self._server is not None:
-            return self._server.gang, self._server.most if nodes else 0
-        rates = [self._rates(node.name) for node in nodes]
-        return 1, sum(max(1, round(nic / port)) for nic, port in rates)
-
-    def dedicated(self, crew: Crew, nodes: Sequence[Node], servers: int) -> Candidate:
-        """So many servers on these nodes in turn, each with the part that lets all be done together."""
-        n = len(crew.slots)
-        hosts = [nodes[i % len(nodes)] for i in range(servers)]
-        tasks: dict[str, list[int]] = {}
-        for i, host in enumerate(hosts):
-            tasks.setdefault(host.name, []).append(i)
-        held = self._filled(crew.by_node(), tasks, lambda k, port: (0.0, n / k / port))
-        owners = tuple(held[host.name] / len(tasks[host.name]) for host in hosts)
-        slots = tuple(
-            Slot(Role.SERVER, i, host.name, 0, self._server_need(owners[i]))
-            for i, host in enumerate(hosts)
-        )
-        return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
-
-    def too_large(self, batch: int, devices: int) -> str:
-        """What to say of a batch that does not fit."""
-        gb = 1e9
-        model = worker_bytes(self._profile, 0, updates=True) / gb
-        sample = self._profile.activations / gb
-        return (
-            f"{batch} samples of {self._profile.name} do not fit into the memory of {devices} devices: "
-            f"each device holds the model ({model:.1f} GB) and {sample:.2g} GB for each of its samples"
-        )
-
-    def bearer_on(self, configuration: str, devices: int) -> Bearer | Unknown:
-        """What so many devices of a configuration set can bear together."""
-        key = (configuration, devices)
-        if key not in self._bearers:
-            line = self._predictor.line(self._profile, configuration)
-            memory = self._cluster.configurations[configuration].device_memory
-            most = most_samples(self._profile, memory, updates=True)
-            self._bearers[key] = line if isinstance(line, Unknown) else Bearer(line, devices, most)
-        return self._bearers[key]
-
-    def _bandwidth(self, link: LinkClass) -> float:
-        """Bytes/s of a class of links; next to nothing where it has none, as pricing will say."""
-        if link not in self._bandwidths:
-            known = self._predictor.link(link)
-            rate = known.bandwidth.mean if isinstance(known, LinkEstimate) else 1.0
-            self._bandwidths[link] = rate
-        return self._bandwidths[link]
-
-    def card(self, configuration: str) -> float:
-        """Bytes/s of the network card of a configuration set's nodes."""
-        return self._bandwidth(LinkClass(Wire.NIC, configuration))
-
-    def port(self, configuration: str) -> float:
-        """Bytes/s of one process on a configuration set's nodes."""
-        return self._bandwidth(LinkClass(Wire.HOST, configuration))
-
-    def rack(self) -> float:
-        """Bytes/s of a rack's uplink."""
-        return self._bandwidth(LinkClass(Wire.RACK))
-
-    def inside(self, configuration: str, devices: int) -> float:
-        """The least seconds per byte of a ring over so many devices of one node."""
-        key = (configuration, devices)
-        if key not in self._rings:
-            self._rings[key] = self._ring_inside(*key) if devices > 1 else 0.0
-        return self._rings[key]
-
-    def server_cards(self) -> dict[Rack, float]:
-        """Bytes/s of the cards of all nodes with room for a server, by rack."""
-        total: dict[Rack, float] = {}
-        for node in self._cluster.nodes:
-            if node.state is NodeState.UP and self._has_room(node, []):
-                rack = (node.domain, node.rack)
-                total[rack] = total.get(rack, 0.0) + self.card(node.configuration)
-        return total
-
-    def _rates(self, name: str) -> tuple[float, float]:
-        """Bytes/s of a node's card, and of one process's port there."""
-        configuration = self._cluster.node(name).configuration
-        return self.card(configuration), self.port(configuration)
-
-    def _ring_inside(self, configuration: str, devices: int) -> float:
-        """As if the node were free and the devices the closest ones."""
-        kind = self._cluster.configurations[configuration]
-        table = choice_table(kind.layers, kind.devices)
-        choice = table.pack(kind.all_devices, devices)
-        host = Host(configuration, 0, 0, (Seat(Role.WORKER, 0, choice.bits if choice else 0),))
-        stage = ring(ranks_of((host,)), (host,), self._predictor.wiring)
-        return price([stage], lambda place: self._bandwidth(place[0])).per_byte
+    def _busiest_card(self, workers: Mapping[str, Sequence[Slot]]) -> float:
+        """Seconds per byte before which the workers cannot have sent everything."""
+        cards = {name: self.rates.card(self._cluster.node(name).configuration) for name in workers}
+        return max(len(slots) / cards[name] for name, slots in workers.items())
 
     def _on_node(self, node: Node, devices: int, first: int, *, whole: bool) -> list[Slot]:
         """Tasks on a node's closest free devices."""
@@ -264,10 +244,6 @@ class Workshop:
         cores = self._server.need.millicores if self._server else SERVER_CORES
         return node.millicores - sum(slot.need.millicores for slot in workers) >= cores
 
-    def _server_order(self, node: Node, racks: set[str]) -> tuple[int, bool, float, str]:
-        nic, _ = self._rates(node.name)
-        return (self._cluster.configuration_of(node).devices, node.rack not in racks, -nic, node.name)
-
     def _made(
         self,
         crew: Crew,
@@ -282,11 +258,6 @@ class Workshop:
             counts[slot.role, slot.need] = counts.get((slot.role, slot.need), 0) + 1
         parts = tuple(Part(role, count, need) for (role, need), count in counts.items())
         return Candidate(Plan(parts, sync, crew.batch, owners), Placement(slots))
-
-
-def edge(k: int, n: int, bandwidth: float) -> Edge:
-    """An edge with k of n workers behind it, for the share of the parameters behind it."""
-    return k / bandwidth, (n - 2 * k) / bandwidth
 
 
 def _cut(bits: int, size: int) -> list[int]:

@@ -17,12 +17,12 @@ from muster.model.profile import ModelProfile
 from muster.perf.estimate import Estimate, Unknown, Why
 from muster.perf.overlap import pieces
 from muster.perf.predict import Predictor
-from muster.planner.bounds import Bounds, Family
-from muster.planner.candidates import Candidate, Crew, Workshop
+from muster.planner.bounds import Bounds
+from muster.planner.candidates import Candidate, Crew, Family, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts
 
-GAIN = 1.005
-"""A better plan, or more servers, are worth looking for from half a per cent on: below is noise."""
+GAIN = 1.01
+"""A better plan, or more servers, are worth looking for from one per cent on: below is noise."""
 
 
 class Aim(StrEnum):
@@ -44,7 +44,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The best plan, the best one of another kind, and how much was looked at."""
+    """The best plan, the best priced one that synchronises otherwise, and how much was looked at."""
 
     best: Priced
     runner_up: Priced | None
@@ -91,6 +91,7 @@ class _Search:
         self._waiting: list[Waiting] = []
         self._number = count()
         self._best: dict[Sync, Priced] = {}
+        self._layouts: dict[Sync, Layout] = {}
         self._priced = 0
         self._refused: Unknown | None = None
 
@@ -111,7 +112,7 @@ class _Search:
 
     def _wait(self, layout: Layout) -> None:
         """Let a layout wait at the bound of all plans on it."""
-        compute = self._bounds.compute(layout, self._batch(layout))
+        compute = self._bounds.compute(layout, self._batch(layout), updates=False)
         if isinstance(compute, Unknown):
             self._refused = compute
         else:
@@ -127,25 +128,34 @@ class _Search:
         """Open the layout on top, find a family's finer bound, or price its plans."""
         _, _, layout, family, compute, fine = heappop(self._waiting)
         if family is None:
-            for each in families(layout, self._job):
-                self._push(layout, each, compute, self._bounds.rough(layout, each, compute))
+            self._open(layout, compute)
         elif not fine:
             step = self._bounds.fine(layout, family, compute)
             self._push(layout, family, compute, step, fine=True)
         else:
             self._price_family(layout, family)
 
+    def _open(self, layout: Layout, compute: float) -> None:
+        """Let the families of plans on a layout wait at their rough bounds."""
+        updating = self._bounds.compute(layout, self._batch(layout), updates=True)
+        for family in families(layout, self._job):
+            own = updating if family.updates else compute
+            if isinstance(own, Unknown):
+                self._refused = own
+            else:
+                self._push(layout, family, own, self._bounds.rough(layout, family, own))
+
     def _price_family(self, layout: Layout, family: Family) -> None:
-        crew = self._workshop.crew(layout, self._batch(layout), whole=family.whole)
+        crew = self._workshop.crew(layout, self._batch(layout), family)
         if crew is None:
             return
         if family.sync is Sync.DEDICATED:
-            self._keep(self._served(crew, apart=family.apart))
+            self._keep(self._served(crew, apart=family.apart), layout)
         elif family.sync is Sync.SHARDED:
-            self._keep(self._price(self._workshop.sharded(crew)))
+            self._keep(self._price(self._workshop.sharded(crew)), layout)
         else:
             hierarchical = family.sync is Sync.HIERARCHICAL
-            self._keep(self._price(self._workshop.ring(crew, hierarchical=hierarchical)))
+            self._keep(self._price(self._workshop.ring(crew, hierarchical=hierarchical)), layout)
 
     def _served(self, crew: Crew, *, apart: bool) -> Priced | None:
         """The best plan with servers beside or apart from these workers."""
@@ -161,7 +171,14 @@ class _Search:
             found = priced[servers]
             return found.samples if found is not None else 0.0
 
-        return priced[fewest(least, most, speed)]
+        enough = min(max(self._workshop.enough_servers(crew, nodes), least), most)
+        first = speed(enough)
+        if (
+            self._worth(first, sum(slot.bits.bit_count() for slot in crew.slots)) * GAIN
+            < self._leading()
+        ):
+            return priced[enough]
+        return priced[fewest(enough, least, most, speed)]
 
     def _price(self, candidate: Candidate) -> Priced | None:
         """What a candidate is worth, None if it cannot run."""
@@ -174,13 +191,13 @@ class _Search:
         samples = sum(plan.batch) / step.mean
         return Priced(candidate, step, samples, self._worth(samples, plan.devices))
 
-    def _keep(self, priced: Priced | None) -> None:
+    def _keep(self, priced: Priced | None, layout: Layout) -> None:
         """Remember a plan if it is the best of its way to synchronise."""
         if priced is not None:
             sync = priced.candidate.plan.sync
             before = self._best.get(sync)
             if before is None or priced.worth > before.worth:
-                self._best[sync] = priced
+                self._best[sync], self._layouts[sync] = priced, layout
 
     def _batch(self, layout: Layout) -> int:
         """Samples of one step: the user's, else what each device usually takes."""
@@ -196,31 +213,29 @@ class _Search:
         """The best, and of the other ways to synchronise the best that was worth a price."""
         best = max(self._best.values(), key=lambda priced: priced.worth)
         chosen = best.candidate.plan.sync
-        self._price_another(chosen)
+        self._price_others(chosen)
         others = [priced for sync, priced in self._best.items() if sync is not chosen]
         runner_up = max(others, key=lambda priced: priced.worth, default=None)
         return Choice(best, runner_up, self._priced, found)
 
-    def _price_another(self, chosen: Sync) -> None:
-        """Go on until a plan of another kind has a price, so that there is a runner-up."""
-        while len(self._best) == 1 and self._waiting:
-            family = self._waiting[0][3]
-            if family is not None and family.sync is chosen:
-                heappop(self._waiting)
-            else:
-                self._advance()
+    def _price_others(self, chosen: Sync) -> None:
+        """Price the other ways to synchronise on the best plan's devices, for a runner-up."""
+        layout = self._layouts[chosen]
+        for family in families(layout, self._job):
+            if family.sync is not chosen:
+                self._price_family(layout, family)
 
 
-def fewest(least: int, most: int, speed: Callable[[int], float]) -> int:
+def fewest(start: int, least: int, most: int, speed: Callable[[int], float]) -> int:
     """The fewest servers that do as well as any: doubled while it helps, then halved back."""
-    few, reached = least, speed(least)
-    low = least - 1
+    few, reached = start, speed(start)
     while few < most:
         more = min(2 * few, most)
         then = speed(more)
         if then < GAIN * reached:
             break
-        low, few, reached = few, more, then
+        few, reached = more, then
+    low = least - 1
     while few - low > 1:
         middle = (low + few) // 2
         low, few = (low, middle) if speed(middle) * GAIN >= reached else (middle, few)
@@ -245,3 +260,5 @@ def families(layout: Layout, job: Job) -> Iterator[Family]:
     for whole in wholes:
         yield Family(Sync.DEDICATED, whole)
         yield Family(Sync.DEDICATED, whole, apart=True)
+        if layout.dealt != layout.racks:
+            yield Family(Sync.DEDICATED, whole, apart=True, dealt=True)

@@ -38,6 +38,10 @@ class Group:
     devices: int
 
 
+Racked = dict[Rack, list[tuple[Group, int]]]
+"""For each rack: groups, and how many of their nodes lie there."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """The devices of a job's workers, by kind of node."""
@@ -55,10 +59,10 @@ class Layout:
         return sum(group.nodes for group in self.groups)
 
     @cached_property
-    def racks(self) -> dict[Rack, list[tuple[Group, int]]]:
+    def racks(self) -> Racked:
         """How many nodes of each group lie in which rack: the racks that hold most come first."""
         left = [group.nodes for group in self.groups]
-        found: dict[Rack, list[tuple[Group, int]]] = {}
+        found: Racked = {}
         for rack in self._by_room():
             for i, group in enumerate(self.groups):
                 taken = min(left[i], len(group.kind.racks.get(rack, ())))
@@ -66,6 +70,25 @@ class Layout:
                     found.setdefault(rack, []).append((group, taken))
                     left[i] -= taken
         return found
+
+    @cached_property
+    def dealt(self) -> Racked:
+        """The same with the nodes of each group dealt over the racks in turn."""
+        found: Racked = {}
+        for group in self.groups:
+            room = {rack: len(nodes) for rack, nodes in sorted(group.kind.racks.items())}
+            taken = dict.fromkeys(room, 0)
+            for _ in range(group.nodes):
+                open_ = [rack for rack in room if taken[rack] < room[rack]]
+                taken[min(open_, key=lambda rack: taken[rack])] += 1
+            for rack, count in taken.items():
+                if count:
+                    found.setdefault(rack, []).append((group, count))
+        return found
+
+    def spread(self, *, dealt: bool) -> Racked:
+        """How many nodes of each group lie in which rack: near or dealt."""
+        return self.dealt if dealt else self.racks
 
     def _by_room(self) -> list[Rack]:
         """The racks, those that could hold most of the layout first."""
@@ -105,11 +128,11 @@ def _groups(kind: Kind, most: int) -> Iterator[Group]:
             yield Group(kind, nodes, devices)
 
 
-def near_nodes(layout: Layout) -> list[tuple[Node, int]]:
-    """Nodes for a layout with the devices on each, in as few racks as possible."""
+def nodes_of(layout: Layout, *, dealt: bool = False) -> list[tuple[Node, int]]:
+    """Nodes for a layout with the devices on each: in as few racks as possible, or dealt over them."""
     return [
         (node, group.devices)
-        for rack, taken in layout.racks.items()
+        for rack, taken in layout.spread(dealt=dealt).items()
         for group, count in taken
         for node in group.kind.racks[rack][:count]
     ]

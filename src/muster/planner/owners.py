@@ -15,12 +15,13 @@ Edge = tuple[float, float]
 Edges = Sequence[Edge]
 """Edges that limit the same share."""
 
+UNEVEN = 1.15
+"""Unequal shares are taken where equal ones would end later than this many times the level: links are
+shared fairly by connection, so a large share is late on its own links while small ones are still on
+theirs, which costs unequal shares about as much (measured in namespaces, and by `perf/replay.py`)."""
+
 _ROUNDS = 60
 """More than the kinks there are between the first level and the last; each round passes one."""
-
-
-_HALVINGS = 30
-"""Of the interval that holds the largest share: to 1e-9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Rack:
 
     edges: Edges
     owners: Sequence[tuple[Edges, int]]
+
+
+def edge(k: int, n: int, bandwidth: float) -> Edge:
+    """An edge with k of n workers behind it, for the share of the parameters behind it."""
+    return k / bandwidth, (n - 2 * k) / bandwidth
 
 
 def level(racks: Sequence[Rack]) -> float:
@@ -52,26 +58,28 @@ def level(racks: Sequence[Rack]) -> float:
 def water_filled(racks: Sequence[Rack], floor: float = 0.0) -> list[list[float]]:
     """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first.
 
-    `floor`: a time before which the step cannot end anyway. Of all shares that are done by then, or by
-    the level, the most even ones are taken: links are shared fairly, so a large share is late on its
-    own links while small ones are still on theirs.
+    `floor`: a time before which the step cannot end anyway. Equal shares where they do about as well.
     """
     done = max(level(racks), floor) * (1 + 1e-9)
-    rooms = [
-        (_rack_room(rack, done)[0], [(_room(edges, done)[0], n) for edges, n in rack.owners])
-        for rack in racks
-    ]
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        held = sum(min(room, sum(n * min(middle, own) for own, n in each)) for room, each in rooms)
-        low, high = (low, middle) if held >= 1 else (middle, high)
-    found = [_within(room, [n * min(high, own) for own, n in each]) for room, each in rooms]
-    total = sum(map(sum, found))
-    if total <= 0:
-        count = sum(n for rack in racks for _, n in rack.owners)
+    count = sum(n for rack in racks for _, n in rack.owners)
+    if _evenly(racks, count) <= UNEVEN * done:
         return [[n / count for _, n in rack.owners] for rack in racks]
+    found = []
+    for rack in racks:
+        own = [n * _room(edges, done)[0] for edges, n in rack.owners]
+        found.append(_within(_rack_room(rack, done)[0], own))
+    total = sum(map(sum, found))
     return [[part / total for part in parts] for parts in found]
+
+
+def _evenly(racks: Sequence[Rack], count: int) -> float:
+    """When the last owner is done if all hold as much."""
+    ends = [0.0]
+    for rack in racks:
+        behind = sum(n for _, n in rack.owners) / count
+        ends += [base + slope * behind for base, slope in rack.edges]
+        ends += [base + slope / count for edges, _ in rack.owners for base, slope in edges]
+    return max(ends)
 
 
 def _within(room: float, parts: list[float]) -> list[float]:
