@@ -30,6 +30,7 @@ from support.cases import (
     all_cases,
     device_type,
     one_worker_each,
+    other_cases,
     plan_cases,
     quick_cases,
 )
@@ -78,6 +79,10 @@ def compare_cases(cases: Sequence[Case]) -> None:
     """Predict and measure every case, then learn from one half for the other."""
     profile, known = prepare(cases)
     results = list(run(cases, profile, known))
+    unseen = [r for r in results if r.case in other_cases()]
+    if unseen:
+        typical = statistics.median(abs(r.error) for r in unseen)
+        print(f"links that nothing in the predictor was looked at with: median error {typical:.1%}\n")
     bar("transfers-median-error", statistics.median(abs(r.error) for r in results), 0.10)
     taught = learnt(known, profile, results[::2])
     again = [Result(r.case, predicted(r.case, profile, taught), r.measured) for r in results[1::2]]

@@ -168,7 +168,7 @@ def make_case(
 
 def all_cases() -> tuple[Case, ...]:
     """What is measured, in pairs of one kind: the first of each pair to learn from, the second not."""
-    return (*_rings(), *_hierarchies(), *_shards(), *_servers())
+    return (*_rings(), *_hierarchies(), *_shards(), *_servers(), *other_cases())
 
 
 def _rings() -> tuple[Case, ...]:
@@ -215,6 +215,19 @@ def _servers() -> tuple[Case, ...]:
         make_case((200, 200), (1, 1), way, servers=(0, 1)),
         make_case((200, 200, 200, 400), (1, 1, 1, 0), way, servers=(3,), overlap=late),
         make_case((400, 200, 100), (1, 1, 1), way, servers=(0, 1), owners=shares, overlap=late),
+    )
+
+
+def other_cases() -> tuple[Case, ...]:
+    """Links and placements that nothing in the predictor was looked at with."""
+    mixed = (120, 240, 360)
+    return (
+        make_case((300, 150), (1, 1), Sync.RING),
+        make_case(mixed, (1, 1, 1), Sync.RING),
+        make_case((150, 300, 300, 300), (1, 1, 1, 1), Sync.SHARDED),
+        make_case(mixed, (1, 1, 1), Sync.SHARDED, owners=filled_owners(mixed)),
+        make_case((250, 250, 125), (1, 1, 0), Sync.DEDICATED, servers=(2,)),
+        make_case((180, 180, 180, 180), (1, 1, 0, 0), Sync.DEDICATED, servers=(2, 3)),
     )
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
 from muster.model.plan import Overlap, Plan, Sync
 from muster.perf.overlap import FORWARD, Pieces
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
 from muster.perf.servers import push_and_pull, together
 from muster.perf.shape import Shape
-from muster.perf.traffic import Load, Place, Stage, at_once
+from muster.perf.traffic import Last, Load, Place, Stage, at_once
 from muster.perf.wires import Wiring
 
 
@@ -55,42 +54,56 @@ class Price:
     per_piece: float = 0.0
     through: float = 0.0
     once: float = 0.0
+    tails: tuple[tuple[float, float], ...] = ()
+    """Where chunks still come in at the end: s/byte to have sent everything, then s for the chunks."""
 
     def times(self, factor: float) -> "Price":
         """On links so many times as slow."""
-        parts = (self.per_byte, self.per_piece, self.through, self.once)
-        return Price(*(part * factor for part in parts))
+        return Price(
+            self.per_byte * factor,
+            self.per_piece * factor,
+            self.through * factor,
+            self.once * factor,
+            tuple((per_byte * factor, once * factor) for per_byte, once in self.tails),
+        )
 
     def done(self, compute: float, pieces: Pieces) -> float:
         """Seconds until all pieces have made the trip, with so much computing beside them."""
-        return pieces.done(compute, self.per_byte, self.per_piece, self.through) + self.once
+        last = pieces.done(compute, self.per_byte, self.per_piece, self.through)
+        for per_byte, once in self.tails:
+            last = max(last, pieces.done(compute, per_byte, self.per_piece) + once)
+        return last + self.once
 
 
-def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float], total: float = inf) -> Price:
+def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price:
     """What a trip through these stages costs.
 
     Pieces follow each other through the stages, so that one is in the second while the next is in the
     first: all go at the pace of the busiest link of all stages together, and one piece pays the rest.
-    `total`: bytes of gradients; chunks that still come in at the end count if nothing hides them.
     """
     if not stages:
         return Price()
     each = [_busiest(stage.loads, bandwidth) for stage in stages]
     pace = each[0] if len(stages) == 1 else _busiest(at_once(stages).loads, bandwidth)
     waits = [stage.messages * stage.latency for stage in stages]
-    once = sum(waits) - max(waits)
-    if total < inf:
-        ends = (_last(stage, bandwidth, total) for stage in stages if stage.last)
-        once += max((max(0.0, end - pace * total) for end in ends), default=0.0)
-    return Price(pace, max(waits), max(0.0, sum(each) - pace), once)
+    tails = _tails((stage.last for stage in stages), bandwidth)
+    return Price(pace, max(waits), max(0.0, sum(each) - pace), sum(waits) - max(waits), tails)
 
 
-def _last(stage: Stage, bandwidth: Callable[[Place], float], total: float) -> float:
-    """When the last chunks have come in everywhere, s."""
-    return max(
-        (sent * total + chunks * CHUNK) / bandwidth(place)
-        for place, (sent, chunks) in stage.last.items()
-    )
+def _tails(
+    lasts: Iterable[Mapping[Place, Last]], bandwidth: Callable[[Place], float]
+) -> tuple[tuple[float, float], ...]:
+    """What the end costs at each edge, without those that another edge exceeds in both."""
+    found = {
+        (sent / bandwidth(place), chunks * CHUNK / bandwidth(place))
+        for last in lasts
+        for place, (sent, chunks) in last.items()
+    }
+    worst: list[tuple[float, float]] = []
+    for per_byte, once in sorted(found, reverse=True):
+        if not worst or once > worst[-1][1]:
+            worst.append((per_byte, once))
+    return tuple(worst)
 
 
 def _busiest(loads: Mapping[Place, Load], bandwidth: Callable[[Place], float]) -> float:

@@ -117,7 +117,7 @@ class Predictor:
         if isinstance(timing, Unknown):
             return timing
         stages = (*timing.trips.out, *timing.trips.back)
-        whole, none = price(stages, self._bandwidth, float(profile.gradients)), Price()
+        whole, none = price(stages, self._bandwidth), Price()
         travelling = pieces(profile, self._bucket)
         moved = step_seconds(0.0, whole, none, travelling, Overlap.NONE)
         place = max(
@@ -286,8 +286,7 @@ def _timing(
     bandwidth: Callable[[Place], float],
     bucket: int,
 ) -> Timing:
-    total = float(profile.gradients)
-    out, back = price(route.out, bandwidth, total), price(route.back, bandwidth, total)
+    out, back = price(route.out, bandwidth), price(route.back, bandwidth)
     travelling = pieces(profile, bucket)
 
     def seconds(computing: float, factor: float) -> float:

@@ -7,7 +7,7 @@ than dataclasses: a shape is made and hashed for every question.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from muster.model.cluster import Cluster
+from muster.model.cluster import Cluster, Node
 from muster.model.job import Role
 from muster.model.placement import Placement
 
@@ -59,16 +59,24 @@ def site_of(cluster: Cluster, placement: Placement) -> Site:
             else Seat(slot.role, slot.index, 0, need.millicores, need.memory)
         )
         seats.setdefault(slot.node, []).append(seat)
-    places = sorted((n.domain, n.rack, n.name, n.configuration) for n in map(cluster.node, seats))
+    nodes = _in_order([cluster.node(name) for name in seats])
     racks: dict[str, int] = {}
     domains: dict[str, int] = {}
     shape = tuple(
         Host(
-            configuration,
-            racks.setdefault(f"{domain}/{rack}", len(racks)),
-            domains.setdefault(domain, len(domains)),
-            tuple(seats[name]),
+            node.configuration,
+            racks.setdefault(f"{node.domain}/{node.rack}", len(racks)),
+            domains.setdefault(node.domain, len(domains)),
+            tuple(seats[node.name]),
         )
-        for domain, rack, name, configuration in places
+        for node in nodes
     )
-    return Site(shape, tuple(place[2] for place in places), tuple(racks), tuple(domains))
+    return Site(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    """Nodes of one domain and rack together, all in the order in which tasks name them first."""
+    racks: dict[str, dict[str, list[Node]]] = {}
+    for node in nodes:
+        racks.setdefault(node.domain, {}).setdefault(node.rack, []).append(node)
+    return [node for inside in racks.values() for here in inside.values() for node in here]

@@ -70,6 +70,8 @@ class Planner:
         """The best plan with at most so many devices on free nodes of these configuration sets."""
         if job.model is None:
             return Unknown(Why.NO_PROFILE, f"job {job.name} names no model to plan for")
+        if not job.workers.need.devices:
+            return Unknown(Why.BAD_PLAN, f"the workers of {job.name} have no devices to plan for")
         return _Search(self._predictor, job, job.model, aim).run(tuple(configurations), devices)
 
 
