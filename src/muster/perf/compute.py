@@ -57,7 +57,7 @@ class Line:
 
     def times(self, factor: float, spread: float) -> "Line":
         """A line so many times as slow, and as uncertain as given."""
-        return Line(self.fixed * factor, self.per_sample * factor, spread)
+        return Line(self.fixed * factor, self.per_sample * factor, spread, self.measured)
 
 
 @dataclass(frozen=True, slots=True)

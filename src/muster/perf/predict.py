@@ -16,7 +16,7 @@ from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.perf.compute import ComputeHistory, Kind, Line, line
-from muster.perf.costs import Price, Trips, price, step_seconds, trips
+from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, Why
 from muster.perf.interference import Background, Interference, left
@@ -117,9 +117,8 @@ class Predictor:
         if isinstance(timing, Unknown):
             return timing
         stages = (*timing.trips.out, *timing.trips.back)
-        whole, none = price(stages, self._bandwidth), Price()
-        travelling = pieces(profile, self._bucket)
-        moved = step_seconds(0.0, whole, none, travelling, Overlap.NONE)
+        ways = price(timing.trips.out, self._bandwidth), price(timing.trips.back, self._bandwidth)
+        moved = step_seconds(0.0, *ways, pieces(profile, self._bucket), Overlap.NONE)
         place = max(
             (
                 (load.most / self._bandwidth(place), place)
