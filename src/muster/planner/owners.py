@@ -107,10 +107,10 @@ def _room(edges: Edges, done: float) -> tuple[float, float, float]:
     """The share that edges carry by a time, how fast it grows, and when it starts to."""
     room, rate, start = 1.0, 0.0, 0.0
     for base, slope in edges:
-        start = max(start, base)
+        start = max(start, base + min(slope, 0.0))  # more than half behind it: a share makes it faster
         if slope > 0 and (done - base) / slope < room:
             room, rate = (done - base) / slope, 1 / slope
-        elif slope <= 0 and done < base:
+        elif slope <= 0 and done < base + slope:
             room, rate = 0.0, 0.0
     if room <= 0:
         return 0.0, (rate if done >= start else 0.0), start
