@@ -84,10 +84,21 @@ def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price
     if not stages:
         return Price()
     each = [_busiest(stage.loads, bandwidth) for stage in stages]
-    pace = each[0] if len(stages) == 1 else _busiest(at_once(stages).loads, bandwidth)
+    pace = max(*each, _busiest(_shared(stages), bandwidth)) if len(stages) > 1 else each[0]
     waits = [stage.messages * stage.latency for stage in stages]
     tails = _tails((stage.last for stage in stages), bandwidth)
     return Price(pace, max(waits), max(0.0, sum(each) - pace), sum(waits) - max(waits), tails)
+
+
+def _shared(stages: Sequence[Stage]) -> dict[Place, Load]:
+    """What edges carry that more than one stage uses, all stages together."""
+    found = {}
+    for i, stage in enumerate(stages):
+        for place in stage.loads:
+            if any(place in later.loads for later in stages[i + 1 :]):
+                loads = [each.loads[place] for each in stages if place in each.loads]
+                found[place] = Load(sum(x.out for x in loads), sum(x.into for x in loads))
+    return found
 
 
 def _tails(
