@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from muster.cli.plan import run_plan
+from muster.cli.plan import run_curve, run_plan
 from muster.cli.play import run_play
 from muster.cli.profile import described, shipped_table
 from muster.core.lifecycle import BORN, NEXT
@@ -83,6 +83,9 @@ def plans() -> str:
             HERE.parent / cluster, job, devices=None, aim=Aim.THROUGHPUT.value, as_json=False
         )
         shown.append(f"```console\n$ muster plan {cluster} examples/plans/{name}.yaml\n{told}\n```")
+    curve = run_curve(HERE.parent / cluster, examples / "plans/vgg16.yaml", devices=None)
+    command = f"muster plan {cluster} examples/plans/vgg16.yaml --curve"
+    shown.append(f"What one more device is worth:\n\n```console\n$ {command}\n{curve}\n```")
     return "\n\n".join(shown)
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from docs.generate import BEGIN, HERE, PAGES, main
+from docs.generate import BEGIN, HERE, PAGES, main, plans
 
 from muster.core.lifecycle import NEXT
 from muster.model.reason import SENTENCES, Code, Reason
@@ -48,6 +48,13 @@ def test_the_diagram_shows_every_entry_of_the_table() -> None:
         arrows = [line for line in lines if line.strip().startswith(f"{phase} --> {after}:")]
         assert len(arrows) == 1
         assert event.__name__ in arrows[0]
+
+
+def test_the_readme_shows_what_muster_plan_prints() -> None:
+    command = "muster plan examples/clusters/dike-30.yaml examples/plans/resnet50.yaml"
+    readme = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    _, _, printed = readme.partition(f"$ .venv/bin/{command}\n")
+    assert printed.partition("```")[0] in plans() + "\n"
 
 
 def test_every_code_has_its_sentence() -> None:

@@ -97,6 +97,9 @@ def plan(
         int | None, typer.Option("--devices", "-d", min=1, help="At most so many. Default: the job's.")
     ] = None,
     aim: Annotated[Goal, typer.Option(help="What the plan is to be best at.")] = Goal.THROUGHPUT,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Show the speed by number of devices instead.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="As text or JSON.")] = Output.TEXT,
 ) -> None:
     """Lay a job out on a cluster: which tasks, on which nodes, how they synchronise, and how fast.
@@ -106,8 +109,11 @@ def plan(
 
     Example: muster plan examples/clusters/dike-30.yaml examples/plans/resnet50.yaml -d 32
     """
-    from muster.cli.plan import run_plan
+    from muster.cli.plan import run_curve, run_plan
 
+    if curve:
+        typer.echo(run_curve(cluster, job, devices=devices))
+        return
     text = run_plan(cluster, job, devices=devices, aim=aim.value, as_json=output is Output.JSON)
     typer.echo(text)
 

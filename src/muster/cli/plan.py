@@ -8,7 +8,7 @@ from muster.cli.play import load_jobs
 from muster.cli.table import table
 from muster.cli.words import clock
 from muster.core.options import options
-from muster.files.cluster_file import load_cluster
+from muster.files.cluster_file import ClusterFile, load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
@@ -18,22 +18,85 @@ from muster.perf.predict import Predictor
 from muster.planner.choose import Aim, Choice, Planner, Priced
 from muster.planner.reason import compared, headline, made_of, short_time
 
+_BAR = 30
+"""Characters of the bar of the fastest plan."""
+
 
 def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_json: bool) -> str:
     """The best plan for a job on the empty cluster, as text or JSON."""
     loaded = load_cluster(cluster)
-    job = load_jobs([path], loaded)[0]
-    if job.model is None:
-        problem = "is missing, and there is nothing to plan for without it; write for example resnet50"
-        raise InputError.at(str(path), f"model: {problem}")
+    job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
-    most = devices or job.workers.most * max(1, job.workers.need.devices)
+    most = devices or _most(job)
     choice = _best(predictor, job, most, Aim(aim))
     if isinstance(choice, Unknown):
         raise InputError.at(str(path), f"cannot be planned: {choice.detail}")
     if as_json:
         return json.dumps(_as_data(choice, job), indent=2)
-    return _told(choice, job, job.model, predictor, most)
+    return _told(choice, job, model, predictor, most)
+
+
+def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
+    """The best plan's speed by number of devices: what one more device is worth."""
+    loaded = load_cluster(cluster)
+    job, model = _asked(path, loaded)
+    predictor = Predictor(loaded.cluster)
+    most = min(devices or _most(job), _present(job, loaded.cluster))
+    rows: list[tuple[int, Priced]] = []
+    without: list[str] = []
+    for count in _counts(_least(job), most):
+        choice = _best(predictor, job, count, Aim.THROUGHPUT)
+        if isinstance(choice, Choice):
+            rows.append((count, choice.best))
+        else:
+            without.append(f"{count}: {choice.detail}")
+    if not rows:
+        raise InputError.at(str(path), f"cannot be planned with {without[-1]}")
+    longest = max(priced.samples for _, priced in rows)
+    heading = ("DEVICES", "USED", "SAMPLES/S", "EACH", "", "PLAN")
+    cells = [_speed_row(count, priced, longest) for count, priced in rows]
+    title = (
+        f"{job.name}: {model.name} on {loaded.cluster.name}, the best plan with at most so many devices"
+    )
+    return "\n".join([title, "", table(heading, cells, left=(4, 5)), *without])
+
+
+def _speed_row(count: int, priced: Priced, longest: float) -> tuple[str, ...]:
+    used = priced.candidate.plan.devices
+    bar = "#" * max(1, round(_BAR * priced.samples / longest))
+    each = f"{priced.samples / used:,.1f}"
+    return (str(count), str(used), f"{priced.samples:,.0f}", each, bar, _headline(priced))
+
+
+def _counts(least: int, most: int) -> list[int]:
+    """From least to most by doubling, the most included."""
+    found = []
+    while least < most:
+        found.append(least)
+        least *= 2
+    return [*found, most]
+
+
+def _least(job: Job) -> int:
+    return job.workers.gang * max(1, job.workers.need.devices)
+
+
+def _most(job: Job) -> int:
+    return job.workers.most * max(1, job.workers.need.devices)
+
+
+def _present(job: Job, cluster: Cluster) -> int:
+    """Devices there are of the types that the job allows."""
+    return sum(cluster.count_devices(t) for t in job.device_types or cluster.device_types())
+
+
+def _asked(path: Path, loaded: ClusterFile) -> tuple[Job, ModelProfile]:
+    """The job of a file, and the model it must name."""
+    job = load_jobs([path], loaded)[0]
+    if job.model is None:
+        problem = "is missing, and there is nothing to plan for without it; write for example resnet50"
+        raise InputError.at(str(path), f"model: {problem}")
+    return job, job.model
 
 
 def _best(predictor: Predictor, job: Job, most: int, aim: Aim) -> Choice | Unknown:

@@ -211,3 +211,12 @@ def test_an_aim_that_is_none_is_refused() -> None:
 
 def test_no_devices_at_all_are_refused() -> None:
     assert CliRunner().invoke(app, ["plan", str(DIKE), str(RESNET), "-d", "0"]).exit_code == 2
+
+
+def test_the_curve_shows_the_speed_by_number_of_devices() -> None:
+    text = printed(DIKE, VGG, "--curve")
+    rows = [line.split() for line in text.splitlines() if "#" in line]
+    speeds = [float(row[2].replace(",", "")) for row in rows]
+    assert [int(row[0]) for row in rows] == [4, 8, 16, 32, 42]
+    assert speeds == sorted(speeds)
+    assert "2: 512 samples of vgg16 do not fit" in text
