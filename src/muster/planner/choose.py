@@ -113,12 +113,12 @@ class _Search:
         return self._choice(found)
 
     def _wait(self, layout: Layout) -> None:
-        """Let a layout wait at the bound of all plans on it."""
+        """Let a layout wait at the bound of its computing alone."""
         compute = self._bounds.compute(layout, self._batch(layout), updates=False)
         if isinstance(compute, Unknown):
             self._refused = compute
         else:
-            self._push(layout, None, compute, self._bounds.least(layout, compute))
+            self._push(layout, None, compute, compute)
 
     def _push(
         self, layout: Layout, family: Family | None, compute: float, step: float, *, fine: bool = False
@@ -127,15 +127,20 @@ class _Search:
         heappush(self._waiting, (-worth, next(self._number), layout, family, compute, fine))
 
     def _advance(self) -> None:
-        """Open the layout on top, find a family's finer bound, or price its plans."""
+        """Find the finer bound of what is on top; if it has it, open the layout or price the family."""
         _, _, layout, family, compute, fine = heappop(self._waiting)
-        if family is None:
-            self._open(layout, compute)
-        elif not fine:
-            step = self._bounds.fine(layout, family, compute)
+        if not fine:
+            step = self._finer(layout, family, compute)
             self._push(layout, family, compute, step, fine=True)
+        elif family is None:
+            self._open(layout, compute)
         else:
             self._price_family(layout, family)
+
+    def _finer(self, layout: Layout, family: Family | None, compute: float) -> float:
+        if family is None:
+            return self._bounds.least(layout, compute)
+        return self._bounds.fine(layout, family, compute)
 
     def _open(self, layout: Layout, compute: float) -> None:
         """Let the families of plans on a layout wait at their rough bounds."""
