@@ -16,9 +16,9 @@ from statistics import fmean, median, stdev
 
 import numpy as np
 
-from muster.perf.convergence import Forecast, Remaining, Stage, Target, remaining
+from muster.perf.epochs.convergence import Forecast, Remaining, Stage, Target, remaining
+from muster.perf.epochs.loss_curve import Floats, LossPoint
 from muster.perf.estimate import Unknown
-from muster.perf.loss_curve import Floats, LossPoint
 from support.bars import bar, print_table
 from support.curves import CURVES, Case, cases, load, published_total
 

@@ -24,8 +24,8 @@ from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
+from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
-from muster.perf.replay import replay
 from muster.planner.assign import Load, by_shares, mxnet, optimus, shares_of
 from muster.planner.candidates import Candidate, Crew, Workshop
 from muster.planner.choose import Planner

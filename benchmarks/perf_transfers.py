@@ -18,8 +18,8 @@ from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.estimate import Unknown
+from muster.perf.history.shown import Shown, Stepped
 from muster.perf.predict import Knowledge, Predictor
-from muster.perf.shown import Shown, Stepped
 from muster.planner.choose import Choice, Planner
 from muster.planner.reason import headline
 from support.bars import bar, print_table

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from muster.perf.curve import SpeedSample, SpeedSetting, features, fit_synchronous
 from muster.perf.estimate import Unknown
-from muster.perf.fitted import PlacedSample
-from muster.perf.step_form import Arrays, Setting
+from muster.perf.speed.curve import SpeedSample, SpeedSetting, features, fit_synchronous
+from muster.perf.speed.fitted import PlacedSample
+from muster.perf.speed.step_form import Arrays, Setting
 
 Array = NDArray[np.float64]
 Predict = Callable[[Sequence[Setting]], Array]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import curve_fit
 
-from muster.perf.convergence import Target
-from muster.perf.loss_curve import Floats, LossCurve, LossPoint
+from muster.perf.epochs.convergence import Target
+from muster.perf.epochs.loss_curve import Floats, LossCurve, LossPoint
 
 CURVES = Path(__file__).parents[2] / "examples" / "training" / "curves"
 DECREASES = (0.005, 0.002, 0.001)

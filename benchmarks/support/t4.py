@@ -4,8 +4,8 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from muster.perf.fitted import PlacedSample
-from muster.perf.step_form import Setting
+from muster.perf.speed.fitted import PlacedSample
+from muster.perf.speed.step_form import Setting
 
 SPEEDS = Path(__file__).resolve().parents[3] / "shared" / "data" / "t4-cluster" / "speeds"
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")

@@ -6,7 +6,7 @@ Run as `PYTHONPATH=benchmarks python examples/training/draw.py`; needs neither t
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster.perf.convergence import Remaining, Target, remaining
+from muster.perf.epochs.convergence import Remaining, Target, remaining
 from support.curves import Case, converged, load
 
 SHOWN = ("logistic-cancer-sgd", "transformer-text-adam", "mlp-wine-sgd", "factors-words-sgd")

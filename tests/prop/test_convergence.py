@@ -6,9 +6,9 @@ from math import inf, nan
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from muster.perf.convergence import Remaining, Target, remaining
+from muster.perf.epochs.convergence import Remaining, Target, remaining
+from muster.perf.epochs.loss_curve import LossPoint
 from muster.perf.estimate import Unknown
-from muster.perf.loss_curve import LossPoint
 
 TARGET = Target(0.002)
 losses = st.floats(0, 1e6) | st.sampled_from([0.0, 1.0, nan, inf, 1e-300, 1e90, 1e200])

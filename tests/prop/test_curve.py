@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.perf.curve import (
+from muster.perf.speed.curve import (
     CurveKind,
     SpeedCurve,
     SpeedSample,
@@ -13,9 +13,9 @@ from muster.perf.curve import (
     fit_asynchronous,
     fit_synchronous,
 )
-from muster.perf.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.sampler import next_sample
-from muster.perf.step_form import Setting
+from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.sampler import next_sample
+from muster.perf.speed.step_form import Setting
 
 EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.model.topology import Link
-from muster.perf.links import KEPT, Carried, LinkEstimate, LinkHistory, learn
+from muster.perf.history.links import KEPT, Carried, LinkEstimate, LinkHistory, learn
 from muster.perf.wires import LinkClass, Wire
 
 EVERY = settings(max_examples=80, deadline=None, derandomize=True, database=None)

@@ -15,9 +15,9 @@ from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Link
 from muster.perf.costs import price, trips
 from muster.perf.estimate import Unknown
-from muster.perf.fair import max_min
+from muster.perf.judge.fair import max_min
+from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
-from muster.perf.replay import replay
 from muster.perf.shape import site_of
 from tests.builders import LINKS, node_set
 

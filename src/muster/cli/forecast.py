@@ -6,9 +6,9 @@ from typing import Any
 
 from muster.files.errors import InputError
 from muster.files.loss_file import load_losses
-from muster.perf.convergence import FixedEpochs, Remaining, Target, remaining
+from muster.perf.epochs.convergence import FixedEpochs, Remaining, Target, remaining
+from muster.perf.epochs.loss_curve import LossCurve, LossPoint
 from muster.perf.estimate import BadMeasurementError, Unknown
-from muster.perf.loss_curve import LossCurve, LossPoint
 
 
 def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None, as_json: bool) -> str:

@@ -4,8 +4,8 @@ import csv
 from pathlib import Path
 
 from muster.files.errors import InputError
+from muster.perf.epochs.loss_curve import LossPoint
 from muster.perf.estimate import BadMeasurementError
-from muster.perf.loss_curve import LossPoint
 
 MOST_BYTES = 10_000_000
 """A million epochs; more is not a loss file."""

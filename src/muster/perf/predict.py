@@ -3,7 +3,7 @@
 compute    the slowest worker's a + c b                          `compute`, `devices`
 transfers  every transfer laid on the links it crosses           `traffic`, `rings`, `servers`
 overlap    pieces leave when ready, beside the backward pass     `overlap`, `costs`
-history    what links, neighbours and jobs have shown so far     `links`, `interference`, `shown`
+history    what links, neighbours and jobs have shown so far     `history`
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ from muster.perf.compute import ComputeHistory, Kind, Line, line
 from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, Why
-from muster.perf.interference import Background, Interference, left
-from muster.perf.links import LinkEstimate, LinkHistory, learn
+from muster.perf.history.interference import Background, Interference, left
+from muster.perf.history.links import LinkEstimate, LinkHistory, learn
+from muster.perf.history.shown import Correction, Shown
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, pieces
 from muster.perf.shape import Shape, Site, site_of
-from muster.perf.shown import Correction, Shown
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire, Wiring, prior
 

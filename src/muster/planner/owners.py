@@ -18,7 +18,7 @@ Edges = Sequence[Edge]
 UNEVEN = 1.15
 """Unequal shares are taken where equal ones would end later than this many times the level: links are
 shared fairly by connection, so a large share is late on its own links while small ones are still on
-theirs, which costs unequal shares about as much (measured in namespaces, and by `perf/replay.py`)."""
+theirs, which costs unequal shares about as much (measured in namespaces, and replayed)."""
 
 _ROUNDS = 60
 """More than the kinks there are between the first level and the last; each round passes one."""

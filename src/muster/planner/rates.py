@@ -3,7 +3,7 @@
 from muster.model.choice import choice_table
 from muster.model.job import Role
 from muster.perf.costs import price
-from muster.perf.links import LinkEstimate
+from muster.perf.history.links import LinkEstimate
 from muster.perf.predict import Predictor
 from muster.perf.rings import ranks_of, ring
 from muster.perf.shape import Host, Seat

@@ -14,10 +14,10 @@ from muster.model.topology import Level, Link
 from muster.perf.balance import Bearer, shares
 from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, Line
 from muster.perf.estimate import Estimate, Unknown, Why
-from muster.perf.interference import Interference, Shared
-from muster.perf.links import Carried, LinkHistory
+from muster.perf.history.interference import Interference, Shared
+from muster.perf.history.links import Carried, LinkHistory
+from muster.perf.history.shown import SPREAD, Shown, Stepped
 from muster.perf.predict import Breakdown, Knowledge, Neighbour, Predictor
-from muster.perf.shown import SPREAD, Shown, Stepped
 from muster.perf.wires import LinkClass, Wire
 from tests.builders import cluster, mixed, node_set, placement, slot
 from tests.unit.perf.shapes import CHUNK, MB, cpu_worker, device_set, model, plan, server

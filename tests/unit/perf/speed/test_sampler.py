@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from muster.perf.curve import CurveKind, SpeedSample, SpeedSetting, features, fit_synchronous
 from muster.perf.estimate import Unknown, Why
-from muster.perf.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.sampler import Evidence, narrowing, next_sample
-from muster.perf.step_form import Setting
+from muster.perf.speed.curve import CurveKind, SpeedSample, SpeedSetting, features, fit_synchronous
+from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.sampler import Evidence, narrowing, next_sample
+from muster.perf.speed.step_form import Setting
 
 SHAPES = ((1,), (2,), (4,), (1, 1), (2, 2), (4, 4), (1, 1, 1), (4, 4, 4), (1,) * 8, (4,) * 8)
 CANDIDATES = [Setting(shape, batch) for shape in SHAPES for batch in (16, 32, 64, 128)]

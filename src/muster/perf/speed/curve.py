@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from muster.perf.estimate import Answer, BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.sampler import Evidence
+from muster.perf.speed.sampler import Evidence
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.perf.convergence import (
+from muster.perf.epochs.convergence import (
     FixedEpochs,
     NoteCode,
     Remaining,
@@ -15,10 +15,10 @@ from muster.perf.convergence import (
     Target,
     remaining,
 )
+from muster.perf.epochs.loss_curve import LossPoint
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.loss_curve import LossPoint
 
-CURVES = Path(__file__).parents[3] / "examples" / "training" / "curves"
+CURVES = Path(__file__).parents[4] / "examples" / "training" / "curves"
 TARGET = Target(decrease=0.002, epochs=3)
 
 

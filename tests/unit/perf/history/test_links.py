@@ -7,7 +7,15 @@ import pytest
 
 from muster.model.topology import Link
 from muster.perf.estimate import BadMeasurementError, Unknown, Why
-from muster.perf.links import HALF_LIFE, KEPT, PRIOR_SPREAD, Carried, LinkEstimate, LinkHistory, learn
+from muster.perf.history.links import (
+    HALF_LIFE,
+    KEPT,
+    PRIOR_SPREAD,
+    Carried,
+    LinkEstimate,
+    LinkHistory,
+    learn,
+)
 from muster.perf.wires import LinkClass, Wire
 
 CARD = LinkClass(Wire.NIC, "a")

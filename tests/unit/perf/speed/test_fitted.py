@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from muster.perf.estimate import BadMeasurementError, Unknown, Why
-from muster.perf.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.sampler import next_sample
-from muster.perf.step_form import NAMES, Arrays, Reference, Setting, times
+from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.sampler import next_sample
+from muster.perf.speed.step_form import NAMES, Arrays, Reference, Setting, times
 
-EXTRACT = Path(__file__).parents[2] / "data" / "t4-steps.csv"
+EXTRACT = Path(__file__).parents[3] / "data" / "t4-steps.csv"
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
 SHAPES = ((1,), (2,), (4,), (1, 1), (4, 4), (1, 3), (1, 1, 1), (4, 4, 4), (1,) * 8, (4,) * 16)
 SETTINGS = [Setting(shape, batch) for shape in SHAPES for batch in (8, 32, 128)]

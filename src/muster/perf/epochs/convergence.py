@@ -15,8 +15,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.loss_curve import (
+from muster.perf.epochs.loss_curve import (
     LEAST_POINTS,
     Floats,
     LossCurve,
@@ -27,6 +26,7 @@ from muster.perf.loss_curve import (
     smooth,
     thin,
 )
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
 
 BOUNDLESS = 1e100
 """A loss beyond this has left all bounds; NaN is not below it either."""

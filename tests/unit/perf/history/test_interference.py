@@ -3,7 +3,7 @@
 import pytest
 
 from muster.perf.estimate import BadMeasurementError
-from muster.perf.interference import Background, Interference, Shared, left
+from muster.perf.history.interference import Background, Interference, Shared, left
 from muster.perf.wires import Wire
 
 SEEN = Shared(Wire.NIC, predicted=1.5, observed=2.0)

@@ -15,15 +15,15 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.alike import Task
 from muster.perf.costs import CHUNK
 from muster.perf.estimate import Unknown
-from muster.perf.exchange import Exchange
+from muster.perf.judge.alike import Task
+from muster.perf.judge.exchange import Exchange
+from muster.perf.judge.script import NOTHING, Piece, Script
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, FORWARD, pieces
 from muster.perf.predict import Predictor, mistake
 from muster.perf.rings import Rank, hierarchical, ranks_of
-from muster.perf.script import NOTHING, Piece, Script
 from muster.perf.shape import Shape, site_of
 
 FINEST = 2048

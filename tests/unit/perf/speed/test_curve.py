@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muster.perf.curve import (
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.speed.curve import (
     CurveKind,
     SpeedCurve,
     SpeedSample,
@@ -16,7 +17,6 @@ from muster.perf.curve import (
     fit_asynchronous,
     fit_synchronous,
 )
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
 
 SYNCHRONOUS = (0.004, 0.3, 0.1, 0.01, 0.02)
 ASYNCHRONOUS = (0.8, 0.2, 0.03, 0.05)

@@ -12,9 +12,9 @@ from math import ceil
 from muster.model.job import Role
 from muster.model.plan import Plan
 from muster.model.topology import each_bit
-from muster.perf.alike import Task, tasks_alike
-from muster.perf.fair import Item, Way
-from muster.perf.script import NOTHING, Script
+from muster.perf.judge.alike import Task, tasks_alike
+from muster.perf.judge.fair import Item, Way
+from muster.perf.judge.script import NOTHING, Script
 from muster.perf.servers import holdings, push_and_pull
 from muster.perf.shape import Seat, Shape
 from muster.perf.wires import LinkClass, Wire, Wiring

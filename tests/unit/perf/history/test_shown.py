@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.plan import Overlap, Sync
 from muster.perf.estimate import BadMeasurementError
-from muster.perf.shown import Correction, Shown, Stepped
+from muster.perf.history.shown import Correction, Shown, Stepped
 
 
 def step(ratio: float, job: str = "j", profile: str = "m", sync: Sync = Sync.RING) -> Stepped:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.perf.estimate import Unknown
-from muster.perf.fair import Course, Gates, Item, Stream, Uses, Way, run
-from muster.perf.links import LinkEstimate
+from muster.perf.history.links import LinkEstimate
+from muster.perf.judge.fair import Course, Gates, Item, Stream, Uses, Way, run
 from muster.perf.rings import Rank, ring
 from muster.perf.shape import Shape
 from muster.perf.traffic import Load, Place

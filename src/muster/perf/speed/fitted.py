@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from muster.perf.curve import NORMAL_80, recency
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.sampler import Evidence
-from muster.perf.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
+from muster.perf.speed.curve import NORMAL_80, recency
+from muster.perf.speed.sampler import Evidence
+from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muster.perf.fair import FREE, Gates, Item, Stream, Uses, max_min, run
+from muster.perf.judge.fair import FREE, Gates, Item, Stream, Uses, max_min, run
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire
 

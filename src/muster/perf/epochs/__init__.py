@@ -1,0 +1,1 @@
+"""How many epochs are left, from the losses so far."""

@@ -1,0 +1,1 @@
+"""What jobs have shown: links, neighbours, and steps against their predictions."""

@@ -1,0 +1,1 @@
+"""The finest replay of a step, transfer by transfer: the judge of the closed form."""

@@ -1,0 +1,1 @@
+"""A job's own speed, learnt from a handful of samples."""
