@@ -55,15 +55,22 @@ def finish(bearers: Sequence[Bearer], batch: int) -> float:
     for bearer in bearers:
         key = (bearer.line, bearer.most)
         kinds[key] = kinds.get(key, 0) + bearer.devices
-    alike = [Bearer(line, devices, most) for (line, most), devices in kinds.items()]
-    rate = sum(b.devices / max(b.line.per_sample, 1e-12) for b in alike)
-    begun = sum(b.devices * b.line.fixed / max(b.line.per_sample, 1e-12) for b in alike)
+    return finish_alike([Bearer(line, n, most) for (line, most), n in kinds.items()], batch)
+
+
+def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
+    """The same for few bearers, alike devices already together."""
+    rate = begun = 0.0
+    for bearer in bearers:
+        each = bearer.devices / max(bearer.line.per_sample, 1e-12)
+        rate += each
+        begun += each * bearer.line.fixed
     time = (batch + begun) / rate
     while time < inf:
-        done = [bearer.samples_by(time) for bearer in alike]
-        if sum(each * b.devices for each, b in zip(done, alike, strict=True)) >= batch:
+        done = [bearer.samples_by(time) for bearer in bearers]
+        if sum(each * b.devices for each, b in zip(done, bearers, strict=True)) >= batch:
             break
-        time = min(b.next_after(each) for each, b in zip(done, alike, strict=True))
+        time = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
     return time
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muster.model.plan import Overlap, Plan, Sync
 from muster.perf.overlap import FORWARD, Pieces
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
-from muster.perf.servers import push_and_pull, together
+from muster.perf.servers import both_at_once, push_and_pull
 from muster.perf.shape import Shape
 from muster.perf.traffic import Last, Load, Place, Stage, at_once
 from muster.perf.wires import Wiring
@@ -30,11 +30,11 @@ def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
         return _made([ring(ranks_of(shape), shape, wiring)])
     if plan.sync is Sync.HIERARCHICAL:
         return _made(hierarchical(shape, wiring))
-    push, pull = push_and_pull(plan, shape, wiring)
     inside = inside_tasks(shape, wiring)
     if plan.overlap is Overlap.BARRIER:
+        push, pull = push_and_pull(plan, shape, wiring)
         return _made([inside, push], [pull])
-    return _made([inside, together(push, pull, plan, shape)])
+    return _made([inside, both_at_once(plan, shape, wiring)])
 
 
 def _made(out: Iterable[Stage], back: Iterable[Stage] = ()) -> Trips:

@@ -14,7 +14,7 @@ from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.topology import each_bit
 from muster.perf.shape import Seat, Shape
-from muster.perf.traffic import Last, Place, Stage, Sums, at_once
+from muster.perf.traffic import Last, Load, Place, Stage, Sums
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 
@@ -55,21 +55,25 @@ def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stag
     return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
 
 
-def together(push: Stage, pull: Stage, plan: Plan, shape: Shape) -> Stage:
+def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> Stage:
     """Both halves at once, chunk by chunk: each is pulled as soon as it is summed.
 
-    When a worker has sent its last gradient, the last chunk of every owner is still to come in: all
-    owners' chunks share the worker's links and so end together (measured in network namespaces).
+    Then every edge carries as much out as in. When a worker has sent its last gradient, the last chunk
+    of every owner is still to come in: all owners' chunks share the worker's links and so end together
+    (measured in network namespaces).
     """
     held = holdings(plan, shape)
     owners = sum(share > 0 for share in held.shares)
-    both = at_once([push, pull])
-    last = {
-        place: Last(works * (1 - owns), works * (owners - own))
-        for place, works, owns, own in _subtrees(shape, held)
-        if works and owners > own
-    }
-    return Stage(both.loads, push.messages + pull.messages, both.latency, last)
+    sums, last = Sums(), {}
+    _lanes(shape, wiring, sums, sums)
+    loads = sums.loads()
+    for place, works, owns, own in _subtrees(shape, held):
+        leaves, enters = works * (1 - owns), (held.workers - works) * owns
+        if leaves > 0 or enters > 0:
+            loads[place] = Load(leaves + enters, leaves + enters)
+        if works and owners > own:
+            last[place] = Last(leaves, works * (owners - own))
+    return Stage(loads, 2, _latency(shape, wiring), last)
 
 
 def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:

@@ -123,21 +123,20 @@ class Workshop:
         return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
 
     def server_nodes(self, crew: Crew, *, apart: bool) -> list[Node]:
-        """Nodes for servers, those without devices first: the workers' own, or others.
+        """Nodes for servers: the workers' own, or others; without devices first, then by their cards.
 
         Racks in turn, so that no uplink has all the servers behind it.
         """
         workers = crew.by_node()
-        in_rack: dict[tuple[Rack, int], int] = {}
+        in_rack: dict[tuple[Rack, str], int] = {}
         keyed = []
         for node in self._cluster.nodes:
             fits = node.state is NodeState.UP and self._has_room(node, workers.get(node.name, []))
             if fits and (node.name not in workers) == apart:
-                devices = self._cluster.configuration_of(node).devices
-                rack = (node.domain, node.rack)
-                turn = in_rack[rack, devices] = in_rack.get((rack, devices), 0) + 1
-                card = self.rates.card(node.configuration)
-                keyed.append(((devices, turn, -card, rack, node.name), node))
+                kind, rack = node.configuration, (node.domain, node.rack)
+                turn = in_rack[rack, kind] = in_rack.get((rack, kind), 0) + 1
+                devices = self._cluster.configurations[kind].devices
+                keyed.append(((devices, -self.rates.card(kind), turn, rack, node.name), node))
         return [node for _, node in sorted(keyed, key=lambda each: each[0])]
 
     def server_range(self, nodes: Sequence[Node]) -> tuple[int, int]:

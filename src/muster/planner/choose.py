@@ -88,6 +88,7 @@ class _Search:
         self._job = job
         self._profile = profile
         self._aim = aim
+        self._least = job.workers.gang * job.workers.need.devices
         self._workshop = Workshop(predictor, job, profile)
         self._bounds = Bounds(self._workshop, pieces(profile))
         self._waiting: list[Waiting] = []
@@ -99,16 +100,15 @@ class _Search:
 
     def run(self, configurations: tuple[str, ...], devices: int) -> Choice | Unknown:
         kinds = kinds_of(self._predictor.cluster, configurations)
-        task = max(1, self._job.workers.need.devices)
-        least = self._job.workers.gang * task
+        most = min(devices, self._job.workers.most * self._job.workers.need.devices)
         found = 0
-        for layout in layouts(kinds, least, min(devices, self._job.workers.most * task)):
+        for layout in layouts(kinds, self._least, most):
             found += 1
             self._wait(layout)
         while self._waiting and -self._waiting[0][0] > GAIN * self._leading():
             self._advance()
         if not self._best:
-            nothing = f"no free devices for {least} to {devices}"
+            nothing = f"no free devices for {self._least} to {devices}"
             return self._refused or Unknown(Why.BAD_PLAN, nothing)
         return self._choice(found)
 
@@ -117,7 +117,7 @@ class _Search:
         compute = self._bounds.compute(layout, self._batch(layout), updates=False)
         if isinstance(compute, Unknown):
             self._refused = compute
-        else:
+        elif not self._bounds.superfluous(layout, self._batch(layout), compute, self._least):
             self._push(layout, None, compute, compute)
 
     def _push(

@@ -8,7 +8,7 @@ from muster.model.cluster import Cluster
 from muster.model.placement import Placement
 from muster.model.plan import Plan, Sync
 from muster.model.topology import Link
-from muster.perf.servers import holdings, push_and_pull, together
+from muster.perf.servers import both_at_once, holdings, push_and_pull
 from muster.perf.traffic import Load, Stage, at_once
 from muster.perf.wires import Wire, Wiring
 from tests.builders import cluster, mixed, node_set, placement
@@ -109,19 +109,22 @@ def test_when_all_is_sent_the_last_chunk_of_every_other_owner_still_comes_in() -
     # Each of three has sent what the other two own, and waits for one chunk of each of them.
     push, pull = halves(cluster(3), SHARDED, THREE)
     assert last_on(push, Wire.NIC) == last_on(pull, Wire.NIC) == {}
-    both = together(push, pull, SHARDED, shape_of(cluster(3), THREE))
+    there = cluster(3)
+    both = both_at_once(SHARDED, shape_of(there, THREE), Wiring(there))
     for j, share in enumerate(SHARES):
         sent, chunks = last_on(both, Wire.NIC)[j, 0]
         assert chunks == 2
         assert sent == pytest.approx(1 - share)
     assert last_on(both, Wire.NIC) == last_on(both, Wire.HOST)
-    assert (both.loads, both.messages) == (at_once([push, pull]).loads, 2)
+    assert both.messages == 2
+    for place, load in at_once([push, pull]).loads.items():
+        assert both.loads[place] == pytest.approx(load)
 
 
 def test_who_owns_nothing_sends_no_last_chunk() -> None:
     how = plan(Sync.SHARDED, owners=(1.0, 0.0, 0.0))
     shape = shape_of(cluster(3), THREE)
-    both = together(*push_and_pull(how, shape, Wiring(cluster(3))), how, shape)
+    both = both_at_once(how, shape, Wiring(cluster(3)))
     assert last_on(both, Wire.NIC) == {(1, 0): (1.0, 1), (2, 0): (1.0, 1)}
 
 
