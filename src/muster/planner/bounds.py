@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from muster.model.plan import Overlap, Sync
-from muster.perf.balance import finish
-from muster.perf.costs import Price, step_seconds
+from muster.model.plan import Sync
+from muster.perf.balance import Bearer, finish_alike
 from muster.perf.estimate import Unknown, Why
-from muster.perf.overlap import Pieces
+from muster.perf.overlap import FORWARD, Pieces
 from muster.planner.candidates import Family, Workshop
 from muster.planner.layout import Group, Layout, Rack
 from muster.planner.owners import Edge, edge, level
@@ -41,20 +40,40 @@ class Bounds:
         self._rates = workshop.rates
         self._pieces = pieces
         self._servers = workshop.server_cards()
+        self._known: dict[tuple[str, int, int, bool], Card] = {}
 
     def compute(self, layout: Layout, batch: int, *, updates: bool) -> float | Unknown:
         """Seconds of computing with balanced parts, or why it cannot be done."""
-        bearers = []
+        bearers = self._bearers(layout, updates=updates)
+        if isinstance(bearers, Unknown):
+            return bearers
+        time = finish_alike(bearers, batch)
+        if time == inf:
+            return Unknown(Why.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
+        return time
+
+    def superfluous(self, layout: Layout, batch: int, time: float, least: int) -> bool:
+        """Whether a node could be left out without anybody computing longer: the layout without it is
+        as good, and has less to synchronise."""
+        bearers = self._bearers(layout, updates=False)
+        if isinstance(bearers, Unknown):
+            return False
+        done = [bearer.samples_by(time) for bearer in bearers]
+        spare = sum(n * b.devices for n, b in zip(done, bearers, strict=True)) - batch
+        return any(
+            spare >= n * group.devices and layout.devices - group.devices >= max(1, least)
+            for n, group in zip(done, layout.groups, strict=True)
+        )
+
+    def _bearers(self, layout: Layout, *, updates: bool) -> list[Bearer] | Unknown:
+        found = []
         for group in layout.groups:
             devices = group.nodes * group.devices
             bearer = self._workshop.bearer(group.kind.configuration, devices, updates=updates)
             if isinstance(bearer, Unknown):
                 return bearer
-            bearers.append(bearer)
-        time = finish(bearers, batch)
-        if time == inf:
-            return Unknown(Why.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
-        return time
+            found.append(bearer)
+        return found
 
     def least(self, layout: Layout, compute: float) -> float:
         """The least step of any plan on a layout, s."""
@@ -62,19 +81,31 @@ class Bounds:
 
     def rough(self, layout: Layout, family: Family, compute: float) -> float:
         """The least step of a family of plans on a layout, whoever owns what, s."""
-        return self._step(compute, *self._parts(layout, family, 0.0))
+        return self._step(compute, *self._parts(layout, family, 0.0), self._wait(layout, family))
 
     def fine(self, layout: Layout, family: Family, compute: float) -> float:
         """The same with parameters where they are best held, s."""
         filled = 0.0
         if family.sync in (Sync.SHARDED, Sync.DEDICATED) and (layout.nodes > 1 or family.apart):
             filled = level(self._owners(layout, family))
-        return self._step(compute, *self._parts(layout, family, filled))
+        return self._step(compute, *self._parts(layout, family, filled), self._wait(layout, family))
 
-    def _step(self, compute: float, over: float, inside: float = 0.0) -> float:
+    def _step(self, compute: float, over: float, inside: float = 0.0, per_piece: float = 0.0) -> float:
         """The least step with so many s/byte over the nodes, and inside them as a stage of its own."""
-        price = Price(max(over, inside), through=min(over, inside))
-        return step_seconds(compute, price, Price(), self._pieces, Overlap.FULL)
+        forward = FORWARD * compute
+        pace, through = max(over, inside), min(over, inside)
+        return forward + self._pieces.done(compute - forward, pace, per_piece, through)
+
+    def _wait(self, layout: Layout, family: Family) -> float:
+        """The least latency of a piece, s: messages that follow each other over the nearest links."""
+        kinds = [group.kind.configuration for group in layout.groups]
+        far = min(self._rates.latency(kind) for kind in kinds) if layout.nodes > 1 else 0.0
+        if family.sync is Sync.RING:
+            return 2 * (layout.devices - 1) * far
+        if family.sync is Sync.HIERARCHICAL:
+            return 2 * (layout.nodes - 1) * far
+        near = min(self._rates.port_latency(kind) for kind in kinds)
+        return 2 * (near + far)
 
     def _any(self, layout: Layout) -> float:
         """The least of a ring, of whole nodes that sum inside and then send, and of single devices."""
@@ -136,16 +167,17 @@ class Bounds:
         return found
 
     def _cards(self, layout: Layout, *, whole: bool) -> list[Card]:
-        return [
-            Card(
-                group.nodes,
-                1 if whole else group.devices,
-                self._rates.card(group.kind.configuration),
-                self._rates.port(group.kind.configuration),
-                self._rates.inside(group.kind.configuration, group.devices),
-            )
-            for group in layout.groups
-        ]
+        return [self._card(group, whole=whole) for group in layout.groups]
+
+    def _card(self, group: Group, *, whole: bool) -> Card:
+        kind = group.kind.configuration
+        key = (kind, group.nodes, group.devices, whole)
+        if key not in self._known:
+            tasks = 1 if whole else group.devices
+            rates = self._rates
+            inside = rates.inside(kind, group.devices)
+            self._known[key] = Card(group.nodes, tasks, rates.card(kind), rates.port(kind), inside)
+        return self._known[key]
 
     def _free_cards(self, layout: Layout, family: Family) -> dict[Rack, float]:
         """Bytes/s of the cards that servers apart from the layout could use, by rack."""
