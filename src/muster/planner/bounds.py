@@ -53,9 +53,9 @@ class Bounds:
         return time
 
     def superfluous(self, layout: Layout, batch: int, time: float, least: int) -> bool:
-        """Whether a node could be left out without anybody computing longer: the layout without it is
-        as good, and has less to synchronise."""
-        bearers = self._bearers(layout, updates=False)
+        """Whether a node could be left out without anybody computing longer, whatever the family: the
+        layout without it is as good, and has less to synchronise."""
+        bearers = self._bearers(layout, updates=True)
         if isinstance(bearers, Unknown):
             return False
         done = [bearer.samples_by(time) for bearer in bearers]
