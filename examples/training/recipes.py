@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import data
+import datasets
 import models
 from torch import Tensor, nn, optim
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
@@ -15,7 +15,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class Recipe:
     """A model, its data and how it is trained."""
 
-    samples: Callable[[], data.Samples]
+    samples: Callable[[], datasets.Samples]
     model: Callable[[], nn.Module]
     optimiser: Callable[[nn.Module], optim.Optimizer]
     epochs: int
@@ -43,43 +43,47 @@ def characters(logits: Tensor, following: Tensor) -> Tensor:
 mse = nn.functional.mse_loss
 
 BENCHMARK = {
-    "logistic-cancer-sgd": Recipe(data.cancer, lambda: models.linear(30, 2), sgd(0.01), 100),
-    "mlp-digits-momentum": Recipe(data.digits, lambda: models.mlp(64, 32, 10), sgd(0.005, 0.9), 100),
-    "cnn-digits-adam": Recipe(data.images, models.cnn, adam(5e-4), 80),
-    "resnet-digits-momentum": Recipe(data.images, lambda: models.resnet(8), sgd(0.005, 0.9), 60),
+    "logistic-cancer-sgd": Recipe(datasets.cancer, lambda: models.linear(30, 2), sgd(0.01), 100),
+    "mlp-digits-momentum": Recipe(
+        datasets.digits, lambda: models.mlp(64, 32, 10), sgd(0.005, 0.9), 100
+    ),
+    "cnn-digits-adam": Recipe(datasets.images, models.cnn, adam(5e-4), 80),
+    "resnet-digits-momentum": Recipe(datasets.images, lambda: models.resnet(8), sgd(0.005, 0.9), 60),
     "lstm-text-adam": Recipe(
-        data.argparse_text, lambda: models.Recurrent(nn.LSTM, 64), adam(2e-3), 80, loss=characters
+        datasets.argparse_text, lambda: models.Recurrent(nn.LSTM, 64), adam(2e-3), 80, loss=characters
     ),
     "transformer-text-adam": Recipe(
-        data.argparse_text, lambda: models.Transformer(48, 2, 32), adam(1e-3), 80, loss=characters
+        datasets.argparse_text, lambda: models.Transformer(48, 2, 32), adam(1e-3), 80, loss=characters
     ),
     "autoencoder-digits-adam": Recipe(
-        data.pictures_of_themselves, lambda: models.autoencoder(8), adam(1e-3), 120, loss=mse
+        datasets.pictures_of_themselves, lambda: models.autoencoder(8), adam(1e-3), 120, loss=mse
     ),
     "factors-words-sgd": Recipe(
-        data.word_pairs, lambda: models.Factors(200, 200, 8), sgd(1.0), 150, loss=mse
+        datasets.word_pairs, lambda: models.Factors(200, 200, 8), sgd(1.0), 150, loss=mse
     ),
     "mlp-digits-steps": Recipe(
-        data.digits,
+        datasets.digits,
         lambda: models.mlp(64, 32, 10),
         sgd(0.02),
         120,
         schedule=lambda optimiser: MultiStepLR(optimiser, [70, 100], gamma=0.1),
     ),
     "cnn-digits-cosine": Recipe(
-        data.images,
+        datasets.images,
         models.cnn,
         sgd(0.05),
         80,
         schedule=lambda optimiser: CosineAnnealingLR(optimiser, 80),
     ),
-    "mlp-noisy-digits-adam": Recipe(data.noisy_digits, lambda: models.mlp(64, 64, 10), adam(5e-4), 120),
-    "mlp-diabetes-sgd": Recipe(
-        data.diabetes, lambda: models.mlp(10, 32, 1), sgd(0.005), 120, batch=32, loss=mse
+    "mlp-noisy-digits-adam": Recipe(
+        datasets.noisy_digits, lambda: models.mlp(64, 64, 10), adam(5e-4), 120
     ),
-    "mlp-wine-sgd": Recipe(data.wine, lambda: models.mlp(13, 16, 3), sgd(0.02), 120, batch=16),
+    "mlp-diabetes-sgd": Recipe(
+        datasets.diabetes, lambda: models.mlp(10, 32, 1), sgd(0.005), 120, batch=32, loss=mse
+    ),
+    "mlp-wine-sgd": Recipe(datasets.wine, lambda: models.mlp(13, 16, 3), sgd(0.02), 120, batch=16),
     "lstm-text-steps": Recipe(
-        data.typing_text,
+        datasets.typing_text,
         lambda: models.Recurrent(nn.LSTM, 48),
         sgd(8.0),
         90,
@@ -88,7 +92,7 @@ BENCHMARK = {
         seed=1,
     ),
     "mlp-noisy-digits-steps": Recipe(
-        data.noisy_digits,
+        datasets.noisy_digits,
         lambda: models.mlp(64, 32, 10),
         sgd(0.1, 0.9),
         100,
@@ -96,21 +100,28 @@ BENCHMARK = {
         schedule=lambda optimiser: MultiStepLR(optimiser, [50, 80], gamma=0.1),
         seed=2,
     ),
-    "mlp-digits-stuck": Recipe(data.digits, lambda: models.mlp(64, 32, 10), sgd(5.0, 0.9), 40),
+    "mlp-digits-stuck": Recipe(datasets.digits, lambda: models.mlp(64, 32, 10), sgd(5.0, 0.9), 40),
     "linear-diabetes-diverges": Recipe(
-        data.diabetes, lambda: models.linear(10, 1), sgd(0.27), 60, loss=mse
+        datasets.diabetes, lambda: models.linear(10, 1), sgd(0.27), 60, loss=mse
     ),
 }
 
 TUNING = {
-    "softmax-digits-sgd": Recipe(data.digits, lambda: models.linear(64, 10), sgd(0.05), 120, seed=10),
-    "mlp-cancer-adam": Recipe(data.cancer, lambda: models.mlp(30, 16, 2), adam(3e-4), 100, seed=11),
-    "gru-text-adam": Recipe(
-        data.typing_text, lambda: models.Recurrent(nn.GRU, 48), adam(1e-3), 80, loss=characters, seed=12
+    "softmax-digits-sgd": Recipe(
+        datasets.digits, lambda: models.linear(64, 10), sgd(0.05), 120, seed=10
     ),
-    "cnn-digits-sgd": Recipe(data.images, models.cnn, sgd(0.02), 100, seed=13),
+    "mlp-cancer-adam": Recipe(datasets.cancer, lambda: models.mlp(30, 16, 2), adam(3e-4), 100, seed=11),
+    "gru-text-adam": Recipe(
+        datasets.typing_text,
+        lambda: models.Recurrent(nn.GRU, 48),
+        adam(1e-3),
+        80,
+        loss=characters,
+        seed=12,
+    ),
+    "cnn-digits-sgd": Recipe(datasets.images, models.cnn, sgd(0.02), 100, seed=13),
     "autoencoder-digits-momentum": Recipe(
-        data.pictures_of_themselves,
+        datasets.pictures_of_themselves,
         lambda: models.autoencoder(4),
         sgd(0.5, 0.9),
         120,
@@ -118,10 +129,10 @@ TUNING = {
         seed=14,
     ),
     "mlp-diabetes-adam": Recipe(
-        data.diabetes, lambda: models.mlp(10, 16, 1), adam(1e-3), 120, loss=mse, seed=15
+        datasets.diabetes, lambda: models.mlp(10, 16, 1), adam(1e-3), 120, loss=mse, seed=15
     ),
     "factors-digits-adam": Recipe(
-        data.pixel_pairs,
+        datasets.pixel_pairs,
         lambda: models.Factors(300, 64, 6),
         adam(5e-3),
         60,
@@ -130,15 +141,15 @@ TUNING = {
         seed=16,
     ),
     "softmax-wine-momentum": Recipe(
-        data.wine, lambda: models.linear(13, 3), sgd(0.002, 0.9), 100, batch=32, seed=17
+        datasets.wine, lambda: models.linear(13, 3), sgd(0.002, 0.9), 100, batch=32, seed=17
     ),
-    "patches-digits-adam": Recipe(data.images, lambda: models.Patches(24), adam(1e-3), 60, seed=18),
+    "patches-digits-adam": Recipe(datasets.images, lambda: models.Patches(24), adam(1e-3), 60, seed=18),
     "bigrams-mail-sgd": Recipe(
-        data.mail_pairs, lambda: models.linear(128, 128), sgd(1.0), 80, batch=128, seed=19
+        datasets.mail_pairs, lambda: models.linear(128, 128), sgd(1.0), 80, batch=128, seed=19
     ),
-    "resnet-digits-adam": Recipe(data.images, lambda: models.resnet(6), adam(1e-3), 60, seed=20),
+    "resnet-digits-adam": Recipe(datasets.images, lambda: models.resnet(6), adam(1e-3), 60, seed=20),
     "mlp-digits-cosine": Recipe(
-        data.digits,
+        datasets.digits,
         lambda: models.mlp(64, 24, 10),
         sgd(0.05),
         100,
@@ -146,7 +157,7 @@ TUNING = {
         seed=21,
     ),
     "mlp-cancer-steps": Recipe(
-        data.cancer,
+        datasets.cancer,
         lambda: models.mlp(30, 16, 2),
         sgd(0.005),
         120,
@@ -155,10 +166,10 @@ TUNING = {
         seed=22,
     ),
     "mlp-noisy-digits-momentum": Recipe(
-        data.noisy_digits, lambda: models.mlp(64, 48, 10), sgd(0.01, 0.9), 100, seed=23
+        datasets.noisy_digits, lambda: models.mlp(64, 48, 10), sgd(0.01, 0.9), 100, seed=23
     ),
     "cnn-noisy-digits-steps": Recipe(
-        data.noisy_images,
+        datasets.noisy_images,
         models.cnn,
         sgd(0.05, 0.9),
         80,
@@ -167,7 +178,7 @@ TUNING = {
         seed=24,
     ),
     "tanh-wine-rmsprop": Recipe(
-        data.wine,
+        datasets.wine,
         lambda: nn.Sequential(nn.Linear(13, 8), nn.Tanh(), nn.Linear(8, 3)),
         lambda model: optim.RMSprop(model.parameters(), lr=5e-4),
         120,
@@ -175,7 +186,7 @@ TUNING = {
         seed=25,
     ),
     "transformer-text-sgd": Recipe(
-        data.typing_text,
+        datasets.typing_text,
         lambda: models.Transformer(32, 1, 32),
         sgd(0.1, 0.9),
         70,
@@ -183,7 +194,7 @@ TUNING = {
         seed=26,
     ),
     "factors-words-adam": Recipe(
-        data.word_pairs,
+        datasets.word_pairs,
         lambda: models.Factors(200, 200, 4),
         adam(2e-3),
         100,
@@ -192,24 +203,30 @@ TUNING = {
         seed=27,
     ),
     "mlp-wine-adam": Recipe(
-        data.wine, lambda: models.mlp(13, 24, 3), adam(5e-4), 80, batch=32, seed=28
+        datasets.wine, lambda: models.mlp(13, 24, 3), adam(5e-4), 80, batch=32, seed=28
     ),
-    "cnn-digits-momentum": Recipe(data.images, models.cnn, sgd(0.01, 0.9), 60, seed=29),
+    "cnn-digits-momentum": Recipe(datasets.images, models.cnn, sgd(0.01, 0.9), 60, seed=29),
     "tanh-digits-sgd": Recipe(
-        data.digits,
+        datasets.digits,
         lambda: nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10)),
         sgd(0.02),
         150,
         seed=30,
     ),
     "mlp-cancer-momentum": Recipe(
-        data.cancer, lambda: models.mlp(30, 8, 2), sgd(0.002, 0.9), 100, batch=32, seed=31
+        datasets.cancer, lambda: models.mlp(30, 8, 2), sgd(0.002, 0.9), 100, batch=32, seed=31
     ),
     "mlp-diabetes-momentum": Recipe(
-        data.diabetes, lambda: models.mlp(10, 24, 1), sgd(0.001, 0.9), 100, batch=32, loss=mse, seed=32
+        datasets.diabetes,
+        lambda: models.mlp(10, 24, 1),
+        sgd(0.001, 0.9),
+        100,
+        batch=32,
+        loss=mse,
+        seed=32,
     ),
     "autoencoder-digits-rmsprop": Recipe(
-        data.pictures_of_themselves,
+        datasets.pictures_of_themselves,
         lambda: models.autoencoder(6),
         lambda model: optim.RMSprop(model.parameters(), lr=5e-4),
         100,
@@ -217,7 +234,7 @@ TUNING = {
         seed=33,
     ),
     "lstm-text-momentum": Recipe(
-        data.mail_text,
+        datasets.mail_text,
         lambda: models.Recurrent(nn.LSTM, 48),
         sgd(1.0, 0.9),
         80,
@@ -225,7 +242,7 @@ TUNING = {
         seed=34,
     ),
     "gru-text-cosine": Recipe(
-        data.argparse_text,
+        datasets.argparse_text,
         lambda: models.Recurrent(nn.GRU, 40),
         adam(3e-3),
         60,
@@ -234,10 +251,15 @@ TUNING = {
         seed=35,
     ),
     "transformer-mail-adam": Recipe(
-        data.mail_text, lambda: models.Transformer(32, 1, 32), adam(2e-3), 80, loss=characters, seed=36
+        datasets.mail_text,
+        lambda: models.Transformer(32, 1, 32),
+        adam(2e-3),
+        80,
+        loss=characters,
+        seed=36,
     ),
     "factors-words-momentum": Recipe(
-        data.word_pairs,
+        datasets.word_pairs,
         lambda: models.Factors(200, 200, 6),
         sgd(0.3, 0.9),
         80,
@@ -245,5 +267,5 @@ TUNING = {
         loss=mse,
         seed=37,
     ),
-    "resnet-digits-sgd": Recipe(data.images, lambda: models.resnet(6), sgd(0.02), 70, seed=38),
+    "resnet-digits-sgd": Recipe(datasets.images, lambda: models.resnet(6), sgd(0.02), 70, seed=38),
 }
