@@ -94,3 +94,20 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
     done = muster("play", LAB, *JOBS, twin)
     assert done.returncode == 2
     assert "was given already" in done.stderr
+
+
+def test_a_plan_a_profile_and_a_forecast_are_printed() -> None:
+    plan = muster("plan", ROOT / "examples/clusters/dike-30.yaml", ROOT / "examples/plans/vgg16.yaml")
+    assert plan.returncode == 0, plan.stderr
+    assert "samples/s" in plan.stdout
+    profile = muster("profile", "vgg16")
+    assert "138,357,544" in profile.stdout
+    forecast = muster("forecast", ROOT / "examples/training/curves/cnn-digits-adam.csv")
+    assert "four times out of five" in forecast.stdout
+
+
+def test_a_plan_without_a_model_costs_one_line() -> None:
+    done = muster("plan", LAB, JOBS[0])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
