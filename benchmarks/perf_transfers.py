@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.perf.compute import Computed, ComputeHistory
-from muster.perf.estimate import Unknown
+from muster.perf.estimate import Estimate, Unknown
 from muster.perf.history.shown import Shown, Stepped
 from muster.perf.predict import Knowledge, Predictor
 from muster.planner.choose import Choice, Planner
@@ -42,13 +42,18 @@ class Result:
     """A case, its prediction made before, and its measured step, in s."""
 
     case: Case
-    predicted: float
+    predicted: Estimate
     measured: float
 
     @property
     def error(self) -> float:
         """Relative error of the prediction, positive where it was too slow."""
-        return self.predicted / self.measured - 1
+        return self.predicted.mean / self.measured - 1
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval holds the measurement."""
+        return self.predicted.low <= self.measured <= self.predicted.high
 
     @property
     def samples(self) -> float:
@@ -86,8 +91,12 @@ def compare_cases(cases: Sequence[Case]) -> None:
     bar("transfers-median-error", statistics.median(abs(r.error) for r in results), 0.10)
     taught = learnt(known, profile, results[::2])
     again = [Result(r.case, predicted(r.case, profile, taught), r.measured) for r in results[1::2]]
-    print_table("again measured error case", map(row, again))
+    print_table("again interval measured error case", map(row, again))
     after = statistics.median(abs(r.error) for r in again)
+    for when, each in (("before", results), ("after", again)):
+        held = sum(r.held for r in each)
+        print(f"80 % interval {when} learning: holds {held} of {len(each)}")
+    print()
     bar("transfers-median-error-after-learning", after, 0.05)
 
 
@@ -142,7 +151,7 @@ def run(cases: Sequence[Case], profile: ModelProfile, known: Knowledge) -> Itera
     print(f"{'predicted':>10} {'measured':>10} {'error':>8} {'least':>8} {'most':>8}  case")
     for case in cases:
         before = predicted(case, profile, known)
-        print(f"{before:10.3f}", end=" ", flush=True)
+        print(f"{before.mean:10.3f}", end=" ", flush=True)
         measured = measure(case, profile)
         result = Result(case, before, measured.step)
         if len(measured.digests) != 1:
@@ -153,19 +162,19 @@ def run(cases: Sequence[Case], profile: ModelProfile, known: Knowledge) -> Itera
     print()
 
 
-def predicted(case: Case, profile: ModelProfile, known: Knowledge) -> float:
+def predicted(case: Case, profile: ModelProfile, known: Knowledge) -> Estimate:
     """What Muster says of a case, s."""
     predictor = Predictor(case.cluster, known, bucket=BUCKET)
     answer = predictor.step_time(profile, case.plan, case.placement)
     if isinstance(answer, Unknown):
         raise RuntimeError(f"{case.name}: {answer.detail}")
-    return answer.mean
+    return answer
 
 
 def learnt(known: Knowledge, profile: ModelProfile, results: Sequence[Result]) -> Knowledge:
     """What is known, and what these results have shown besides."""
     steps = (
-        Stepped("", profile.name, r.case.plan.sync, r.case.plan.overlap, r.predicted, r.measured)
+        Stepped("", profile.name, r.case.plan.sync, r.case.plan.overlap, r.predicted.mean, r.measured)
         for r in results
     )
     return Knowledge(known.compute, known.links, known.interference, Shown().and_also(steps))
@@ -173,7 +182,9 @@ def learnt(known: Knowledge, profile: ModelProfile, results: Sequence[Result]) -
 
 def row(result: Result) -> tuple[str, ...]:
     """A result as cells of a table."""
-    figures = (f"{result.predicted:.3f}", f"{result.measured:.3f}", f"{result.error:+.1%}")
+    before = result.predicted
+    interval = f"{before.low:.3f}-{before.high:.3f}"
+    figures = (f"{before.mean:.3f}", interval, f"{result.measured:.3f}", f"{result.error:+.1%}")
     return (*figures, result.case.name)
 
 
