@@ -28,6 +28,10 @@ FORWARD = 1 / 3
 the forward pass, once for the inputs of each layer and once for its weights."""
 
 
+FEW = 24
+"""Pieces up to which a loop is quicker than arrays."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """Pieces of a model's gradients in the order of readiness; arrays of one number for each."""
@@ -39,11 +43,20 @@ class Pieces:
     """This piece and all later ones."""
     sizes: NDArray[np.float64]
     """Bytes of this piece."""
+    few: tuple[tuple[float, float, float, float], ...] = ()
+    """The same piece by piece, where they are few."""
 
     def done(self, compute: float, per_byte: float, per_piece: float, through: float = 0.0) -> float:
         """Seconds until the last piece has arrived, with so much computing beside them."""
         if not per_byte and not per_piece:
             return compute
+        if self.few:
+            last = compute
+            for ready, on, count, size in self.few:
+                at = compute * ready + per_byte * on + per_piece * count + through * size
+                if at > last:
+                    last = at
+            return last
         times = compute * self.ready + per_byte * self.bytes_on + per_piece * self.count_on
         if through:
             times += through * self.sizes
@@ -68,7 +81,10 @@ def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
             held = 0
     each = np.array(sizes)
     on = np.cumsum(each[::-1])[::-1]
-    return Pieces(np.array(ready), on, np.arange(len(sizes), 0, -1, dtype=np.float64), each)
+    counts = np.arange(len(sizes), 0, -1, dtype=np.float64)
+    arrays = (np.array(ready), on, counts, each)
+    few = tuple(zip(*(array.tolist() for array in arrays), strict=True))
+    return Pieces(*arrays, few if len(few) <= FEW else ())
 
 
 def pieces(profile: ModelProfile, bucket: int = BUCKET) -> Pieces:

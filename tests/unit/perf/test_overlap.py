@@ -1,5 +1,7 @@
 """Pieces of gradients, and when the last of them has arrived, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,10 @@ def test_more_pieces_hide_more() -> None:
 
 def test_without_computing_pieces_follow_each_other() -> None:
     assert TWO.done(0.0, MS_PER_MB, 0.01) == pytest.approx(0.06 + 2 * 0.01)
+
+
+def test_few_pieces_and_arrays_of_them_say_the_same() -> None:
+    found = pieces_of(tuple((10_000_000 * (i + 1), (i + 1) / 8) for i in range(8)), 25_000_000)
+    assert found.few
+    for asked in ((0.1, 1e-9, 0.0, 0.0), (0.01, 2e-9, 1e-3, 5e-10), (1.0, 1e-12, 1e-6, 0.0)):
+        assert replace(found, few=()).done(*asked) == pytest.approx(found.done(*asked))
