@@ -176,8 +176,9 @@ class Workshop:
         gb = 1e9
         model = worker_bytes(self._profile, 0, updates=True) / gb
         sample = self._profile.activations / gb
+        place = "one device" if devices == 1 else f"{devices} devices"
         return (
-            f"{batch} samples of {self._profile.name} do not fit into the memory of {devices} devices: "
+            f"{batch} samples of {self._profile.name} do not fit into the memory of {place}: "
             f"each device holds the model ({model:.1f} GB) and {sample:.2g} GB for each of its samples"
         )
 
