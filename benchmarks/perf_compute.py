@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from muster.files.profile_file import shipped_profile
-from muster.perf.compute import Computed, ComputeHistory, Kind, Line, line
+from muster.perf.compute import Computed, ComputeHistory, DeviceKind, Line, line
 from muster.perf.devices import data_sheet
 from support.bars import bar, print_table
 
@@ -35,7 +35,7 @@ def measured() -> list[Computed]:
 
 def predicted(sample: Computed, history: ComputeHistory) -> Line:
     """What is said of a measurement, knowing this history."""
-    kind = Kind(sample.device_type, data_sheet(sample.device_type))
+    kind = DeviceKind(sample.device_type, data_sheet(sample.device_type))
     found = line(shipped_profile(sample.profile), kind, history)
     if not isinstance(found, Line):
         raise SystemExit(found.detail)

@@ -26,7 +26,7 @@ from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
 from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
-from muster.planner.assign import Load, by_shares, mxnet, optimus, shares_of
+from muster.planner.assign import Holding, by_shares, mxnet, optimus, shares_of
 from muster.planner.candidates import Candidate, Crew, Workshop
 from muster.planner.choose import Planner
 from support.bars import bar, print_table
@@ -208,7 +208,7 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     crew = Crew(tuple(slots), (1,) * len(slots))
     hosts = cluster.nodes[:count]
     filled = Workshop(predictor, of.job, profile).dedicated(crew, hosts, count).plan.owners
-    even = [Load(profile.gradients / count, len(tensors)) for _ in range(count)]
+    even = [Holding(profile.gradients / count, len(tensors)) for _ in range(count)]
     rules = {
         "even": even,
         "mxnet": mxnet(tensors, count, profile.parameter_bytes),

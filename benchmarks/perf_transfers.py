@@ -2,7 +2,7 @@
 
 Every case is predicted from its description before it is measured (support/cases.py); then each is run
 for real (support/steps.py) on a network of its own (support/netns.py). Of each pair of cases the first
-is then learnt from and the second predicted again. Then every plan of one job on four unequal links is
+is then learnt from and the second predicted again. Then ten plans of one job on four unequal links are
 run, and beside them the planner's own choice, which is held against the best of all.
 
 Needs root, the package iproute2 and torch. What a step computes is measured beforehand for each number
@@ -20,7 +20,7 @@ from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.estimate import Estimate, Unknown
 from muster.perf.history.shown import Shown, Stepped
 from muster.perf.predict import Knowledge, Predictor
-from muster.planner.choose import Choice, Planner
+from muster.planner.choose import Chosen, Planner
 from muster.planner.reason import headline
 from support.bars import bar, print_table
 from support.cases import (
@@ -101,7 +101,7 @@ def compare_cases(cases: Sequence[Case]) -> None:
 
 
 def compare_plans(cases: Sequence[Case]) -> None:
-    """Run every plan and the planner's own; its samples/s against the most that were measured."""
+    """Run these plans and the planner's own; its samples/s against the most that were measured."""
     profile, known = prepare(cases)
     own = planned(cases, profile, known)
     results = list(run((*cases, own), profile, known))
@@ -122,7 +122,7 @@ def planned(cases: Sequence[Case], profile: ModelProfile, known: Knowledge) -> C
         cluster = one_worker_each(case.cluster)
         planner = Planner(Predictor(cluster, known, bucket=BUCKET))
         choice = planner.choose(job, cluster.configurations, workers)
-        if isinstance(choice, Choice):
+        if isinstance(choice, Chosen):
             found.append((choice.best.samples, case.rates, cluster, choice.best.candidate))
     _, rates, cluster, candidate = max(found, key=lambda each: each[0])
     words = headline(candidate.plan, len(candidate.placement.nodes()))

@@ -238,7 +238,7 @@ def quick_cases() -> tuple[Case, ...]:
 
 
 def plan_cases() -> tuple[Case, ...]:
-    """Every plan of one job on a small cluster of unequal links, at most one worker on each node."""
+    """Plans of one job on a small cluster of unequal links, at most one worker on each node."""
     rates = (400, 200, 200, 100)
     four, three, two = (1, 1, 1, 1), (1, 1, 1, 0), (1, 1, 0, 0)
     filled3 = filled_owners(rates[:3])

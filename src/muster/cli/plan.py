@@ -15,7 +15,7 @@ from muster.model.job import Job, Role
 from muster.model.profile import ModelProfile
 from muster.perf.estimate import Unknown
 from muster.perf.predict import Predictor
-from muster.planner.choose import Aim, Choice, Planner, Priced
+from muster.planner.choose import Aim, Chosen, Planner, Priced
 from muster.planner.reason import compared, headline, made_of, short_time
 
 _BAR = 30
@@ -46,7 +46,7 @@ def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
     without: list[str] = []
     for count in _counts(_least(job), most):
         choice = _best(predictor, job, count, Aim.THROUGHPUT)
-        if isinstance(choice, Choice):
+        if isinstance(choice, Chosen):
             rows.append((count, choice.best))
         else:
             without.append(f"{count}: {choice.detail}")
@@ -99,18 +99,18 @@ def _asked(path: Path, loaded: ClusterFile) -> tuple[Job, ModelProfile]:
     return job, job.model
 
 
-def _best(predictor: Predictor, job: Job, most: int, aim: Aim) -> Choice | Unknown:
+def _best(predictor: Predictor, job: Job, most: int, aim: Aim) -> Chosen | Unknown:
     """The best over all sets of configurations that the job may use."""
     planner = Planner(predictor)
     found = [planner.choose(job, option, most, aim) for option in options(job, predictor.cluster)]
-    chosen = [choice for choice in found if isinstance(choice, Choice)]
+    chosen = [choice for choice in found if isinstance(choice, Chosen)]
     unknown = next((each for each in found if isinstance(each, Unknown)), None)
     if not chosen and unknown is not None:
         return unknown
     return max(chosen, key=lambda choice: choice.best.worth)
 
 
-def _told(choice: Choice, job: Job, model: ModelProfile, predictor: Predictor, most: int) -> str:
+def _told(choice: Chosen, job: Job, model: ModelProfile, predictor: Predictor, most: int) -> str:
     best, cluster = choice.best, predictor.cluster
     batch = sum(best.candidate.plan.batch)
     lines = [
@@ -145,7 +145,7 @@ def _why(priced: Priced, model: ModelProfile, predictor: Predictor) -> str:
     return parts.detail if isinstance(parts, Unknown) else made_of(parts, priced.step.mean)
 
 
-def _runner_up(choice: Choice, model: ModelProfile, predictor: Predictor) -> list[str]:
+def _runner_up(choice: Chosen, model: ModelProfile, predictor: Predictor) -> list[str]:
     other = choice.runner_up
     if other is None:
         return []
@@ -189,7 +189,7 @@ def _names(nodes: list[str]) -> str:
     return " ".join(name if count == 1 else f"{name}x{count}" for name, count in counts.items())
 
 
-def _as_data(choice: Choice, job: Job) -> dict[str, Any]:
+def _as_data(choice: Chosen, job: Job) -> dict[str, Any]:
     return {
         "job": job.name,
         "best": _priced_data(choice.best),

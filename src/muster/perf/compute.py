@@ -93,14 +93,14 @@ class ComputeHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DeviceKind:
     """What computes: a device type (or '4 cores'), and its rate where one is known."""
 
     name: str
     rate: DeviceRate | None
 
 
-def line(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line | Unknown:
+def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | Unknown:
     """What a model costs on a kind of device."""
     before = prior(profile, kind.rate)
     shown = history.of(profile.name, kind.name)
@@ -147,7 +147,7 @@ def _fitted(shown: list[Computed], before: Line | None) -> Line:
     return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
 
 
-def _carried(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line | None:
+def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | None:
     """The model's line on a type where it was measured, scaled by the ratio of the two types."""
     elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
     for other in sorted(elsewhere):
@@ -158,7 +158,9 @@ def _carried(profile: ModelProfile, kind: Kind, history: ComputeHistory) -> Line
     return None
 
 
-def _ratio(profile: ModelProfile, kind: Kind, other: str, history: ComputeHistory) -> float | None:
+def _ratio(
+    profile: ModelProfile, kind: DeviceKind, other: str, history: ComputeHistory
+) -> float | None:
     """Seconds here for one on the other type: of models seen on both, else of the data sheets."""
     seen = {m.profile for m in history.measured if m.device_type == kind.name}
     both = [name for name in sorted(seen) if history.of(name, other)]

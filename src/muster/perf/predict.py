@@ -15,7 +15,7 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.compute import ComputeHistory, Kind, Line, line
+from muster.perf.compute import ComputeHistory, DeviceKind, Line, line
 from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, Why
@@ -81,7 +81,7 @@ class Predictor:
         self.cluster = cluster
         self.knowledge = knowledge or Knowledge()
         self._bucket = bucket
-        self.wiring = Wiring(cluster)
+        self.wiring = Wiring(cluster, self._latency)
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
         self._lines: dict[tuple[int, str, int], Line | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
@@ -137,11 +137,11 @@ class Predictor:
             self._lines[key] = line(profile, kind, self.knowledge.compute)
         return self._lines[key]
 
-    def _kind(self, configuration: str, millicores: int) -> Kind:
+    def _kind(self, configuration: str, millicores: int) -> DeviceKind:
         if millicores:
-            return Kind(f"{millicores / 1000:g} cores", rate_of_cores(millicores / 1000))
+            return DeviceKind(f"{millicores / 1000:g} cores", rate_of_cores(millicores / 1000))
         kind = self.cluster.configurations[configuration]
-        return Kind(kind.device_type, rate_of_device(kind))
+        return DeviceKind(kind.device_type, rate_of_device(kind))
 
     def _id(self, profile: ModelProfile) -> int:
         """A profile's number; it is kept alive so that no other gets the same."""
@@ -208,6 +208,10 @@ class Predictor:
                 known = Unknown(known.why, f"{link.wire.value}{where}: {known.detail}")
             self._links[link] = known
         return self._links[link]
+
+    def _latency(self, link: LinkClass) -> float:
+        known = self.link(link)
+        return known.latency.mean if isinstance(known, LinkEstimate) else 0.0
 
     def _bandwidth(self, place: Place) -> float:
         known = self.link(place[0])

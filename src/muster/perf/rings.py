@@ -88,10 +88,10 @@ def _hop(a: Rank, b: Rank, load: float, sums: Sums, shape: Shape, wiring: Wiring
     here, there = shape[a.host], shape[b.host]
     if a.host == b.host and IN_MEMORY not in (a.device, b.device):
         between = wiring.inside(here.configuration).between
-        edges, latency = between[a.device][b.device]
+        edges, meeting = between[a.device][b.device]
         _lay(edges, a.host, load, sums.out)
         _lay(between[b.device][a.device][0], b.host, load, sums.into)
-        return latency
+        return wiring.latency(meeting)
     latency = _leave(a, load, sums.out, shape, wiring) + _leave(b, load, sums.into, shape, wiring)
     if a.host == b.host:
         return latency

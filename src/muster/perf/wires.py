@@ -6,6 +6,7 @@ one into the cluster. A process that sends from the node's memory does so throug
 In a group joined by NVLink each device has another lane. Every edge carries its bandwidth each way.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -49,8 +50,8 @@ class Inside:
 
     exits: tuple[tuple[Edge, ...], ...]
     """For each device: the edges between it and the node's memory or network card."""
-    between: tuple[tuple[tuple[tuple[Edge, ...], float], ...], ...]
-    """For each pair of devices: the edges going up on the first's side, and the latency in s."""
+    between: tuple[tuple[tuple[tuple[Edge, ...], LinkClass], ...], ...]
+    """For each pair of devices: the edges going up on the first's side, and where they meet."""
 
 
 def prior(cluster: Cluster, link: LinkClass) -> Link:
@@ -62,7 +63,7 @@ def prior(cluster: Cluster, link: LinkClass) -> Link:
     kind = cluster.configurations[link.configuration]
     if link.wire is Wire.NIC:
         port = cluster.links[Level.RACK]
-        return Link(min(kind.nic.bandwidth, port.bandwidth), kind.nic.latency)
+        return Link(min(kind.nic.bandwidth, port.bandwidth), kind.nic.latency + port.latency)
     return kind.host if link.wire is Wire.HOST else _inside_link(kind, link.wire)
 
 
@@ -77,8 +78,10 @@ def _inside_link(kind: ConfigurationSet, wire: Wire) -> Link:
 class Wiring:
     """The links of one cluster, with what is asked again and again kept."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, latency: Callable[[LinkClass], float] | None = None) -> None:
         self.cluster = cluster
+        self.latency = latency or (lambda link: prior(cluster, link).latency)
+        """Of a class of links, s: as learnt, else as the cluster file says."""
         self._inside: dict[str, Inside] = {}
 
     def inside(self, configuration: str) -> Inside:
@@ -89,16 +92,18 @@ class Wiring:
 
     def host_latency(self, configuration: str) -> float:
         """Latency of one process of a node, s."""
-        return self.cluster.configurations[configuration].host.latency
+        return self.latency(LinkClass(Wire.HOST, configuration))
 
     def card_latency(self, configuration: str) -> float:
-        """Latency of a node's network card, s."""
-        return self.cluster.configurations[configuration].nic.latency
+        """Latency of a node's network card and its port in the rack, s."""
+        return self.latency(LinkClass(Wire.NIC, configuration))
 
     def level_latency(self, here: Host, there: Host) -> float:
-        """Latency of the widest level between two nodes, s."""
-        level = Level.RACK if here.rack == there.rack else Level.DOMAIN
-        return self.cluster.links[Level.CLUSTER if here.domain != there.domain else level].latency
+        """What the widest level between two nodes adds to that of a rack, s."""
+        if here.rack == there.rack:
+            return 0.0
+        wire = Wire.RACK if here.domain == there.domain else Wire.DOMAIN
+        return self.latency(LinkClass(wire)) - self.cluster.links[Level.RACK].latency
 
     def network_latency(self, here: Host, there: Host) -> float:
         """Latency between two different nodes, s: the slower card, and the level between them."""
@@ -113,10 +118,7 @@ def _inside(kind: ConfigurationSet) -> Inside:
     lanes = tuple(
         exit_ or (climb[0][0],) for exit_, climb in zip(exits, climbs, strict=True)
     )  # a node whose only layer is the node itself still has a lane for each device
-    between = tuple(
-        tuple(_between(kind, climbs[a], a, b) if a != b else ((), 0.0) for b in range(count))
-        for a in range(count)
-    )
+    between = tuple(tuple(_between(kind, climbs[a], a, b) for b in range(count)) for a in range(count))
     return Inside(lanes, between)
 
 
@@ -135,10 +137,12 @@ def _climb(kind: ConfigurationSet, device: int) -> list[tuple[Edge, Level]]:
 
 def _between(
     kind: ConfigurationSet, climb: list[tuple[Edge, Level]], a: int, b: int
-) -> tuple[tuple[Edge, ...], float]:
+) -> tuple[tuple[Edge, ...], LinkClass]:
     pair = 1 << a | 1 << b
-    for layer in kind.shortcuts:
-        if any(pair & ~group == 0 for group in layer.groups):
-            return ((LinkClass(Wire.NVLINK, kind.name), 1 << a),), layer.link.latency
+    if any(pair & ~group == 0 for layer in kind.shortcuts for group in layer.groups):
+        nvlink = LinkClass(Wire.NVLINK, kind.name)
+        return ((nvlink, 1 << a),), nvlink
     meet = next(layer for layer in kind.tree if any(pair & ~group == 0 for group in layer.groups))
-    return tuple(edge for edge, level in climb if level <= meet.level), meet.link.latency
+    first = meet.level == kind.tree[0].level
+    where = LinkClass(Wire.LANE if first else _UPLINK[meet.level], kind.name)
+    return tuple(edge for edge, level in climb if level <= meet.level), where

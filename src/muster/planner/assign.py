@@ -17,7 +17,7 @@ MXNET_LARGE = 1_000_000
 
 
 @dataclass(slots=True)
-class Load:
+class Holding:
     """What one server has been given."""
 
     bytes: float = 0.0
@@ -31,9 +31,9 @@ class Load:
         self.pieces[name] = self.pieces.get(name, 0.0) + size
 
 
-def optimus(tensors: Sequence[Tensor], servers: int) -> list[Load]:
+def optimus(tensors: Sequence[Tensor], servers: int) -> list[Holding]:
     """Small blocks to the server with the fewest requests, middle ones best fit, large ones sliced."""
-    loads = [Load() for _ in range(servers)]
+    loads = [Holding() for _ in range(servers)]
     even = sum(tensor.bytes for tensor in tensors) / servers
     for tensor in sorted(tensors, key=lambda tensor: -tensor.bytes):
         if tensor.bytes <= SMALL * even:
@@ -45,7 +45,7 @@ def optimus(tensors: Sequence[Tensor], servers: int) -> list[Load]:
     return loads
 
 
-def _best_fit(loads: list[Load], even: float, size: float) -> Load:
+def _best_fit(loads: list[Holding], even: float, size: float) -> Holding:
     """The server with the least room that is still enough, else the emptiest."""
     enough = [load for load in loads if even - load.bytes >= size]
     if enough:
@@ -53,7 +53,7 @@ def _best_fit(loads: list[Load], even: float, size: float) -> Load:
     return min(loads, key=lambda load: load.bytes)
 
 
-def _slice(loads: list[Load], even: float, tensor: Tensor) -> None:
+def _slice(loads: list[Holding], even: float, tensor: Tensor) -> None:
     left = float(tensor.bytes)
     while left > 1e-6 * even:
         emptiest = min(loads, key=lambda load: load.bytes)
@@ -65,10 +65,10 @@ def _slice(loads: list[Load], even: float, tensor: Tensor) -> None:
         left -= room
 
 
-def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[Load]:
+def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[Holding]:
     """Pieces of at most 4 MB, the largest first, each to the server farthest below its share."""
     total = sum(tensor.bytes for tensor in tensors)
-    loads = [Load() for _ in shares]
+    loads = [Holding() for _ in shares]
     wanted = [share * total for share in shares]
     for name, size in sorted(_pieces(tensors), key=lambda piece: -piece[1]):
         gaps = [aim - load.bytes for aim, load in zip(wanted, loads, strict=True)]
@@ -84,9 +84,9 @@ def _pieces(tensors: Sequence[Tensor]) -> list[tuple[str, float]]:
     return found
 
 
-def mxnet(tensors: Sequence[Tensor], servers: int, parameter_bytes: int = 4) -> list[Load]:
+def mxnet(tensors: Sequence[Tensor], servers: int, parameter_bytes: int = 4) -> list[Holding]:
     """MXNet's default: small tensors to a pseudo-random server, large ones cut over all."""
-    loads = [Load() for _ in range(servers)]
+    loads = [Holding() for _ in range(servers)]
     for key, tensor in enumerate(tensors):
         if tensor.bytes / parameter_bytes < MXNET_LARGE:
             loads[(key * 9973) % servers].take(tensor.name, tensor.bytes)
@@ -96,7 +96,7 @@ def mxnet(tensors: Sequence[Tensor], servers: int, parameter_bytes: int = 4) -> 
     return loads
 
 
-def shares_of(loads: Sequence[Load]) -> tuple[float, ...]:
+def shares_of(loads: Sequence[Holding]) -> tuple[float, ...]:
     """The share of the parameters that each server was given."""
     total = sum(load.bytes for load in loads)
     return tuple(load.bytes / total for load in loads)

@@ -17,8 +17,7 @@ from muster.perf.estimate import Unknown, Why
 from muster.perf.overlap import FORWARD, Pieces
 from muster.planner.candidates import Family, Workshop
 from muster.planner.layout import Group, Layout, Rack
-from muster.planner.owners import Edge, edge, level
-from muster.planner.owners import Rack as Owners
+from muster.planner.owners import Edge, Owners, edge, level
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from muster.perf.estimate import Unknown
 from muster.perf.memory import most_samples, server_bytes, worker_bytes
 from muster.perf.predict import Predictor
 from muster.planner.layout import Layout, Rack, nodes_of
-from muster.planner.owners import Edge, edge, water_filled
-from muster.planner.owners import Rack as Owners
+from muster.planner.owners import Edge, Owners, edge, water_filled
 from muster.planner.rates import Rates
 
 SERVER_CORES = 2_000

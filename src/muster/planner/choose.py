@@ -43,7 +43,7 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Chosen:
     """The best plan, the best priced one that synchronises otherwise, and how much was looked at."""
 
     best: Priced
@@ -66,7 +66,7 @@ class Planner:
         configurations: Iterable[str],
         devices: int,
         aim: Aim = Aim.THROUGHPUT,
-    ) -> Choice | Unknown:
+    ) -> Chosen | Unknown:
         """The best plan with at most so many devices on free nodes of these configuration sets."""
         if job.model is None:
             return Unknown(Why.NO_PROFILE, f"job {job.name} names no model to plan for")
@@ -98,7 +98,7 @@ class _Search:
         self._priced = 0
         self._refused: Unknown | None = None
 
-    def run(self, configurations: tuple[str, ...], devices: int) -> Choice | Unknown:
+    def run(self, configurations: tuple[str, ...], devices: int) -> Chosen | Unknown:
         kinds = kinds_of(self._predictor.cluster, configurations)
         most = min(devices, self._job.workers.most * self._job.workers.need.devices)
         found = 0
@@ -216,14 +216,14 @@ class _Search:
     def _leading(self) -> float:
         return max((priced.worth for priced in self._best.values()), default=0.0)
 
-    def _choice(self, found: int) -> Choice:
+    def _choice(self, found: int) -> Chosen:
         """The best, and of the other ways to synchronise the best that was worth a price."""
         best = max(self._best.values(), key=lambda priced: priced.worth)
         chosen = best.candidate.plan.sync
         self._price_others(chosen)
         others = [priced for sync, priced in self._best.items() if sync is not chosen]
         runner_up = max(others, key=lambda priced: priced.worth, default=None)
-        return Choice(best, runner_up, self._priced, found)
+        return Chosen(best, runner_up, self._priced, found)
 
     def _price_others(self, chosen: Sync) -> None:
         """Price the other ways to synchronise on the best plan's devices, for a runner-up."""

@@ -16,7 +16,7 @@ Rack = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NodeKind:
     """Nodes of one configuration set with as many free devices, by rack."""
 
     configuration: str
@@ -33,7 +33,7 @@ class Kind:
 class Group:
     """So many nodes of a kind with so many devices on each."""
 
-    kind: Kind
+    kind: NodeKind
     nodes: int
     devices: int
 
@@ -100,7 +100,7 @@ class Layout:
         return sorted(racks, key=lambda rack: (-held[rack], rack))
 
 
-def kinds_of(cluster: Cluster, configurations: Iterable[str]) -> tuple[Kind, ...]:
+def kinds_of(cluster: Cluster, configurations: Iterable[str]) -> tuple[NodeKind, ...]:
     """The kinds of nodes that could take workers on devices."""
     allowed = set(configurations)
     found: dict[tuple[str, int], dict[Rack, tuple[Node, ...]]] = {}
@@ -109,10 +109,10 @@ def kinds_of(cluster: Cluster, configurations: Iterable[str]) -> tuple[Kind, ...
             racks = found.setdefault((node.configuration, node.free.bit_count()), {})
             rack = (node.domain, node.rack)
             racks[rack] = (*racks.get(rack, ()), node)
-    return tuple(Kind(configuration, free, racks) for (configuration, free), racks in found.items())
+    return tuple(NodeKind(configuration, free, racks) for (configuration, free), racks in found.items())
 
 
-def layouts(kinds: Sequence[Kind], least: int, most: int) -> Iterator[Layout]:
+def layouts(kinds: Sequence[NodeKind], least: int, most: int) -> Iterator[Layout]:
     """Every layout with so many devices, over all ways to divide them among the kinds."""
     choices = [[None, *_groups(kind, most)] for kind in kinds]
     for picked in product(*choices):
@@ -121,7 +121,7 @@ def layouts(kinds: Sequence[Kind], least: int, most: int) -> Iterator[Layout]:
             yield Layout(groups)
 
 
-def _groups(kind: Kind, most: int) -> Iterator[Group]:
+def _groups(kind: NodeKind, most: int) -> Iterator[Group]:
     there = kind.count
     for devices in range(1, kind.free + 1):
         for nodes in range(1, min(there, most // devices) + 1):

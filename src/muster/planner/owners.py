@@ -25,7 +25,7 @@ _ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Rack:
+class Owners:
     """Owners behind one uplink: what limits them together, and each of them (alike ones, how many)."""
 
     edges: Edges
@@ -37,7 +37,7 @@ def edge(k: int, n: int, bandwidth: float) -> Edge:
     return k / bandwidth, (n - 2 * k) / bandwidth
 
 
-def level(racks: Sequence[Rack]) -> float:
+def level(racks: Sequence[Owners]) -> float:
     """The least time at which all owners are done, s/byte."""
     done = 0.0
     for _ in range(_ROUNDS):
@@ -55,7 +55,7 @@ def level(racks: Sequence[Rack]) -> float:
     return done
 
 
-def water_filled(racks: Sequence[Rack], floor: float = 0.0) -> list[list[float]]:
+def water_filled(racks: Sequence[Owners], floor: float = 0.0) -> list[list[float]]:
     """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first.
 
     `floor`: a time before which the step cannot end anyway. Equal shares where they do about as well.
@@ -72,7 +72,7 @@ def water_filled(racks: Sequence[Rack], floor: float = 0.0) -> list[list[float]]
     return [[part / total for part in parts] for parts in found]
 
 
-def _evenly(racks: Sequence[Rack], count: int) -> float:
+def _evenly(racks: Sequence[Owners], count: int) -> float:
     """When the last owner is done if all hold as much."""
     ends = [0.0]
     for rack in racks:
@@ -88,7 +88,7 @@ def _within(room: float, parts: list[float]) -> list[float]:
     return [part * room / total for part in parts] if total > room else parts
 
 
-def _rack_room(rack: Rack, done: float) -> tuple[float, float, float]:
+def _rack_room(rack: Owners, done: float) -> tuple[float, float, float]:
     """What a rack's owners can hold by a time, how fast that grows, and when it next starts to."""
     together = _room(rack.edges, done)
     if not rack.owners:

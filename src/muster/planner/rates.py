@@ -2,7 +2,6 @@
 
 from muster.model.choice import choice_table
 from muster.model.job import Role
-from muster.model.topology import Level
 from muster.perf.costs import price
 from muster.perf.history.links import LinkEstimate
 from muster.perf.predict import Predictor
@@ -32,13 +31,12 @@ class Rates:
         return self._bandwidth(LinkClass(Wire.RACK))
 
     def latency(self, configuration: str) -> float:
-        """The least latency to another node, s: the card's, and a rack's."""
-        cluster = self._predictor.cluster
-        return cluster.configurations[configuration].nic.latency + cluster.links[Level.RACK].latency
+        """The least latency to another node, s: of one rack."""
+        return self._predictor.wiring.card_latency(configuration)
 
     def port_latency(self, configuration: str) -> float:
         """Latency of one process, s."""
-        return self._predictor.cluster.configurations[configuration].host.latency
+        return self._predictor.wiring.host_latency(configuration)
 
     def inside(self, configuration: str, devices: int) -> float:
         """The least seconds per byte of a ring over so many devices of one node."""

@@ -6,15 +6,15 @@ import pytest
 
 from muster.files import shipped_profile
 from muster.model.profile import LayerType, ModelProfile
-from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, Kind, Line, line, prior
+from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, DeviceKind, Line, line, prior
 from muster.perf.devices import RATES, DeviceRate, data_sheet, rate_of_cores, rate_of_device
 from muster.perf.estimate import BadMeasurementError, Unknown, Why
 from tests.builders import node_set
 from tests.unit.perf.shapes import LAUNCH, MB, device_set, model
 
-P100 = Kind("P100", RATES["P100"])
-V100 = Kind("V100", RATES["V100"])
-NEW = Kind("BRAND-NEW", None)
+P100 = DeviceKind("P100", RATES["P100"])
+V100 = DeviceKind("V100", RATES["V100"])
+NEW = DeviceKind("BRAND-NEW", None)
 RESNET = shipped_profile("resnet50")
 
 
@@ -23,7 +23,7 @@ def measured(profile: str, device_type: str, *points: tuple[float, float]) -> tu
     return tuple(Computed(profile, device_type, batch, seconds) for batch, seconds in points)
 
 
-def known(profile: ModelProfile, kind: Kind, *shown: Computed) -> Line:
+def known(profile: ModelProfile, kind: DeviceKind, *shown: Computed) -> Line:
     """The line, which must be known."""
     found = line(profile, kind, ComputeHistory(shown))
     assert isinstance(found, Line)

@@ -473,3 +473,18 @@ def test_the_predictor_forgets_no_server_on_a_node_of_its_own() -> None:
     near = seconds(there, plan(Sync.DEDICATED), Placement((*workers, server("n1"))), TALKER)
     far = seconds(there, plan(Sync.DEDICATED), Placement((*workers, server("n3"))), TALKER)
     assert near < far
+
+
+def test_a_latency_that_was_learnt_counts_as_the_bandwidth_does() -> None:
+    # Two messages of a ring of two, each 10 ms later than the file says: the step is 20 ms longer.
+    card = LinkClass(Wire.NIC, KIND.name)
+    there = cluster(2, KIND)
+    rated = Predictor(there).link(card)
+    assert not isinstance(rated, Unknown)
+    speed = rated.bandwidth.mean
+    late = [Carried(card, size, 10e-3 + size / speed) for size in (1e3, 1e6, 1e8) for _ in range(60)]
+    before = seconds(there, plan(Sync.RING), PAIR)
+    after = known(
+        there, plan(Sync.RING), PAIR, knowledge=Knowledge(links=LinkHistory(tuple(late)))
+    ).mean
+    assert after - before == pytest.approx(20e-3, rel=0.05)

@@ -11,7 +11,7 @@ from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Level, Link
 from muster.perf.estimate import Unknown, Why
 from muster.perf.predict import Predictor
-from muster.planner.choose import Aim, Choice, Planner, fewest
+from muster.planner.choose import Aim, Chosen, Planner, fewest
 from tests.builders import GB, mixed, node_set
 
 MB = 10**6
@@ -55,9 +55,9 @@ def chosen(
     devices: int = 100,
     aim: Aim = Aim.THROUGHPUT,
     configurations: tuple[str, ...] = ("gpu",),
-) -> Choice:
+) -> Chosen:
     found = Planner(Predictor(on)).choose(asked, configurations, devices, aim)
-    assert isinstance(found, Choice), found
+    assert isinstance(found, Chosen), found
     return found
 
 
@@ -67,7 +67,7 @@ def refused(on: Cluster, asked: Job, configurations: tuple[str, ...] = ("gpu",))
     return found
 
 
-def nodes_of_workers(choice: Choice) -> set[str]:
+def nodes_of_workers(choice: Chosen) -> set[str]:
     slots = choice.best.candidate.placement.slots
     return {slot.node for slot in slots if slot.role is Role.WORKER}
 

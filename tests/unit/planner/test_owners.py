@@ -2,17 +2,17 @@
 
 import pytest
 
-from muster.planner.owners import Rack, edge, level, water_filled
+from muster.planner.owners import Owners, edge, level, water_filled
 
 
-def sharded(*cards: float) -> list[Rack]:
+def sharded(*cards: float) -> list[Owners]:
     """A worker behind each card, in one rack."""
-    return [Rack([], [([edge(1, len(cards), card)], 1) for card in cards])]
+    return [Owners([], [([edge(1, len(cards), card)], 1) for card in cards])]
 
 
-def byteps(workers: int, servers: int) -> list[Rack]:
+def byteps(workers: int, servers: int) -> list[Owners]:
     """So many workers and CPU servers with cards of 1 byte/s, all of them owners."""
-    return [Rack([], [([edge(1, workers, 1.0)], workers), ([edge(0, workers, 1.0)], servers)])]
+    return [Owners([], [([edge(1, workers, 1.0)], workers), ([edge(0, workers, 1.0)], servers)])]
 
 
 def test_equal_cards_own_equal_shares() -> None:
@@ -53,7 +53,7 @@ def test_a_rack_behind_a_thin_uplink_owns_less() -> None:
     # Two servers of 1 byte/s in each rack, no workers there: the thin uplink carries 4 O of its rack's
     # share O at 0.5, the other rack's cards 4 O/2 each.
     server = [([edge(0, 4, 1.0)], 2)]
-    thin, wide = Rack([edge(0, 4, 0.5)], server), Rack([], server)
+    thin, wide = Owners([edge(0, 4, 0.5)], server), Owners([], server)
     (less,), (more,) = water_filled([thin, wide])
     assert [less, more] == pytest.approx([0.2, 0.8])
 

@@ -27,6 +27,8 @@ WORST_SPREAD = 3.0
 """Observations that contradict each other more than this say nothing."""
 STRAGGLER = 0.15
 """Relative error from which an observation is weighted down."""
+FIRST = 1e-4
+"""Of the rating's weight in the first round: enough to settle what observations leave open."""
 ROUNDS = 5
 """Of weighting down; weights have settled by then."""
 LEAST_LATENCY = 1e-5
@@ -129,17 +131,21 @@ def _rows(
 def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64]) -> NDArray[np.float64]:
     """Non-negative least squares, then rounds with what does not fit weighted down (Huber 1964).
 
-    The rating is weighted down like any straggler, and does not count in the first round: a link far
-    from its rating must not make its own observations look like stragglers.
+    The rating hardly counts in the first round, and is later held against the larger of itself and what
+    is learnt: a link far from its rating must not make its own observations look like stragglers.
     """
     from scipy.optimize import nnls  # slow to import, and most commands never fit anything
 
+    rating = 1 / rows[-2:].sum(axis=1)  # of latency and s/byte, each the only entry of its row
     factor = np.ones(len(aims))
-    factor[-2:] = 0.01
+    factor[-2:] = FIRST
     for _ in range(ROUNDS):
         solution = nnls(rows * factor[:, None], aims * factor)[0]
         off = np.abs(rows @ solution - aims) / np.maximum(aims, 1e-3)
+        shrunk = np.minimum(1.0, rating / np.maximum(solution, 1e-15))
+        off[-2:] *= shrunk
         factor = np.sqrt(np.minimum(1.0, STRAGGLER / np.maximum(off, 1e-12)))
+        factor[-2:] *= shrunk
     return np.asarray(solution, dtype=np.float64)
 
 
