@@ -81,6 +81,8 @@ class Job:
     """The shape of its model, where the user names one."""
     batch: int | None = None
     """Samples of one step over all workers; None: the model's own batch for each device."""
+    application: str | None = None
+    """What it trains: jobs of one application are expected to resemble each other."""
 
     @property
     def workers(self) -> RoleSpec:

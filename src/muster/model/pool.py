@@ -122,6 +122,8 @@ class Entitlements:
     """What each pool, leaf or not, may use now of each device type."""
 
     devices: Mapping[tuple[str, str], int]
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    """Devices of each type there are for all pools together."""
 
     def of(self, pool: str, device_type: str) -> int:
         """Devices of a type that a pool may use now."""

@@ -1,11 +1,12 @@
 """A frozen, versioned picture of everything a cycle may look at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job
+from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
 from muster.model.pool import PoolTree
 
@@ -38,11 +39,23 @@ class JobState:
     placement: Placement | None = None
     target: Placement | None = None
     """The placement a resize or migration in progress leads to."""
+    batch: int | None = None
+    """The global batch it was told to use; None: its own."""
+    served: float = 0.0
+    """Device-seconds it had held by the moment `since`."""
+    since: float | None = None
+    """When it got the devices it holds; None: it holds none."""
 
     @property
     def name(self) -> str:
         """The job's name, which is its key."""
         return self.job.name
+
+    def attained(self, now: float) -> float:
+        """Device-seconds the job has held by now: Tiresias' two-dimensional attained service."""
+        if self.since is None or self.placement is None:
+            return self.served
+        return self.served + self.placement.devices * max(0.0, now - self.since)
 
     def held(self) -> tuple[Slot, ...]:
         """Every slot the job holds now: during a change both the old and the new ones."""
@@ -59,3 +72,5 @@ class View:
     cluster: Cluster
     pools: PoolTree
     jobs: Mapping[str, JobState]
+    outlooks: Mapping[str, Outlook] = field(default_factory=dict)
+    """What is believed about live jobs; one that is not in it is unknown."""

@@ -17,6 +17,7 @@ class Fifo:
     """The gang for each job in the order of the queue; what is left lets jobs grow, same order."""
 
     name: str = "fifo"
+    informed: bool = False
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Every job's gang, in order of priority and age."""

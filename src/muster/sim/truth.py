@@ -1,0 +1,58 @@
+"""What is true of a job, whatever anybody believes: how much work it is, and how fast it really goes."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+from muster.model.job import Job
+from muster.model.outlook import Outlook
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What a job runs on: workers on each node, in the cluster's order, and what else matters."""
+
+    device_type: str
+    nodes: tuple[int, ...]
+    servers: int = 0
+    batch: int | None = None
+    """The global batch it was told to use; None: its own."""
+
+    @property
+    def workers(self) -> int:
+        """All workers."""
+        return sum(self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a job goes: work per s, until so much of its work is done."""
+
+    rate: float
+    until: float = inf
+
+
+class Truth(Protocol):
+    """One job's truth. Immutable: how far the job has come is kept elsewhere."""
+
+    @property
+    def work(self) -> float:
+        """All its work, in its own unit."""
+        ...
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        """How fast it goes on this crew once so much is done, undisturbed by neighbours."""
+        ...
+
+    def outlook(self, done: float) -> Outlook:
+        """What one who knows everything would say once so much is done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A job, when it is submitted in s, and its truth (None: its duration is all there is to know)."""
+
+    at: float
+    job: Job
+    truth: Truth | None = None
