@@ -32,6 +32,20 @@ class Pace:
     until: float = inf
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a job reports of itself while it runs, as measured: never quite the truth."""
+
+    step: float
+    """s of one step."""
+    sync: float | None = None
+    """The part of it that is synchronising, where that is measured."""
+    gain: float = 1.0
+    """Work that one step does, in the job's unit."""
+    noise: float | None = None
+    """Samples at which the gradient's noise equals its signal (Pollux' phi), where measured."""
+
+
 class Truth(Protocol):
     """One job's truth. Immutable: how far the job has come is kept elsewhere."""
 
@@ -42,6 +56,10 @@ class Truth(Protocol):
 
     def pace(self, crew: Crew, done: float) -> Pace:
         """How fast it goes on this crew once so much is done, undisturbed by neighbours."""
+        ...
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        """What it would report of itself there, measured without error."""
         ...
 
     def outlook(self, done: float) -> Outlook:
