@@ -133,7 +133,7 @@ def running(
     asked: Job, placed: Placement, *, submitted: float = 0.0, started: float = 0.0, **fields: Any
 ) -> JobState:
     """The state of a job that runs on this placement."""
-    fields = {"generation": 1, "run": 1, "phase": Phase.RUNNING, **fields}
+    fields = {"generation": 1, "run": 1, "phase": Phase.RUNNING, "since": started, **fields}
     return JobState(job=asked, submitted=submitted, started=started, placement=placed, **fields)
 
 

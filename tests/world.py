@@ -5,7 +5,7 @@ from typing import Any
 
 from muster.core.begin import begun
 from muster.core.check import check
-from muster.core.cycle import Decisions, Memory, decide
+from muster.core.cycle import Decisions, Memory, decide, kept
 from muster.core.desk import Rules
 from muster.core.evolve import evolve
 from muster.model.decision import Decision, Kind
@@ -51,8 +51,8 @@ class Frame:
 
     def reason(self, job: str) -> Reason:
         """Why, for any job."""
-        kept = {each.job: each.reason for each in self.decided.kept}
-        return kept[job] if job in kept else self.decision(job).reason
+        unchanged = {each.job: each.reason for each in kept(self.before, self.decided)}
+        return unchanged[job] if job in unchanged else self.decision(job).reason
 
 
 @dataclass(slots=True)

@@ -18,7 +18,9 @@ from muster.model.decision import Decision, Kind
 from muster.model.job import Job
 from muster.model.view import Phase, View
 from muster.policy.registry import POLICIES
-from muster.sim.play import Arrival, Frame, play
+from muster.sim.engine import Frame
+from muster.sim.play import play
+from muster.sim.truth import Arrival
 
 _WIDTHS = (7, 8, 23)
 """Columns of the log before the last: time, decision, job."""
@@ -37,12 +39,13 @@ def run_play(
     """Load everything before anything is shown, then play until every job has been placed."""
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs, loaded)
-    view = View(0, loaded.cluster, loaded.pools, {})
     arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
     letter_of = letters([job.name for job in asked])
     console.print(Text(_headline(loaded, asked, policy, strategy), style="bold"))
     console.print()
-    _show(play(view, arrivals, POLICIES[policy], Rules(strategy=strategy)), letter_of, console)
+    rules = Rules(strategy=strategy)
+    frames = play(loaded.cluster, loaded.pools, arrivals, POLICIES[policy], rules)
+    _show(frames, letter_of, console)
 
 
 def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from muster.core.demand import capacity
 from muster.core.desk import Desk, Rules
 from muster.core.floors import find
+from muster.core.standing import Standing
 from muster.core.variants import smallest_change
 from muster.model.cluster import Cluster
 from muster.model.job import Job
@@ -52,7 +53,7 @@ def _empty(cluster: Cluster, pools: PoolTree) -> Desk:
     view = View(0, cluster.emptied(), pools, {})
     whole = capacity(view.cluster)
     entitled = Entitlements({(pool, t): n for pool in pools.pools for t, n in whole.items()})
-    return Desk(view, entitled, whole, (), 0.0, Mood(), Rules())
+    return Desk(Standing(view), entitled, (), 0.0, Mood(), Rules())
 
 
 def _pool_fault(job: Job, pools: PoolTree) -> str | None:

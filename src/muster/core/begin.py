@@ -23,4 +23,4 @@ def _event(decision: Decision, now: float) -> Event | None:
     if decision.placement is None:
         return None
     make = _BEGUN[decision.kind]
-    return make(decision.job, decision.generation, decision.placement, now)
+    return make(decision.job, decision.generation, decision.placement, now, decision.batch)

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.core.demand import held_by_type
+from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.pool import Entitlements, PoolTree
 from muster.model.reason import Code, Quantity
-from muster.model.view import JobState, Phase, View
+from muster.model.view import JobState, Phase
 
 Amounts = Mapping[str, int]
 """Devices by type."""
@@ -48,14 +49,13 @@ class Earmark:
     """What it waits for is the reservation, which binds only jobs that are not preemptible."""
 
 
-class Books:
-    """Running totals of one cycle."""
+class Tallies:
+    """Devices that jobs have, by pool and type."""
 
-    def __init__(self, view: View, entitled: Entitlements, available: Amounts) -> None:
-        self._pools: PoolTree = view.pools
-        self._entitled = entitled
-        self._available = available
-        self._chains = {leaf: tuple(view.pools.ancestry(leaf)) for leaf in view.pools.leaves()}
+    __slots__ = ("chains", "fixed", "fixed_held", "held", "used")
+
+    def __init__(self, pools: PoolTree) -> None:
+        self.chains = {leaf: tuple(pools.ancestry(leaf)) for leaf in pools.leaves()}
         self.used: Tally = Counter()
         """What jobs will hold once every change under way is done; entitlements bind this."""
         self.held: Tally = Counter()
@@ -64,14 +64,54 @@ class Books:
         """The part of `used` that is not preemptible."""
         self.fixed_held: Tally = Counter()
         """The part of `held` that is not preemptible; reservations bind this."""
+
+    def copy(self) -> "Tallies":
+        """The same figures, to be changed apart from these."""
+        other = object.__new__(Tallies)
+        other.chains = self.chains
+        for name in ("used", "held", "fixed", "fixed_held"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def enter(self, cluster: Cluster, state: JobState, sign: int) -> None:
+        """Enter what a job has, or strike it out with sign -1."""
+        if state.placement is None:
+            return
+        now = held_by_type(cluster, state.placement.slots)
+        then = held_by_type(cluster, state.target.slots) if state.target else now
+        if state.phase is Phase.PREEMPTING:
+            then = Counter()
+        self.add(self.used, self.fixed, state.job, then, sign)
+        # A move holds both places, but only for a moment, and only to let go of the old one.
+        self.add(self.held, self.fixed_held, state.job, now | then, sign)
+
+    def add(self, all_: Tally, fixed: Tally, job: Job, amounts: Amounts, sign: int) -> None:
+        """Enter amounts for the job's pool and those around it."""
+        for device_type, amount in amounts.items():
+            for pool in self.chains[job.pool]:
+                all_[pool, device_type] += sign * amount
+                if not job.preemptible:
+                    fixed[pool, device_type] += sign * amount
+
+
+class Books:
+    """Running totals of one cycle."""
+
+    def __init__(
+        self, pools: PoolTree, entitled: Entitlements, available: Amounts, tallies: Tallies
+    ) -> None:
+        self._pools = pools
+        self._entitled = entitled
+        self._available = available
+        self._tallies = tallies
+        self._chains = tallies.chains
+        self.used, self.held = tallies.used, tallies.held
+        self.fixed, self.fixed_held = tallies.fixed, tallies.fixed_held
         self.promised: Tally = Counter()
         """What is withheld for jobs that wait: it binds those behind them, but is no use of theirs."""
         self.fixed_promised: Tally = Counter()
         """The part of it that is not preemptible."""
         self._earmarks: dict[tuple[str, str], Earmark] = {}
-        for state in view.jobs.values():
-            if state.placement is not None:
-                self._open(view, state)
 
     def verdict(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> Code | None:
         """Why the pool may not take this much more, or None; `borrow` looks past the entitlement."""
@@ -143,32 +183,16 @@ class Books:
 
     def add(self, job: Job, amounts: Amounts) -> None:
         """Enter devices a job takes."""
-        self._enter(self.used, self.fixed, job, amounts, 1)
-        self._enter(self.held, self.fixed_held, job, amounts, 1)
+        self._tallies.add(self.used, self.fixed, job, amounts, 1)
+        self._tallies.add(self.held, self.fixed_held, job, amounts, 1)
 
     def promise(self, job: Job, amounts: Amounts, sign: int = 1) -> None:
         """Enter devices that a job is to have (or, with sign -1, strike them out)."""
-        self._enter(self.promised, self.fixed_promised, job, amounts, sign)
+        self._tallies.add(self.promised, self.fixed_promised, job, amounts, sign)
 
     def give_back(self, job: Job, amounts: Amounts) -> None:
         """Enter devices a job is to give back: it holds them until the executor says it is done."""
-        self._enter(self.used, self.fixed, job, amounts, -1)
-
-    def _open(self, view: View, state: JobState) -> None:
-        assert state.placement is not None
-        now = held_by_type(view.cluster, state.placement.slots)
-        then = held_by_type(view.cluster, state.target.slots) if state.target else now
-        if state.phase is Phase.PREEMPTING:
-            then = Counter()
-        self._enter(self.used, self.fixed, state.job, then, 1)
-        # A move holds both places, but only for a moment, and only to let go of the old one.
-        self._enter(self.held, self.fixed_held, state.job, now | then, 1)
-
-    def _enter(self, all_: Tally, fixed: Tally, job: Job, amounts: Amounts, sign: int) -> None:
-        for pool, device_type, amount in self._entries(job, amounts):
-            all_[pool, device_type] += sign * amount
-            if not job.preemptible:
-                fixed[pool, device_type] += sign * amount
+        self._tallies.add(self.used, self.fixed, job, amounts, -1)
 
     def _bounds(
         self, job: Job, amounts: Amounts, held: Tally, fixed: Tally, *, borrow: bool

@@ -1,14 +1,16 @@
 """The cycle: from a frozen view to one decision, with a reason, for every job."""
 
 from dataclasses import dataclass, field
+from math import inf
 
-from muster.core.demand import capacity, demands
 from muster.core.desk import Desk, Rules
 from muster.core.explain import Explainer
 from muster.core.floors import borrow, keep_promises, serve
 from muster.core.growth import contested, grow
 from muster.core.outcome import MigrationReport
 from muster.core.pools import entitle
+from muster.core.standing import Standing
+from muster.core.steer import steer
 from muster.model.decision import Decision, Kept, Kind, Promise
 from muster.model.job import Role
 from muster.model.pool import Entitlements
@@ -33,24 +35,76 @@ class Decisions:
 
     version: int
     decisions: tuple[Decision, ...]
-    kept: tuple[Kept, ...]
     memory: Memory
     entitlements: Entitlements
     migrations: tuple[MigrationReport, ...] = ()
+    again: float = inf
+    """When the policy wants to be asked again even if nothing has happened, in s."""
+
+
+class Cycle:
+    """Decides again and again on one cluster. What it keeps between two views saves time, no more."""
+
+    def __init__(self, policy: Policy, rules: Rules | None = None, *, explain: bool = True) -> None:
+        self._policy = policy
+        self._rules = rules or Rules()
+        self._explain = explain
+        """Whether a job that waits is told in full why, or by the code alone."""
+        self._standing: Standing | None = None
+
+    def decide(self, view: View, now: float, memory: Memory) -> Decisions:
+        """One pass over all jobs. Equal arguments, equal decisions; the view stays as it is."""
+        # Whatever goes wrong below, a standing that was left in the middle of something is not used.
+        standing, self._standing = self._standing, None
+        if standing is None:
+            standing = Standing(view)
+        else:
+            standing.follow(view)
+        decided = self._decide(standing, now, memory)
+        self._standing = standing
+        return decided
+
+    def _decide(self, standing: Standing, now: float, memory: Memory) -> Decisions:
+        view = standing.view
+        # 1 entitle: how much each pool may use now
+        entitled = entitle(view.pools, standing.available, standing.demands())
+        # 2 allocate: the policy says who gets how many workers, most urgent first
+        shares = self._policy.allocate(view, entitled, now, memory.policy)
+        desk = Desk(standing, entitled, shares.allocations, now, memory.mood, self._rules)
+        # 3-5 plan, place, commit
+        keep_promises(desk, memory.promises)
+        if shares.steers:
+            steer(desk)
+        else:
+            _queue(desk)
+        # 6 compare with what runs now, and say why
+        decisions = _compare(desk, explain=self._explain)
+        desk.leave()
+        return Decisions(
+            view.version,
+            decisions,
+            Memory(desk.mood, tuple(desk.outcome.promises.values()), shares.memory),
+            entitled,
+            tuple(desk.outcome.migrations),
+            shares.again,
+        )
 
 
 def decide(
     policy: Policy, view: View, now: float, memory: Memory, rules: Rules | None = None
 ) -> Decisions:
-    """One pass over all jobs. Pure: equal arguments, equal decisions; the view stays as it is."""
-    # 1 entitle: how much each pool may use now
-    available = capacity(view.cluster)
-    entitled = entitle(view.pools, available, demands(view, available))
-    # 2 allocate: the policy says who gets how many workers, most urgent first
-    shares = policy.allocate(view, entitled, now, memory.policy)
-    desk = Desk(view, entitled, available, shares.allocations, now, memory.mood, rules or Rules())
-    # 3-5 plan, place, commit: gangs first, then borrowers, then growth
-    keep_promises(desk, memory.promises)
+    """One cycle by itself. Pure."""
+    return Cycle(policy, rules).decide(view, now, memory)
+
+
+def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
+    """The jobs that go on as they are, and why: all that got no decision."""
+    told = {decision.job for decision in decided.decisions}
+    return tuple(Kept(s.name, _why_kept(s)) for s in view.jobs.values() if s.name not in told)
+
+
+def _queue(desk: Desk) -> None:
+    """Gangs first, then borrowers, then growth."""
     for allocation in desk.allocations.values():
         serve(desk, allocation)
     for allocation in desk.allocations.values():
@@ -58,32 +112,29 @@ def decide(
     taken = contested(desk)
     for allocation in desk.allocations.values():
         grow(desk, allocation, taken)
-    # 6 compare with what runs now, and say why
-    return _compare(desk, entitled, shares.memory)
 
 
-def _compare(desk: Desk, entitled: Entitlements, policy_memory: object) -> Decisions:
-    explainer = Explainer(desk)
+def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:
+    """A decision for every job that changes or waits."""
+    explainer = Explainer(desk) if explain else None
+    outcome, jobs = desk.outcome, desk.view.jobs
+    changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions: list[Decision] = []
-    kept: list[Kept] = []
-    for state in desk.view.jobs.values():
-        decision = _changed(desk, state)
-        if decision is not None:
-            decisions.append(decision)
-        elif state.phase is Phase.WAITING:
-            reason = explainer.why_waiting(state)
-            decisions.append(Decision(Kind.WAIT, state.name, state.generation, reason))
-        else:
-            kept.append(Kept(state.name, _why_kept(state)))
-    memory = Memory(desk.mood, tuple(desk.outcome.promises.values()), policy_memory)
-    return Decisions(
-        desk.view.version,
-        tuple(decisions),
-        tuple(kept),
-        memory,
-        entitled,
-        tuple(desk.outcome.migrations),
-    )
+    for name in desk.standing.in_order(changes.union(desk.standing.waiting)):
+        decision = _changed(desk, jobs[name])
+        if decision is None:
+            state = jobs[name]
+            reason = explainer.why_waiting(state) if explainer else _briefly(desk, state)
+            decision = Decision(Kind.WAIT, name, state.generation, reason)
+        decisions.append(decision)
+    return tuple(decisions)
+
+
+def _briefly(desk: Desk, state: JobState) -> Reason:
+    return _BRIEF[desk.outcome.obstacles.get(state.name, Code.WAITING_POLICY)]
+
+
+_BRIEF = {code: Reason(code) for code in Code}
 
 
 def _changed(desk: Desk, state: JobState) -> Decision | None:
@@ -98,7 +149,7 @@ def _changed(desk: Desk, state: JobState) -> Decision | None:
     for kind, changes in kinds:
         if name in changes:
             change = changes[name]
-            return Decision(kind, name, following, change.reason, change.placement)
+            return Decision(kind, name, following, change.reason, change.placement, change.batch)
     return None
 
 

@@ -50,15 +50,63 @@ def demands(view: View, available: Mapping[str, int]) -> dict[tuple[str, str], i
     return dict(asked.by_pool)
 
 
+class Demand:
+    """The same, kept up to date as jobs come, change and go.
+
+    What a job asks depends on the others only if it waits and may choose its type: while there is such
+    a job, everything is asked anew.
+    """
+
+    def __init__(self, cluster: Cluster, pools: PoolTree) -> None:
+        self._cluster = cluster
+        self._pools = pools
+        self._asked: Counter[tuple[str, str]] = Counter()
+        self._choosy = 0
+        self._types: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}
+
+    def enter(self, state: JobState, sign: int) -> None:
+        """Enter a job, or strike it out with sign -1."""
+        job = state.job
+        devices = plan_for(job, job.workers.most).devices
+        if state.placement is not None:
+            for device_type, amount in _kept(self._cluster, state, devices).items():
+                self._asked[job.pool, device_type] += sign * amount
+        elif devices:
+            types = self._allowed(job)
+            if len(types) > 1:
+                self._choosy += sign
+            elif types:
+                self._asked[job.pool, types[0]] += sign * devices
+
+    def by_pool(self, view: View, available: Mapping[str, int]) -> Mapping[tuple[str, str], int]:
+        """What `demands` says of the jobs entered, which are those of the view."""
+        return demands(view, available) if self._choosy else self._asked
+
+    def _allowed(self, job: Job) -> tuple[str, ...]:
+        key = (job.device_types, job.same_generation)
+        if key not in self._types:
+            self._types[key] = _types_of(job, self._cluster)
+        return self._types[key]
+
+
+def _types_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
+    found = (t for option in options(job, cluster) for t in device_types(option, cluster))
+    return tuple(dict.fromkeys(found))
+
+
 def _ask_to_keep(view: View, state: JobState, devices: int, asked: "_Asked") -> None:
-    assert state.placement is not None
-    held = held_by_type(view.cluster, (state.target or state.placement).slots)
-    if not held:
-        return
-    main = max(held, key=lambda each: held[each])
-    held[main] += max(0, devices - held.total())
-    for device_type, amount in held.items():
+    for device_type, amount in _kept(view.cluster, state, devices).items():
         asked.add(state.job, device_type, amount)
+
+
+def _kept(cluster: Cluster, state: JobState, devices: int) -> Counter[str]:
+    """What a job that has devices asks for: those, and up to so many of the same."""
+    assert state.placement is not None
+    held = held_by_type(cluster, (state.target or state.placement).slots)
+    if held:
+        main = max(held, key=lambda each: held[each])
+        held[main] += max(0, devices - held.total())
+    return held
 
 
 class _Asked:
@@ -102,6 +150,5 @@ class _Asked:
     def _types(self, job: Job) -> tuple[str, ...]:
         key = (job.device_types, job.same_generation)
         if key not in self._allowed:
-            found = (t for o in options(job, self._cluster) for t in device_types(o, self._cluster))
-            self._allowed[key] = tuple(dict.fromkeys(found))
+            self._allowed[key] = _types_of(job, self._cluster)
         return self._allowed[key]

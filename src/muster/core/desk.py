@@ -6,20 +6,19 @@ modules of `core` read it and act through its few verbs: start, shrink, stop, mo
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from muster.core.books import Books
 from muster.core.demand import held_by_type
-from muster.core.ledger import Ledger, Rejected
-from muster.core.menu import Menu
+from muster.core.ledger import Rejected
 from muster.core.options import Option
 from muster.core.outcome import Change, Outcome
+from muster.core.standing import Standing
 from muster.model.decision import Promise
 from muster.model.job import Job, Role
 from muster.model.placement import Claim, Placement, Slot
 from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
-from muster.model.view import JobState, Phase, View
+from muster.model.view import JobState, Phase
 from muster.place.adaptive import Mood, Pressure, settle
 from muster.place.board import Board, Withheld
 from muster.place.clear import Candidate
@@ -27,7 +26,6 @@ from muster.place.even import even
 from muster.place.pack import pack
 from muster.place.request import Request, Strategy
 from muster.place.spread import spread
-from muster.planner.counts import plan_for
 from muster.policy.base import Allocation
 
 Victim = tuple[int, float, str, Candidate]
@@ -59,21 +57,20 @@ class Desk:
 
     def __init__(
         self,
-        view: View,
+        standing: Standing,
         entitled: Entitlements,
-        available: Mapping[str, int],
         allocations: Iterable[Allocation],
         now: float,
         mood: Mood,
         rules: Rules,
     ) -> None:
-        self.view = view
+        self.standing = standing
+        self.view = standing.view
         self.now = now
         self.rules = rules
-        self.menu = Menu(view.cluster)
-        self.board = Board(view.cluster)
-        self.ledger = Ledger.of(view)
-        self.books = Books(view, entitled, available)
+        self.menu = standing.menu
+        self.board = standing.board.copy()
+        self.books = standing.books(entitled)
         self.allocations = {each.job: each for each in allocations}
         self.outcome = Outcome()
         self.unserved: dict[str, Promise] = {}
@@ -84,6 +81,7 @@ class Desk:
         """The gain with which no migration paid, in device-seconds."""
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
+        self._claims: list[Claim] = []
         self._taken: list[Slot] = []
         self._given: list[Slot] = []
         self._withheld: dict[str, list[tuple[Board, tuple[Withheld, ...]]]] = {}
@@ -145,14 +143,17 @@ class Desk:
     def leaving(self) -> tuple[Slot, ...]:
         """Slots that jobs are about to let go: stopped, shrunk or moved by an earlier cycle."""
         if self._leaving is None:
-            changing = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
             found: list[Slot] = []
-            for state in self.view.jobs.values():
-                if state.phase in changing:
-                    kept = set(state.target.slots) if state.target else set()
-                    found += [slot for slot in state.held() if slot not in kept]
+            for name in self.standing.in_order(set(self.standing.changing)):
+                state = self.view.jobs[name]
+                kept = set(state.target.slots) if state.target else set()
+                found += [slot for slot in state.held() if slot not in kept]
             self._leaving = tuple(found)
         return self._leaving
+
+    def is_coming(self) -> bool:
+        """Whether anything is about to come free, by changes under way or decided so far."""
+        return bool(self._given or self.leaving())
 
     def leaving_bits(self) -> Mapping[str, int]:
         """The devices among them, by node."""
@@ -242,7 +243,8 @@ class Desk:
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Give a waiting job its gang."""
         self._commit(job, placement.slots)
-        self.outcome.starts[job.name] = Change(placement, reason)
+        asked = self.allocations.get(job.name)
+        self.outcome.starts[job.name] = Change(placement, reason, asked.batch if asked else None)
         self.outcome.promises.pop(job.name, None)
 
     def extend(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
@@ -251,9 +253,32 @@ class Desk:
         self._commit(state.job, slots)
         started = self.outcome.starts.get(state.name)
         if started is not None:
-            self.outcome.starts[state.name] = Change(placement, started.reason)
+            self.outcome.starts[state.name] = replace(started, placement=placement)
         else:
-            self.outcome.resizes[state.name] = Change(placement, reason)
+            self._resize(state, placement, reason)
+
+    def rearrange(self, state: JobState, placement: Placement, reason: Reason) -> None:
+        """Give a running job another set of tasks, some of them where they are already."""
+        held = set(self.placement_of(state).slots)
+        comes = tuple(slot for slot in placement.slots if slot not in held)
+        goes = tuple(slot for slot in held if slot not in placement.slots)
+        self._commit(state.job, comes)
+        self._give_back(state.job, goes)
+        self._resize(state, placement, reason)
+
+    def relocate(self, state: JobState, placement: Placement, reason: Reason) -> None:
+        """Move a running job to devices of another type."""
+        self._commit(state.job, placement.slots)
+        self._give_back(state.job, self.placement_of(state).slots)
+        self.outcome.moves[state.name] = Change(placement, reason, self._batch(state))
+
+    def _resize(self, state: JobState, placement: Placement, reason: Reason) -> None:
+        self.outcome.resizes[state.name] = Change(placement, reason, self._batch(state))
+
+    def _batch(self, state: JobState) -> int | None:
+        """The batch the policy wants; a job it says nothing about keeps the one it has."""
+        asked = self.allocations.get(state.name)
+        return asked.batch if asked else state.batch
 
     def replace(self, state: JobState, placement: Placement) -> None:
         """Give a job that starts in this cycle a larger placement on the same type of devices."""
@@ -264,13 +289,13 @@ class Desk:
         self._claim(state.job, placement.slots, gives=old.placement.slots)
         more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
         self.books.add(state.job, more)
-        self.outcome.starts[state.name] = Change(placement, old.reason)
+        self.outcome.starts[state.name] = replace(old, placement=placement)
 
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
         """Take tasks above its least from a running job; it holds them until it has let go."""
         placement = self.placement_of(state).without(slots)
         self._give_back(state.job, slots)
-        self.outcome.resizes[state.name] = Change(placement, reason)
+        self._resize(state, placement, reason)
 
     def stop(self, state: JobState, reason: Reason) -> None:
         """Preempt a whole gang; it holds its devices until it has stopped."""
@@ -282,7 +307,7 @@ class Desk:
         held = set(state.held())
         self._claim(state.job, tuple(slot for slot in placement.slots if slot not in held))
         self._let_go(tuple(slot for slot in held if slot not in placement.slots))
-        self.outcome.moves[state.name] = Change(placement, reason)
+        self.outcome.moves[state.name] = Change(placement, reason, self._batch(state))
 
     def promise(self, promise: Promise) -> None:
         """Withhold devices from everybody else, and count them as the pool's."""
@@ -347,9 +372,11 @@ class Desk:
             self._later.put_back(slots)
 
     def _claim(self, job: Job, slots: tuple[Slot, ...], gives: tuple[Slot, ...] = ()) -> None:
-        verdict = self.ledger.commit(Claim(job.name, self.view.version, slots, gives))
+        claim = Claim(job.name, self.view.version, slots, gives)
+        verdict = self.standing.ledger.commit(claim)
         if isinstance(verdict, Rejected):
             raise LedgerRefusedError(f"{job.name}: {verdict.conflicts}")
+        self._claims.append(claim)
         self.board.take(slots)
         self._taken += slots
         if self._later is not None:
@@ -364,17 +391,18 @@ class Desk:
         if self._later is not None:
             self._later.put_back(slots)
 
+    def leave(self) -> None:
+        """Give the standing back as it was: what was decided comes true only in a later view."""
+        self.standing.ledger.undo(self._claims)
+        self._claims = []
+
     def _pressure(self) -> Pressure:
         kinds = [kind for kind in self.view.cluster.configurations.values() if kind.devices]
         shelves = [self.board.shelves[kind.name] for kind in kinds]
-        waiting = [
-            plan_for(state.job, state.job.workers.gang).devices
-            for state in self.view.jobs.values()
-            if state.phase is Phase.WAITING
-        ]
+        waiting = self.standing.waiting.values()
         return Pressure(
             whole=sum(s.by_count[-1].bit_count() * s.kind.devices for s in shelves),
             per_node=max((kind.devices for kind in kinds), default=0),
-            singles=waiting.count(1),
+            singles=sum(devices == 1 for devices in waiting),
             gangs=tuple(devices for devices in waiting if devices > 1),
         )

@@ -199,6 +199,8 @@ def _start_begun(draft: _Draft, event: StartBegun) -> None:
         run=event.generation,
         placement=event.placement,
         started=event.at,
+        since=event.at,
+        batch=event.batch,
     )
 
 
@@ -210,7 +212,7 @@ def _change_begun(draft: _Draft, event: ResizeBegun | MigrateBegun) -> None:
     held = set(state.held())
     draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
     draft.jobs[event.job] = replace(
-        state, phase=phase, generation=event.generation, target=event.placement
+        state, phase=phase, generation=event.generation, target=event.placement, batch=event.batch
     )
 
 
@@ -233,7 +235,9 @@ def _changed(draft: _Draft, event: Resized | Migrated) -> None:
     phase = advance(state.phase, type(event))
     kept = set(state.target.slots) if state.target else set()
     draft.free(slot for slot in state.held() if slot not in kept)
-    draft.jobs[event.job] = replace(state, phase=phase, placement=state.target, target=None)
+    draft.jobs[event.job] = replace(
+        _counted(state, event.at), phase=phase, placement=state.target, target=None
+    )
 
 
 def _preempted(draft: _Draft, event: Preempted) -> None:
@@ -242,7 +246,7 @@ def _preempted(draft: _Draft, event: Preempted) -> None:
         return
     phase = advance(state.phase, Preempted)
     draft.free(state.held())
-    draft.jobs[event.job] = _idle(state, phase)
+    draft.jobs[event.job] = _idle(state, phase, event.at)
 
 
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
@@ -281,7 +285,7 @@ def _node_lost(draft: _Draft, event: NodeLost) -> None:
     draft.put(_nothing_free(replace(node, state=NodeState.LOST)))
     for state in list(draft.jobs.values()):
         if any(slot.node == event.node for slot in state.held()):
-            draft.jobs[state.name] = _after_loss(draft, state, event.node)
+            draft.jobs[state.name] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
@@ -300,24 +304,33 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
         draft.put(replace(node, state=NodeState.DRAINING))
 
 
-def _after_loss(draft: _Draft, state: JobState, node: str) -> JobState:
+def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
     """The job less its tasks there if its gang is still whole, else waiting in its old place."""
-    left = Placement(tuple(slot for slot in state.held() if slot.node != node))
+    left = Placement(tuple(slot for slot in state.held() if slot.node != event.node))
     if state.phase is Phase.RUNNING and _gang_whole(state, left):
+        state = _counted(state, event.at)
         return replace(state, placement=left, generation=state.generation + 1)
     phase = advance(state.phase, NodeLost)
     draft.free(left.slots)
-    return replace(_idle(state, phase), generation=state.generation + 1)
+    return replace(_idle(state, phase, event.at), generation=state.generation + 1)
 
 
 def _gang_whole(state: JobState, left: Placement) -> bool:
     return bool(left.slots) and all(left.count(spec.role) >= spec.gang for spec in state.job.roles)
 
 
-def _idle(state: JobState, phase: Phase) -> JobState:
+def _counted(state: JobState, at: float) -> JobState:
+    """The job with the service of its present devices counted up to this moment."""
+    return replace(state, served=state.attained(at), since=at)
+
+
+def _idle(state: JobState, phase: Phase, at: float) -> JobState:
     """The job without tasks. It keeps `submitted`, and by that its place in the queue."""
     return replace(
         state,
+        served=state.attained(at),
+        since=None,
+        batch=None,
         phase=phase,
         run=state.generation + 1,
         placement=None,

@@ -39,7 +39,7 @@ class Explainer:
     def why_waiting(self, state: JobState) -> Reason:
         """The reason this job waits."""
         desk, job = self._desk, state.job
-        if job.name not in desk.allocations:
+        if not (asked := desk.allocations.get(job.name)) or not asked.most:
             return Reason(Code.WAITING_POLICY)
         code = desk.outcome.obstacles[job.name]
         promise = desk.outcome.promises.get(job.name)

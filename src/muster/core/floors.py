@@ -13,7 +13,6 @@ from dataclasses import replace
 from math import inf
 
 from muster.core.desk import Desk
-from muster.core.options import Option
 from muster.core.reclaim import evict, reclaim
 from muster.core.room import migrate, reserve
 from muster.model.cluster import NodeState
@@ -22,6 +21,7 @@ from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
+from muster.place.request import Request
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation
 
@@ -83,7 +83,8 @@ def find(desk: Desk, job: Job, workers: int, *, borrow: bool = False) -> tuple[P
     """A place on the first option that has one; else the obstacle on the most hopeful option."""
     found = []
     for option in dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job))):
-        placement, obstacle = _on_option(desk, job, workers, option, borrow=borrow)
+        request = desk.menu.request(job, workers, option)
+        placement, obstacle = place_on(desk, job, request, borrow=borrow)
         if placement is not None:
             return placement, Code.STARTED
         found.append(obstacle)
@@ -94,11 +95,9 @@ _HOPE = [Code.WAITING_DEVICES, Code.WAITING_QUOTA, Code.WAITING_RESERVATION, Cod
 """Obstacles, the one soonest overcome first."""
 
 
-def _on_option(
-    desk: Desk, job: Job, workers: int, option: Option, *, borrow: bool
-) -> tuple[Placement | None, Code]:
-    request = desk.menu.request(job, workers, option)
-    types = desk.menu.types(option)
+def place_on(desk: Desk, job: Job, request: Request, *, borrow: bool) -> tuple[Placement | None, Code]:
+    """A place for the request that the books allow, or the obstacle."""
+    types = desk.menu.types(request.kinds)
     if len(types) == 1 and request.plan.devices:
         obstacle = desk.books.verdict(job, {types[0]: request.plan.devices}, borrow=borrow)
         if obstacle is not None:

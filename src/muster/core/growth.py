@@ -3,11 +3,9 @@
 Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
 """
 
-from dataclasses import replace
-
 from muster.core.desk import Desk
 from muster.core.options import Option
-from muster.model.job import Job, Role
+from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Plan
 from muster.model.reason import Code, Reason
@@ -15,7 +13,7 @@ from muster.model.view import JobState, Phase
 from muster.place.contract import spanned
 from muster.place.grow import grow as grow_beside
 from muster.place.request import Request
-from muster.planner.counts import plan_for
+from muster.planner.counts import missing, plan_for
 from muster.policy.base import Allocation
 
 _NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
@@ -42,18 +40,18 @@ def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
     option = desk.menu.option_of(state.job, base)
     if option is None or taken & set(desk.menu.types(option)):
         return
-    missing = _admitted(desk, state, option, base, allocation.most)
-    if missing is None or (state.name in desk.outcome.starts and _start_larger(desk, state, missing)):
+    lacking = _admitted(desk, state, option, base, allocation.most)
+    if lacking is None or (state.name in desk.outcome.starts and _start_larger(desk, state, lacking)):
         return
-    _add(desk, state, option, base, missing)
+    _add(desk, state, option, base, lacking)
 
 
-def _start_larger(desk: Desk, state: JobState, missing: Plan) -> bool:
+def _start_larger(desk: Desk, state: JobState, lacking: Plan) -> bool:
     """A job that does not run yet is rather placed as a whole than piece by piece."""
     base = desk.placement_of(state)
     option = desk.menu.option_of(state.job, base)
     assert option is not None
-    workers = base.count(Role.WORKER) + missing.count(Role.WORKER)
+    workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
     with desk.board.lifted(base.slots):
         placement = desk.place(state.job, desk.menu.request(state.job, workers, option))
     if placement is not None:
@@ -72,23 +70,16 @@ def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most
     """The most tasks above what the job has that its pool may take, of its own or borrowed."""
     types = desk.menu.types(option)
     for workers in range(most, base.count(Role.WORKER), -1):
-        missing = _missing(state.job, base, workers)
-        more = dict.fromkeys(types, missing.devices) if missing.devices else {}
+        lacking = missing(plan_for(state.job, workers), base)
+        more = dict.fromkeys(types, lacking.devices) if lacking.devices else {}
         if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is None:
-            return missing
+            return lacking
     return None
 
 
-def _missing(job: Job, base: Placement, workers: int) -> Plan:
-    """The tasks that the job lacks to run with so many workers."""
-    goal = plan_for(job, workers)
-    parts = (replace(part, count=part.count - base.count(part.role)) for part in goal.parts)
-    return Plan(tuple(part for part in parts if part.count > 0))
-
-
-def _add(desk: Desk, state: JobState, option: Option, base: Placement, missing: Plan) -> None:
-    devices = base.devices + missing.devices
-    request = Request(missing, option, desk.menu.widest(state.job, devices, option))
+def _add(desk: Desk, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
+    devices = base.devices + lacking.devices
+    request = Request(lacking, option, desk.menu.widest(state.job, devices, option))
     slots = grow_beside(desk.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):

@@ -14,13 +14,14 @@ hurt nobody, and two planners on different nodes would get in each other's way.
 The books do not know pools: keeping a pool inside its entitlement is the cycle's affair.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import Lock
 
 from muster.model.cluster import NodeState
 from muster.model.placement import Claim, Slot
-from muster.model.view import View
+from muster.model.view import JobState, View
 
 
 class Why(StrEnum):
@@ -96,6 +97,7 @@ class Ledger:
     )
 
     def __init__(self, view: View) -> None:
+        """What is free as the view has it; who holds the rest is entered apart."""
         cluster = view.cluster
         self._lock = Lock()
         self._version = view.version
@@ -108,14 +110,45 @@ class Ledger:
         self._slots: dict[str, dict[Slot, None]] = {}
         # How many slots of each job are on each node: finds the holders of a conflict quickly.
         self._jobs_on: list[dict[str, int]] = [{} for _ in cluster.nodes]
-        for state in view.jobs.values():
-            for slot in state.held():
-                self._enter(state.name, slot)
 
     @classmethod
     def of(cls, view: View) -> "Ledger":
         """The books as the view has them."""
-        return cls(view)
+        ledger = cls(view)
+        for state in view.jobs.values():
+            ledger.enter(state)
+        return ledger
+
+    def renew(self, view: View, changed: Iterable[int]) -> None:
+        """Take these nodes, by their position, as the view has them; jobs are entered apart."""
+        with self._lock:
+            self._version = view.version
+            for at in changed:
+                node = view.cluster.nodes[at]
+                self._up[at] = node.state is NodeState.UP
+                self._free[at] = node.free
+                self._millicores[at] = node.millicores
+                self._memory[at] = node.memory
+
+    def enter(self, state: JobState) -> None:
+        """Note what a job of the view holds."""
+        for slot in state.held():
+            self._enter(state.name, slot)
+
+    def strike(self, state: JobState) -> None:
+        """Strike out what `enter` noted."""
+        for slot in state.held():
+            self._strike(state.name, slot)
+
+    def undo(self, claims: Sequence[Claim]) -> None:
+        """Make as if these claims, the last ones approved, had never been."""
+        with self._lock:
+            for claim in reversed(claims):
+                back = Claim(claim.job, 0, takes=claim.gives, gives=claim.takes)
+                rooms: dict[int, _Room] = {}
+                self._try_gives(back, rooms)
+                self._try_takes(back, rooms)
+                self._write(back, rooms)
 
     def snapshot(self) -> LedgerView:
         """What is free now, all of one moment. Which nodes are up, the view says."""

@@ -59,11 +59,11 @@ class Menu:
             self._types[option] = device_types(option, self._cluster)
         return self._types[option]
 
-    def request(self, job: Job, workers: int, option: Option) -> Request:
+    def request(self, job: Job, workers: int, option: Option, servers: int | None = None) -> Request:
         """The job with so many workers, as a question to a strategy."""
-        key = (job.roles, job.locality, job.profile, job.model, job.batch, workers, option)
+        key = (job.roles, job.locality, job.profile, job.model, job.batch, workers, servers, option)
         if key not in self._requests:
-            plan = plan_for(job, workers)
+            plan = plan_for(job, workers, servers)
             widest = self.widest(job, plan.devices, option)
             self._requests[key] = Request(plan, option, widest)
         return self._requests[key]

@@ -13,6 +13,7 @@ class Change:
 
     placement: Placement
     reason: Reason
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

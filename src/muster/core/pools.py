@@ -33,7 +33,7 @@ def entitle(
         asks = _asks(pools, order, device_type, demand)
         for name, entitlement in _deal_tree(pools, order, device_type, size, asks).items():
             devices[name, device_type] = entitlement
-    return Entitlements(devices)
+    return Entitlements(devices, capacity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class Decision:
     generation: int
     reason: Reason
     placement: Placement | None = None
+    batch: int | None = None
+    """The global batch to use from then on; None: the job's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class StartBegun:
     generation: int
     placement: Placement
     at: float
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class ResizeBegun:
     generation: int
     placement: Placement
     at: float
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class MigrateBegun:
     generation: int
     placement: Placement
     at: float
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,11 @@ class Code(StrEnum):
     STARTED_PROMISED = "started.promised"
     GROWN = "resized.grown"
     SHRUNK = "resized.shrunk"
+    RESIZED_POLICY = "resized.policy"
     MIGRATED = "migrated.makes_room"
+    MIGRATED_POLICY = "migrated.policy"
     PREEMPTED = "preempted.reclaimed"
+    PREEMPTED_POLICY = "preempted.policy"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
     CHANGING = "running.changing"
@@ -43,8 +46,11 @@ SENTENCES: dict[Code, str] = {
     Code.STARTED_PROMISED: "the devices promised to the gang have come free",
     Code.GROWN: "devices are free and the job can use more",
     Code.SHRUNK: "another job's gang needs the devices above this job's least",
+    Code.RESIZED_POLICY: "the policy's share for it has changed by more than a resize costs",
     Code.MIGRATED: "moving this job makes room for a gang whose contract could not be met",
+    Code.MIGRATED_POLICY: "the policy wants it on devices of another type",
     Code.PREEMPTED: "its pool runs on borrowed devices that their owner asks back",
+    Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.CONTINUES: "nothing better was found for it",
     Code.AT_MOST: "it has all it asked for",
     Code.CHANGING: "it is being started, resized, moved or stopped",

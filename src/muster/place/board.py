@@ -53,6 +53,16 @@ class Shelf:
         self.per_rack: NDArray[np.int64] = np.zeros((racks, MAX_DEVICES + 1), dtype=np.int64)
         """[rack, c]: nodes with exactly c free devices."""
 
+    def copy(self) -> "Shelf":
+        """The same shelf, to be changed apart from this one."""
+        other = object.__new__(type(self))
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.by_shape = self.by_shape.copy()
+        other.by_count = self.by_count.copy()
+        other.per_rack = self.per_rack.copy()
+        return other
+
     def add(self, node: int, free: int, rack: int) -> None:
         """Put a node on the shelf."""
         bit = 1 << node
@@ -107,6 +117,42 @@ class Board:
         number comes twice, so what was tried while something was lifted is never taken for now."""
         for i in range(len(nodes)):
             self._shelve(i)
+
+    def copy(self) -> "Board":
+        """The same board, to be changed apart from this one."""
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        other.free = self.free.copy()
+        other.millicores = self.millicores.copy()
+        other.memory = self.memory.copy()
+        twins = {id(shelf): shelf.copy() for shelf in self.shelves.values()}
+        other.shelves = {name: twins[id(shelf)] for name, shelf in self.shelves.items()}
+        other.shelf_of = [twins[id(shelf)] for shelf in self.shelf_of]
+        other._versions = count(1)
+        other.version = 0
+        return other
+
+    def renew(self, cluster: Cluster, changed: Iterable[int]) -> None:
+        """Take these nodes, by their position, as the cluster has them: its others are as they were."""
+        self.cluster = cluster
+        for at in changed:
+            node = cluster.nodes[at]
+            usable = node.state is NodeState.UP
+            self.millicores[at], self.memory[at] = node.millicores, node.memory
+            if usable and self.usable[at]:
+                self._set_free(at, node.free)
+            elif usable != self.usable[at]:
+                self._turn(at, usable, node.free)
+
+    def _turn(self, node: int, usable: bool, free: int) -> None:
+        """A node comes into use or goes out of it."""
+        shelf = self.shelf_of[node]
+        if not usable:
+            shelf.remove(node, self.free[node], self.rack_of[node])
+            shelf.members &= ~(1 << node)
+        self.usable = [*self.usable[:node], usable, *self.usable[node + 1 :]]
+        self.free[node] = free if usable else 0
+        self._shelve(node)
 
     def index(self, name: str) -> int:
         """The position of a node."""

@@ -1,18 +1,29 @@
 """How many tasks of each role: the policy says how many workers, the servers follow."""
 
+from dataclasses import replace
+
 from muster.model.job import Job, Role, RoleSpec
+from muster.model.placement import Placement
 from muster.model.plan import Part, Plan
 
 
-def plan_for(job: Job, workers: int) -> Plan:
-    """The plan for so many workers; other roles grow in step with them between gang and most."""
-    parts = [Part(spec.role, _count(job, spec, workers), spec.need) for spec in job.roles]
+def plan_for(job: Job, workers: int, servers: int | None = None) -> Plan:
+    """The plan for so many workers; servers, if not given, grow in step with them, gang to most."""
+    parts = [Part(spec.role, _count(job, spec, workers, servers), spec.need) for spec in job.roles]
     return Plan(tuple(part for part in parts if part.count))
 
 
-def _count(job: Job, spec: RoleSpec, workers: int) -> int:
+def missing(goal: Plan, placed: Placement) -> Plan:
+    """The tasks that a placement lacks to be what the plan wants."""
+    parts = (replace(part, count=part.count - placed.count(part.role)) for part in goal.parts)
+    return Plan(tuple(part for part in parts if part.count > 0))
+
+
+def _count(job: Job, spec: RoleSpec, workers: int, servers: int | None) -> int:
     if spec.role is Role.WORKER:
         return workers
+    if servers is not None:
+        return servers
     range_of_workers = job.workers.most - job.workers.gang
     if not range_of_workers:
         return spec.least

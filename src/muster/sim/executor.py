@@ -1,16 +1,22 @@
 """An executor and a clock without machines: what was ordered comes true after its time has passed."""
 
 import heapq
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
+from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
-from muster.model.event import Ended, Event, JobEvent, Migrated, Outcome, Preempted, Resized, Started
-from muster.model.job import Job
+from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
+from muster.model.job import Job, Role
+from muster.model.placement import Placement
+from muster.model.view import JobState
+from muster.sim.life import Life
+from muster.sim.truth import Crew, Truth
+from muster.sim.worlds.fixed import Fixed
 
 HOUR = 3600.0
-"""Run time of a job that gives no duration."""
+"""Run time of a job of which nothing else is known."""
 
 
 class VirtualClock:
@@ -28,52 +34,240 @@ class VirtualClock:
         self._now = max(self._now, moment)
 
 
-class VirtualExecutor:
-    """Starts are immediate; a change or a stop takes the job's pause; a run takes its duration.
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """What a change costs, in s. None: the job's own pause."""
 
-    A job that was stopped begins anew. How fast a job runs on what it holds is not known here: its
-    duration is taken as given, whatever its size. Once a run has ended or was stopped, whichever
-    comes first, nothing more is heard of it.
+    start: float | None = None
+    """Without progress after a start."""
+    resize: float | None = None
+    """Without progress after a resize: about 1 where the runtime resizes live."""
+    migrate: float | None = None
+    release: float | None = 0.0
+    """From the order to the moment the old devices are free; until then the job goes on on them."""
+    checkpoint: float = 600.0
+    """Between two checkpoints: what was done since the last is lost with a node."""
+
+
+WITHOUT_PROGRESS = Pauses(start=0.0, resize=0.0, migrate=0.0, release=None)
+"""A change takes its time, but costs the job nothing: durations are meant with everything."""
+
+
+class VirtualExecutor:
+    """Runs jobs by their truth: each goes at its pace until its work is done.
+
+    A job that is stopped has saved its work and goes on from there. Two jobs over several nodes that
+    share one slow each other down by `interference` (0.1: each runs at 1 / 1.1 of its speed).
     """
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        cluster: Cluster | None = None,
+        pauses: Pauses = WITHOUT_PROGRESS,
+        interference: float = 0.0,
+    ) -> None:
         self._clock = clock
-        self._due: list[tuple[float, int, int, JobEvent]] = []
+        self._cluster = cluster
+        self._pauses = pauses
+        self._interference = interference
+        self._due: list[tuple[float, int, Life, int, int, Decision | None]] = []
         self._order = count()
-        self._run: Counter[str] = Counter()
-        """For each job, the number of its present run; what is due for an older one is dropped."""
+        self._at = 0.0
+        """The moment of what is being worked on: behind the clock while events are collected late."""
+        self._said: list[Event] = []
+        self._on: dict[str, dict[str, Life]] = {}
+        """Jobs over several nodes, by node; kept only where they disturb each other."""
+        self.lives: dict[str, Life] = {}
+
+    def admit(self, job: Job, truth: Truth | None) -> Life:
+        """Take note of a job that was submitted."""
+        truth = truth or Fixed(job.duration if job.duration is not None else HOUR)
+        life = Life(job, truth, submitted=self._clock.now())
+        self.lives[job.name] = life
+        return life
 
     def carry_out(self, job: Job, decision: Decision) -> None:
-        """Put on the calendar what the order leads to."""
-        now, name, generation = self._clock.now(), job.name, decision.generation
-        later = now + job.pause
+        """Begin what was decided."""
+        now = self._at = self._clock.now()
+        life = self.lives.get(job.name) or self.admit(job, None)
         if decision.kind is Kind.START:
-            self._run[name] += 1
-            self._at(now, Started(name, generation, now))
-            end = now + (job.duration if job.duration is not None else HOUR)
-            self._at(end, Ended(name, generation, Outcome.SUCCEEDED, end))
-        elif decision.kind is Kind.RESIZE:
-            self._at(later, Resized(name, generation, later))
-        elif decision.kind is Kind.MIGRATE:
-            self._at(later, Migrated(name, generation, later))
-        elif decision.kind is Kind.PREEMPT:
-            self._at(later, Preempted(name, generation, later))
+            life.run += 1
+            life.generation = decision.generation
+            life.advance(now)
+            life.began = now if life.began is None else life.began
+            self._settle(life, decision, now + _of(self._pauses.start, job))
+            self._said.append(Started(job.name, decision.generation, now))
+        elif decision.kind is not Kind.WAIT:
+            life.generation = decision.generation
+            release = _of(self._pauses.release, job)
+            if release > 0:
+                # A change under way is part of the run: a new pace does not call it off.
+                self._push(now + release, life, -1, decision)
+            else:
+                self._switch(life, decision, now)
 
     def collect(self) -> Sequence[Event]:
         """What has come true by now, in the order in which it did."""
-        events: list[Event] = []
-        while (due := self.next_due()) is not None and due <= self._clock.now():
-            event = heapq.heappop(self._due)[3]
-            events.append(event)
-            if isinstance(event, Ended | Preempted):
-                self._run[event.job] += 1
+        now = self._clock.now()
+        events, self._said = self._said, []
+        while (due := self.next_due()) is not None and due <= now:
+            moment, _, life, _, _, decision = heapq.heappop(self._due)
+            self._at = moment
+            if decision is not None:
+                self._switch(life, decision, moment)
+                events += self._said
+                self._said = []
+            elif life.next_milestone()[1]:
+                events.append(self._end(life, moment))
+            else:
+                life.advance(moment)
+                life.done = max(life.done, life.pace.until)  # not a hair short of it, by rounding
+                self._renew(life)
         return events
 
     def next_due(self) -> float | None:
         """When something comes true next."""
-        while self._due and self._due[0][2] < self._run[self._due[0][3].job]:
+        if self._said:
+            return self._clock.now()
+        while self._due and _is_old(self._due[0]):
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def _at(self, moment: float, event: JobEvent) -> None:
-        heapq.heappush(self._due, (moment, next(self._order), self._run[event.job], event))
+    def after_loss(self, states: Mapping[str, JobState], node: str) -> None:
+        """A node is gone: what ran there has lost its tasks, and its work since the last checkpoint."""
+        now = self._at = self._clock.now()
+        for life in list(self.lives.values()):
+            if life.placement is None or node not in life.placement.nodes():
+                continue
+            life.advance(now)
+            life.fall_back(self._pauses.checkpoint)
+            life.failures += 1
+            state = states.get(life.job.name)
+            if state is not None and state.placement is not None:
+                life.generation = state.generation
+                self._leave(life)
+                crew = self._crew(state.placement, state.batch)
+                life.set_crew(crew, state.placement, now + _of(self._pauses.resize, life.job))
+                self._join(life)
+            else:
+                self._stop(life)
+
+    def _settle(self, life: Life, decision: Decision, resumes: float) -> None:
+        """Put the job on the decision's devices."""
+        assert decision.placement is not None
+        self._leave(life)
+        crew = self._crew(decision.placement, decision.batch)
+        life.set_crew(crew, decision.placement, resumes)
+        self._join(life)
+
+    def _switch(self, life: Life, decision: Decision, now: float) -> None:
+        """The change ordered takes effect."""
+        name, generation = life.job.name, decision.generation
+        life.advance(now)
+        if decision.kind is Kind.PREEMPT:
+            life.preemptions += 1
+            self._stop(life)
+            self._said.append(Preempted(name, generation, now))
+        elif decision.kind is Kind.RESIZE:
+            life.resizes += 1
+            self._settle(life, decision, now + _of(self._pauses.resize, life.job))
+            self._said.append(Resized(name, generation, now))
+        else:
+            life.migrations += 1
+            self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
+            self._said.append(Migrated(name, generation, now))
+
+    def _stop(self, life: Life) -> None:
+        self._leave(life)
+        life.run += 1
+        life.set_crew(None, None, self._at)
+
+    def _end(self, life: Life, moment: float) -> Ended:
+        life.advance(moment)
+        life.done = life.truth.work
+        self._stop(life)
+        return Ended(life.job.name, life.generation, Outcome.SUCCEEDED, moment)
+
+    def _renew(self, life: Life) -> None:
+        life.renew()
+        self._schedule(life)
+
+    def _schedule(self, life: Life) -> None:
+        moment, _ = life.next_milestone()
+        if moment < float("inf"):
+            self._push(moment, life, life.version, None)
+
+    def _push(self, moment: float, life: Life, version: int, decision: Decision | None) -> None:
+        entry = (moment, next(self._order), life, life.run, version, decision)
+        heapq.heappush(self._due, entry)
+
+    def _crew(self, placement: Placement, batch: int | None) -> Crew:
+        """What matters of a placement for the speed."""
+        workers: dict[str, int] = {}
+        servers = 0
+        for slot in placement.slots:
+            if slot.role is Role.WORKER:
+                workers[slot.node] = workers.get(slot.node, 0) + 1
+            else:
+                servers += 1
+        cluster = self._cluster
+        if cluster is None:
+            return Crew("", tuple(workers.values()), servers, batch)
+        index = cluster.index
+        nodes = tuple(workers[node] for node in sorted(workers, key=lambda name: index[name]))
+        first = next(iter(workers))
+        kind = cluster.configuration_of(cluster.nodes[index[first]])
+        return Crew(kind.device_type, nodes, servers, batch)
+
+    # Neighbours
+
+    def _join(self, life: Life) -> None:
+        """Enter the job where it runs; those it disturbs there get a new pace."""
+        if self._interference and life.crew is not None and len(life.crew.nodes) > 1:
+            assert life.placement is not None
+            for node in life.placement.nodes():
+                self._on.setdefault(node, {})[life.job.name] = life
+            self._disturb(life)
+        else:
+            life.slowdown = 1.0
+        self._schedule(life)
+
+    def _leave(self, life: Life) -> None:
+        if not self._interference or life.placement is None or life.crew is None:
+            return
+        if len(life.crew.nodes) > 1:
+            for node in life.placement.nodes():
+                self._on[node].pop(life.job.name)
+            self._disturb(life)
+
+    def _disturb(self, life: Life) -> None:
+        """Hold everybody on the job's nodes, and itself, against who is there now."""
+        assert life.placement is not None
+        for other in _neighbours(life, self._on):
+            slowdown = 1.0
+            if len(_neighbours(other, self._on)) > 1:
+                slowdown += self._interference
+            if other.slowdown != slowdown:
+                if other is not life:
+                    other.advance(self._at)
+                other.slowdown = slowdown
+                other.version += 1
+                if other is not life:
+                    self._schedule(other)
+
+
+def _neighbours(life: Life, on: Mapping[str, Mapping[str, Life]]) -> list[Life]:
+    """The jobs over several nodes on this one's nodes, itself among them while it is there."""
+    assert life.placement is not None
+    nodes = sorted(life.placement.nodes())
+    return list({name: other for node in nodes for name, other in on.get(node, {}).items()}.values())
+
+
+def _of(pause: float | None, job: Job) -> float:
+    return job.pause if pause is None else pause
+
+
+def _is_old(entry: tuple[float, int, Life, int, int, Decision | None]) -> bool:
+    _, _, life, run, version, _ = entry
+    return run != life.run or version not in (-1, life.version)

@@ -1,4 +1,4 @@
-"""What is true of a job, whatever anybody believes: how much work it is, and how fast it really goes."""
+"""What is true of a job, whatever anybody believes: how much work it is, and how fast it goes."""
 
 from dataclasses import dataclass
 from math import inf

@@ -13,7 +13,8 @@ from muster.model.reason import Code
 from muster.model.topology import Level
 from muster.model.view import Phase
 from muster.policy.fifo import Fifo
-from muster.sim.play import Arrival, play
+from muster.sim.play import play
+from muster.sim.truth import Arrival
 from tests.builders import cluster, job, node_set, view
 from tests.world import World, flat, on
 
@@ -25,7 +26,8 @@ def test_two_gangs_of_the_whole_cluster_submitted_together_never_both_hold_devic
     """volcano#3373"""
     arrivals = [Arrival(0.0, job(name, 16, duration=100.0)) for name in ("one", "two")]
     order = []
-    for frame in play(view(cluster(2)), arrivals, Fifo()):
+    there = cluster(2)
+    for frame in play(there, view(there).pools, arrivals, Fifo()):
         holding = [state.name for state in frame.after.jobs.values() if state.held()]
         assert len(holding) <= 1
         order += [d.job for d in frame.decided.decisions if d.kind is Kind.START]

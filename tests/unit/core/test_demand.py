@@ -5,6 +5,7 @@ from dataclasses import replace
 from muster.core.books import Books
 from muster.core.demand import capacity, demands
 from muster.core.pools import entitle
+from muster.core.standing import Standing
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeLost
 from muster.model.job import Job, Need, Role
@@ -101,7 +102,7 @@ def test_one_that_is_not_preemptible_may_have_what_is_reserved_of_a_type_it_did_
 
 def books(seen: View) -> Books:
     available = capacity(seen.cluster)
-    return Books(seen, entitle(seen.pools, available, demands(seen, available)), available)
+    return Standing(seen).books(entitle(seen.pools, available, demands(seen, available)))
 
 
 def held(there: Cluster, *states: object) -> Books:

@@ -1,0 +1,249 @@
+"""The driver: the very cycle of the daemon, on a virtual clock, until every job is done.
+
+Moments are those at which something happens: a submission, an end, a change that takes effect, a node
+that comes or goes, a tick. At each the facts are folded into the view, then the cycle decides, every
+set of decisions is checked, and the executor carries it out. What that frees at once is dealt with in
+another cycle at the same moment. With `rounds` the cycle runs at fixed intervals only.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from random import Random
+
+from muster.core.begin import begun
+from muster.core.check import check
+from muster.core.cycle import Cycle, Decisions, Memory
+from muster.core.desk import Rules
+from muster.core.evolve import evolve
+from muster.model.cluster import Cluster
+from muster.model.decision import Kind
+from muster.model.event import Ended, Event, NodeEvent, NodeLost, Started, Submitted
+from muster.model.outlook import Outlook
+from muster.model.pool import PoolTree
+from muster.model.view import View
+from muster.policy.base import Policy
+from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
+from muster.sim.gate import Gate
+from muster.sim.life import Life
+from muster.sim.truth import Arrival, Shown
+
+INTERVAL = 60.0
+"""s between cycles while something waits and nothing else happens: Peloton's period."""
+
+SETTLED = 8
+"""Cycles at one moment after which time moves on: two or three settle what one moment can bring."""
+
+IDLE = 30
+"""Cycles without a change, nothing else to come, after which those that wait will wait for ever: at the
+usual interval longer than any patience."""
+
+WATCHED = 10.0
+"""s a job must have run on a crew before what it shows of it counts: some steps, not the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything a simulation depends on, the jobs apart."""
+
+    cluster: Cluster
+    pools: PoolTree
+    policy: Policy
+    rules: Rules = field(default_factory=Rules)
+    pauses: Pauses = field(default_factory=Pauses)
+    beliefs: Callable[[], Beliefs] = Oracle
+    interval: float = INTERVAL
+    rounds: bool = False
+    """Decide every `interval` only, as the published evaluations do; else at every event too."""
+    interference: float = 0.0
+    incidents: tuple[NodeEvent, ...] = ()
+    """Nodes that come and go, in order of time."""
+    seed: int = 0
+    noise: float = 0.05
+    """Standard deviation of the logarithm of what jobs measure of themselves."""
+    gate: bool = True
+    """Whether jobs that could never run are refused; else they wait for ever."""
+    until: float = inf
+    """s after which the simulation stops, whatever is left."""
+    explain: bool = False
+    """Whether jobs that wait are told in full why: of use to a person only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One cycle: when, on what, what was decided, and what it led to."""
+
+    now: float
+    before: View
+    decided: Decisions
+    after: View
+
+
+class Engine:
+    """One simulation under way."""
+
+    def __init__(self, setting: Setting, arrivals: Iterable[Arrival]) -> None:
+        self.setting = setting
+        self.clock = VirtualClock()
+        self.executor = VirtualExecutor(
+            self.clock, setting.cluster, setting.pauses, setting.interference
+        )
+        self.view = View(0, setting.cluster, setting.pools, {})
+        self.gate = Gate(setting.cluster, setting.pools)
+        self.beliefs = setting.beliefs()
+        self.ended: list[tuple[Life, float]] = []
+        """Jobs done since this was last emptied, and when."""
+        self.cycles = 0
+        self.events = 0
+        self._cycle = Cycle(setting.policy, setting.rules, explain=setting.explain)
+        self._memory = Memory()
+        self._coming = iter(arrivals)
+        self._next: Arrival | None = next(self._coming, None)
+        self._incidents = list(setting.incidents)
+        heapq.heapify(order := [(event.at, i) for i, event in enumerate(self._incidents)])
+        self._order = order
+        self._tick = inf
+        self._idle = 0
+        """Cycles in a row that changed nothing."""
+
+    def frames(self) -> Iterator[Frame]:
+        """Run to the end, a frame for each cycle."""
+        while (moment := self._next_moment()) < inf and moment <= self.setting.until:
+            self.clock.move_to(moment)
+            facts = self._happen()
+            if self._due(facts):
+                yield from self._settle()
+
+    def _happen(self) -> list[Event]:
+        """Take in what has come true at this moment."""
+        now = self.clock.now()
+        facts: list[Event] = list(self.executor.collect())
+        while self._next is not None and self._next.at <= now:
+            facts += self._submitted(self._next)
+            self._next = next(self._coming, None)
+        lost: list[str] = []
+        while self._order and self._order[0][0] <= now:
+            incident = self._incidents[heapq.heappop(self._order)[1]]
+            facts.append(incident)
+            if isinstance(incident, NodeLost):
+                lost.append(incident.node)
+        if facts:
+            self._fold(facts)
+        for node in lost:
+            self.executor.after_loss(self.view.jobs, node)
+        return facts
+
+    def _submitted(self, arrival: Arrival) -> Sequence[Event]:
+        if self.setting.gate and self.gate.refuses(arrival):
+            return ()
+        life = self.executor.admit(arrival.job, arrival.truth)
+        life.submitted = arrival.at
+        return (Submitted(arrival.job, arrival.at),)
+
+    def _fold(self, facts: Sequence[Event]) -> None:
+        self.events += len(facts)
+        self.view = evolve(self.view, facts)
+        for fact in facts:
+            if isinstance(fact, Ended):
+                life = self.executor.lives.pop(fact.job)
+                self.beliefs.ended(life.job, life.truth.work)
+                self.ended.append((life, fact.at))
+
+    def _due(self, facts: Sequence[Event]) -> bool:
+        """Whether this is a moment to decide at."""
+        now = self.clock.now()
+        if self.setting.rounds:
+            return now % self.setting.interval == 0.0
+        return now >= self._tick or any(not isinstance(fact, Started) for fact in facts)
+
+    def _settle(self) -> Iterator[Frame]:
+        """Cycles until nothing more changes at this moment."""
+        self._watch()
+        for _ in range(SETTLED):
+            frame = self._once()
+            yield frame
+            changed = any(decision.kind is not Kind.WAIT for decision in frame.decided.decisions)
+            if not changed or not self._freed(frame.decided):
+                break
+
+    def _freed(self, decided: Decisions) -> bool:
+        """Whether what was decided lets somebody go on at once with what another let go."""
+        kinds = {decision.kind for decision in decided.decisions}
+        return not kinds.isdisjoint((Kind.PREEMPT, Kind.RESIZE, Kind.MIGRATE))
+
+    def _once(self) -> Frame:
+        now, before = self.clock.now(), self._informed()
+        decided = self._cycle.decide(before, now, self._memory)
+        check(before, decided)
+        self._memory = decided.memory
+        self.cycles += 1
+        facts = begun(decided, now)
+        for decision in decided.decisions:
+            if decision.kind is not Kind.WAIT:
+                self.executor.carry_out(before.jobs[decision.job].job, decision)
+        if facts:
+            facts += self.executor.collect()
+            self._fold(facts)
+        self._idle = 0 if facts else self._idle + 1
+        waits = any(decision.kind in _LEAVES_WAITING for decision in decided.decisions)
+        self._tick = min(decided.again, now + self.setting.interval if waits else inf)
+        return Frame(now, before, decided, self.view)
+
+    def _next_moment(self) -> float:
+        due = self.executor.next_due()
+        moments = [inf if due is None else due]
+        if self._next is not None:
+            moments.append(self._next.at)
+        if self._order and self.view.jobs:
+            moments.append(self._order[0][0])
+        first = max(min(moments), self.clock.now())
+        if not self.view.jobs and self._next is None:
+            return inf
+        if first == inf and self._idle > IDLE:
+            return inf
+        if self.setting.rounds and self.view.jobs:
+            step = self.setting.interval
+            return min(first, (self.clock.now() // step + 1) * step)
+        return min(first, max(self._tick, self.clock.now()))
+
+    # What policies are told
+
+    def _informed(self) -> View:
+        if not self.setting.policy.informed:
+            return self.view
+        now = self.clock.now()
+        return replace(self.view, outlooks={name: self._outlook(name, now) for name in self.view.jobs})
+
+    def _outlook(self, name: str, now: float) -> Outlook:
+        life = self.executor.lives[name]
+        life.advance(now)
+        return self.beliefs.outlook(life.job, life.truth, life.crew, life.done)
+
+    def _watch(self) -> None:
+        """Pass on what jobs show of themselves, once for each pace, measured as well as it can be."""
+        if not self.setting.policy.informed:
+            return
+        now = self.clock.now()
+        for life in self.executor.lives.values():
+            if life.crew is None or life.reported == life.version or now < life.resumes + WATCHED:
+                continue
+            life.advance(now)
+            life.reported = life.version
+            shown = self._measured(life, life.truth.shown(life.crew, life.done))
+            self.beliefs.watch(life.job, life.crew, shown, life.done)
+
+    def _measured(self, life: Life, shown: Shown) -> Shown:
+        random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")
+        life.shows += 1
+        noisy = [random.lognormvariate(0.0, self.setting.noise) for _ in range(3)]
+        return replace(
+            shown,
+            step=shown.step * noisy[0] * life.slowdown,
+            sync=None if shown.sync is None else shown.sync * noisy[1],
+            noise=None if shown.noise is None else shown.noise * noisy[2],
+        )
+
+
+_LEAVES_WAITING = (Kind.WAIT, Kind.PREEMPT)

@@ -1,0 +1,45 @@
+"""Refuses at submission what could never run on this cluster, and counts it by reason."""
+
+from collections import Counter
+
+from muster.core.admit import refuse
+from muster.model.cluster import Cluster
+from muster.model.job import Job
+from muster.model.pool import PoolTree
+from muster.sim.truth import Arrival
+
+
+class Gate:
+    """One answer for all jobs that ask for the same."""
+
+    def __init__(self, cluster: Cluster, pools: PoolTree) -> None:
+        self._cluster = cluster
+        self._pools = pools
+        self._known: dict[tuple[object, ...], str | None] = {}
+        self.refused: list[Arrival] = []
+        self.why: Counter[str] = Counter()
+
+    def refuses(self, arrival: Arrival) -> bool:
+        """Whether the job can never run; one that cannot is noted."""
+        key = _asked(arrival.job)
+        if key not in self._known:
+            refusal = refuse(arrival.job, self._cluster, self._pools)
+            self._known[key] = refusal.why if refusal else None
+        why = self._known[key]
+        if why is not None:
+            self.refused.append(arrival)
+            self.why[why] += 1
+        return why is not None
+
+
+def _asked(job: Job) -> tuple[object, ...]:
+    speed = (job.profile, job.model, job.batch)
+    return (
+        job.roles,
+        job.pool,
+        job.device_types,
+        job.same_generation,
+        job.locality,
+        job.preemptible,
+        *speed,
+    )
