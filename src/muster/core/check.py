@@ -99,17 +99,18 @@ def _taken(view: View, decision: Decision) -> Iterator[Slot]:
 
 
 def _nothing_is_held_twice(view: View, decided: Decisions) -> None:
-    free = {node.name: node.free for node in view.cluster.nodes}
-    cores = {node.name: node.millicores for node in view.cluster.nodes}
-    memory = {node.name: node.memory for node in view.cluster.nodes}
+    free: dict[str, int] = {}
+    cores: dict[str, int] = {}
+    memory: dict[str, int] = {}
     for decision in decided.decisions:
         for slot in _taken(view, decision):
-            up = view.cluster.node(slot.node).state is NodeState.UP
-            _expect(up, f"{decision.job}: tasks go to nodes that are up")
-            _expect(slot.bits & ~free[slot.node] == 0, f"{decision.job}: no device is held twice")
-            free[slot.node] &= ~slot.bits
-            cores[slot.node] -= slot.need.millicores
-            memory[slot.node] -= slot.need.memory
+            node = view.cluster.node(slot.node)
+            _expect(node.state is NodeState.UP, f"{decision.job}: tasks go to nodes that are up")
+            there = free.setdefault(slot.node, node.free)
+            _expect(slot.bits & ~there == 0, f"{decision.job}: no device is held twice")
+            free[slot.node] = there & ~slot.bits
+            cores[slot.node] = cores.get(slot.node, node.millicores) - slot.need.millicores
+            memory[slot.node] = memory.get(slot.node, node.memory) - slot.need.memory
     _expect(min(cores.values(), default=0) >= 0, "no core is held twice")
     _expect(min(memory.values(), default=0) >= 0, "no memory is held twice")
 
@@ -118,7 +119,9 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
     used: Counter[tuple[str, str]] = Counter()
     fixed: Counter[tuple[str, str]] = Counter()
-    for state in view.jobs.values():
+    limited = _below_a_limit(view)
+    states = view.jobs.values()
+    for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
         for device_type, count in _most_held(view, state, placed.get(state.name)).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
@@ -130,6 +133,15 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     for (pool, device_type), count in fixed.items():
         reservation = view.pools.pools[pool].quota(device_type).reservation
         _expect(count <= reservation, f"{pool}: what is not preemptible stays within the reservation")
+
+
+def _below_a_limit(view: View) -> set[str]:
+    """The leaf pools whose use some limit binds."""
+    pools = view.pools.pools
+    limited = {n for n, p in pools.items() if any(q.limit is not None for q in p.quotas.values())}
+    if not limited:
+        return limited
+    return {leaf for leaf in view.pools.leaves() if not limited.isdisjoint(view.pools.ancestry(leaf))}
 
 
 def _most_held(view: View, state: JobState, placed: Placement | None) -> Counter[str]:

@@ -25,13 +25,14 @@ from muster.place.clear import Candidate
 from muster.place.even import even
 from muster.place.pack import pack
 from muster.place.request import Request, Strategy
+from muster.place.roomy import roomy
 from muster.place.spread import spread
 from muster.policy.base import Allocation
 
 Victim = tuple[int, float, str, Candidate]
 """A gang that may be preempted: priority, cost per device, name, and itself; sorts in that order."""
 
-STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even}
+STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even, "roomy": roomy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Desk:
         self.now = now
         self.rules = rules
         self.menu = standing.menu
-        self.board = standing.board.copy()
+        self._board: Board | None = None
         self.books = standing.books(entitled)
         self.allocations = {each.job: each for each in allocations}
         self.outcome = Outcome()
@@ -94,9 +95,16 @@ class Desk:
         self._leaving: tuple[Slot, ...] | None = None
         self._leaving_bits: dict[str, int] | None = None
         self._failed: set[Request] = set()
-        self._failed_at = self.board.version
+        self._failed_at = standing.board.version
 
     # What may be asked of it
+
+    @property
+    def board(self) -> Board:
+        """What is free, less what this cycle has given: a copy, made when somebody asks."""
+        if self._board is None:
+            self._board = self.standing.board.copy()
+        return self._board
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """The options on which nothing but room is lacking: the pool could take the job there."""
@@ -398,7 +406,7 @@ class Desk:
 
     def _pressure(self) -> Pressure:
         kinds = [kind for kind in self.view.cluster.configurations.values() if kind.devices]
-        shelves = [self.board.shelves[kind.name] for kind in kinds]
+        shelves = [self.standing.board.shelves[kind.name] for kind in kinds]
         waiting = self.standing.waiting.values()
         return Pressure(
             whole=sum(s.by_count[-1].bit_count() * s.kind.devices for s in shelves),

@@ -9,7 +9,7 @@ report about a set of tasks that is no more, so it is ignored. So are checkpoint
 was stopped meanwhile.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -81,22 +81,25 @@ def evolve(view: View, events: Iterable[Event]) -> View:
 class _Draft:
     """A view under change: the nodes and jobs of a batch, copied once."""
 
-    __slots__ = ("_touched", "_view", "index", "jobs", "nodes", "version")
+    __slots__ = ("_grown", "_touched", "_view", "index", "jobs", "nodes", "version")
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._touched = False
+        self._grown = False
         self.version = view.version
         self.nodes = list(view.cluster.nodes)
-        self.index = dict(view.cluster.index)
+        self.index: Mapping[str, int] = view.cluster.index
         self.jobs = dict(view.jobs)
 
     def view(self) -> View:
         """The draft as a view."""
         cluster = self._view.cluster
-        if self._touched:
+        if self._grown:
             cluster = replace(cluster, nodes=tuple(self.nodes))
-        return replace(self._view, version=self.version, cluster=cluster, jobs=self.jobs)
+        elif self._touched:
+            cluster = cluster.with_nodes(tuple(self.nodes))
+        return View(self.version, cluster, self._view.pools, self.jobs, self._view.outlooks)
 
     def job(self, name: str) -> JobState:
         """The live job of this name."""
@@ -119,9 +122,9 @@ class _Draft:
 
     def add(self, node: Node) -> None:
         """One more node, at the end."""
-        self.index[node.name] = len(self.nodes)
+        self.index = {**self.index, node.name: len(self.nodes)}
         self.nodes.append(node)
-        self._touched = True
+        self._grown = True
 
     def take(self, job: str, slots: Iterable[Slot]) -> None:
         """Take the slots from what is free."""

@@ -6,6 +6,8 @@ the time to get them is less, which is what lets a quiet cycle cost no more than
 """
 
 from collections.abc import Mapping
+from itertools import compress
+from operator import is_not
 
 from muster.core.books import Books, Tallies
 from muster.core.demand import Demand, capacity
@@ -68,7 +70,8 @@ class Standing:
         return Books(self.view.pools, entitled, self.available, self.tallies.copy())
 
     def _follow_jobs(self, old: Mapping[str, JobState], new: Mapping[str, JobState]) -> None:
-        fresh = [state for name, state in new.items() if old.get(name) is not state]
+        replaced = map(is_not, map(old.get, new), new.values())
+        fresh = list(compress(new.values(), replaced))
         known = sum(state.name in old for state in fresh)
         if len(old) + len(fresh) - known != len(new):
             for name in [name for name in old if name not in new]:
@@ -120,8 +123,7 @@ def _same_names(old: View, new: View) -> bool:
 def _changed_nodes(old: Cluster, new: Cluster) -> list[int]:
     if old is new:
         return []
-    pairs = zip(old.nodes, new.nodes, strict=True)
-    return [i for i, (one, other) in enumerate(pairs) if one is not other]
+    return list(compress(range(len(new.nodes)), map(is_not, old.nodes, new.nodes)))
 
 
 def _counts_otherwise(old: Node, new: Node) -> bool:

@@ -127,7 +127,10 @@ class Board:
         other.memory = self.memory.copy()
         twins = {id(shelf): shelf.copy() for shelf in self.shelves.values()}
         other.shelves = {name: twins[id(shelf)] for name, shelf in self.shelves.items()}
-        other.shelf_of = [twins[id(shelf)] for shelf in self.shelf_of]
+        if len(twins) == 1:
+            other.shelf_of = [*twins.values()] * len(self.names)
+        else:
+            other.shelf_of = [twins[id(shelf)] for shelf in self.shelf_of]
         other._versions = count(1)
         other.version = 0
         return other

@@ -8,8 +8,10 @@ they come free may still pass (EASY backfill: Lifka 1995, "The ANL/IBM SP schedu
 from dataclasses import dataclass
 
 from muster.model.pool import Entitlements
-from muster.model.view import JobState, View
+from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares
+
+_WAITING = Phase.WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,9 @@ class Fifo:
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Every job's gang, in order of priority and age."""
-        queue = sorted(view.jobs.values(), key=_urgency)
-        return Shares(tuple(_allocation(state) for state in queue), memory)
+        # One that neither waits nor could grow is left as it is, and looked at no closer.
+        queue = [s for s in view.jobs.values() if s.phase is _WAITING or s.job.elastic]
+        return Shares(tuple(_allocation(state) for state in sorted(queue, key=_urgency)), memory)
 
 
 def _urgency(state: JobState) -> tuple[int, float, str]:

@@ -12,6 +12,7 @@ from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.view import JobState
 from muster.sim.life import Life
+from muster.sim.result import Stint
 from muster.sim.truth import Crew, Truth
 from muster.sim.worlds.fixed import Fixed
 
@@ -79,6 +80,8 @@ class VirtualExecutor:
         self._on: dict[str, dict[str, Life]] = {}
         """Jobs over several nodes, by node; kept only where they disturb each other."""
         self.lives: dict[str, Life] = {}
+        self.stints: list[Stint] | None = None
+        """Who held what, where that is to be kept."""
 
     def admit(self, job: Job, truth: Truth | None) -> Life:
         """Take note of a job that was submitted."""
@@ -224,6 +227,7 @@ class VirtualExecutor:
 
     def _join(self, life: Life) -> None:
         """Enter the job where it runs; those it disturbs there get a new pace."""
+        life.since = self._at
         if self._interference and life.crew is not None and len(life.crew.nodes) > 1:
             assert life.placement is not None
             for node in life.placement.nodes():
@@ -234,6 +238,12 @@ class VirtualExecutor:
         self._schedule(life)
 
     def _leave(self, life: Life) -> None:
+        """Strike the job out where it has run up to now."""
+        if self.stints is not None and life.placement is not None and self._at > life.since:
+            self.stints += [
+                Stint(life.job.name, node, bits, life.since, self._at)
+                for node, bits in life.placement.bits().items()
+            ]
         if not self._interference or life.placement is None or life.crew is None:
             return
         if len(life.crew.nodes) > 1:

@@ -1,6 +1,6 @@
 """One job's progress: how far it has come, how fast it goes, and what that has cost so far."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 from muster.model.job import Job
@@ -44,7 +44,9 @@ class Life:
     preemptions: int = 0
     migrations: int = 0
     failures: int = 0
-    shows: int = field(default=0)
+    since: float = 0.0
+    """When it got the devices it has."""
+    shows: int = 0
     """Reports so far: each has an error of its own."""
 
     @property

@@ -1,0 +1,199 @@
+"""Finish-time fairness: make the job that sharing delays most as little delayed as can be.
+
+Source: Mahajan et al., "Themis", NSDI'20, with the formula of Gavel (OSDI'20, section 4.2). With F the
+devices of a job's part of the cluster, all devices over the number of jobs that want some, times in s,
+
+    rho = (time since submission + left / speed) / (alone so far + left / speed alone)
+
+minimise the largest rho. The speed is that on the workers given; alone it is that on F devices, of each
+type for the part of the time that the type has of all devices; F below the gang is the gang for part of
+the time, F above what the job can use is that. Alone so far is what it has attained (device-s) / F:
+each device-second is taken to have done what it would have done alone, since a view does not say how
+much work is done.
+
+How: everybody gets the gang, then the job with the largest rho gets the fewest further workers that
+lower it, again and again; a job that cannot have them is passed over for good. For one type of device
+this finds the least largest rho, just as a bisection on rho would: rho falls with what a job gets, and
+until the largest is below some target no job has been given more than it needs for that target. It
+then lowers the second largest, and so on, so that nothing is left over, and limits of pools need no
+special case. Where there is no room for every gang: the largest rho first, each counted with its gang.
+
+Themis deals anew only when leases end. Here likewise: every 360 s (Gavel's round). In between, nobody's
+share changes; jobs that wait are dealt what is free in the same way.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import inf
+
+from muster.model.pool import Entitlements
+from muster.model.view import Phase, View
+from muster.policy.base import Shares
+from muster.policy.room import Room, holds, type_held
+from muster.policy.unknown import Crowd, Prospect, prospects
+
+LEASE = 360.0
+"""s between deals."""
+_INSTANT = 1e-9
+"""s; a job that is done as soon as it begins still has a rho."""
+
+_Hand = tuple[str, int]
+"""A device type and workers."""
+_NOTHING: _Hand = ("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Leases:
+    """What is remembered: until when the deal holds, and what it was."""
+
+    until: float
+    dealt: Mapping[str, _Hand] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishTime:
+    """The least largest delay by sharing."""
+
+    name: str = "finish-time"
+    informed: bool = True
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        """Workers for each job; dealt anew where the lease has ended."""
+        room = Room(view, entitlements)
+        queue = prospects(view, room.movable, now)
+        past = memory if isinstance(memory, Leases) else Leases(now)
+        claims = _claims(view, queue, room, entitlements, now)
+        hands = _kept(claims, past.dealt if now < past.until else {}, room)
+        fresh = [claim for claim in claims if claim.name not in hands]
+        hands |= _raised(fresh, _begun(fresh, room, Crowd(entitlements.capacity)), room)
+        allocations = tuple(
+            each.gets(*(hands.get(each.job.name, _NOTHING) if each.each else ("", each.gang)))
+            for each in queue
+        )
+        hands |= _in_change(view, room)
+        until = past.until if now < past.until else now + LEASE
+        leases = Leases(until if hands else now, hands)  # a deal of nothing binds nobody
+        return Shares(allocations, leases, steers=True, again=until if claims else inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A job, and the two times of its rho that do not depend on the deal, in s."""
+
+    prospect: Prospect
+    waited: float
+    """Since it was submitted."""
+    alone: float
+    """From submission to end, in its part of the cluster."""
+
+    @property
+    def name(self) -> str:
+        return self.prospect.job.name
+
+    def rho(self, device_type: str, workers: int) -> float:
+        """How much later it ends than alone, as a factor."""
+        time = self.prospect.time(device_type, workers)
+        return (self.waited + time) / self.alone if time < inf else inf
+
+    def worst(self, room: Room) -> float:
+        """Rho with its gang, on its best type."""
+        types = room.types(self.prospect.job)
+        return min((self.rho(each, self.prospect.gang) for each in types), default=inf)
+
+
+def _claims(
+    view: View, queue: Iterable[Prospect], room: Room, entitlements: Entitlements, now: float
+) -> list[_Claim]:
+    """Every job that wants devices, with its time alone."""
+    jobs = sum(1 for state in view.jobs.values() if state.job.workers.need.devices)
+    claims = []
+    for each in queue:
+        if each.each:
+            part = {one: entitlements.capacity[one] / jobs for one in room.types(each.job)}
+            alone = _alone(each, part, now)
+            claims.append(_Claim(each, max(0.0, now - each.state.submitted), alone))
+    return claims
+
+
+def _alone(prospect: Prospect, part: Mapping[str, float], now: float) -> float:
+    """s from submission to end, had the job all the time its part of the cluster, by type."""
+    devices = min(sum(part.values()), float(prospect.most * prospect.each))
+    if devices <= 0:
+        return inf
+    speed = sum(
+        share / sum(part.values()) * _speed(prospect, device_type, devices / prospect.each)
+        for device_type, share in part.items()
+    )
+    left = prospect.left / speed if speed > 0 else inf
+    return max(_INSTANT, prospect.state.attained(now) / devices + left)
+
+
+def _speed(prospect: Prospect, device_type: str, workers: float) -> float:
+    """Work per s with so many workers: between two numbers of them a mixture, below the gang a part."""
+    if workers <= prospect.gang:
+        return prospect.rate(device_type, prospect.gang) * workers / prospect.gang
+    below = int(workers)
+    low = prospect.rate(device_type, below)
+    if workers == below:
+        return low
+    return low + (workers - below) * (prospect.rate(device_type, below + 1) - low)
+
+
+def _kept(claims: Iterable[_Claim], dealt: Mapping[str, _Hand], room: Room) -> dict[str, _Hand]:
+    """What was dealt before to jobs that are still there, as far as there is still room for it."""
+    kept: dict[str, _Hand] = {}
+    for claim in claims:
+        device_type, workers = dealt.get(claim.name, _NOTHING)
+        job = claim.prospect.job
+        if workers and room.most(job, device_type) >= workers:
+            room.take(job, device_type, workers)
+            kept[claim.name] = (device_type, workers)
+    return kept
+
+
+def _begun(claims: Iterable[_Claim], room: Room, crowd: Crowd) -> dict[str, _Hand]:
+    """Gangs, the largest rho first, each on the best type with room for it."""
+    hands: dict[str, _Hand] = {}
+    for claim in sorted(claims, key=lambda claim: -claim.worst(room)):
+        chosen = claim.prospect.choose_type(room, crowd)
+        if chosen is not None:
+            room.take(claim.prospect.job, chosen, claim.prospect.gang)
+            hands[claim.name] = (chosen, claim.prospect.gang)
+    return hands
+
+
+def _raised(claims: list[_Claim], hands: dict[str, _Hand], room: Room) -> dict[str, _Hand]:
+    """The hands, after more workers for whoever has the largest rho, until nobody can have more."""
+    worst = [
+        (-claim.rho(*hands[claim.name]), at) for at, claim in enumerate(claims) if claim.name in hands
+    ]
+    heapify(worst)
+    while worst:
+        _, at = heappop(worst)
+        claim = claims[at]
+        device_type, workers = hands[claim.name]
+        more = _more(claim, device_type, workers, room)
+        if more:
+            room.take(claim.prospect.job, device_type, more)
+            hands[claim.name] = (device_type, workers + more)
+            heappush(worst, (-claim.rho(device_type, workers + more), at))
+    return hands
+
+
+def _more(claim: _Claim, device_type: str, workers: int, room: Room) -> int:
+    """The fewest further workers that make the job faster, of those it can have; 0: none do."""
+    prospect = claim.prospect
+    rate = prospect.rate(device_type, workers)
+    most = min(prospect.most - workers, room.most(prospect.job, device_type))
+    return next((n for n in range(1, most + 1) if prospect.rate(device_type, workers + n) > rate), 0)
+
+
+def _in_change(view: View, room: Room) -> dict[str, _Hand]:
+    """What jobs hold, or come to hold, that cannot be dealt to now: theirs until the lease ends."""
+    movable = {state.name for state in room.movable}
+    return {
+        state.name: (type_held(view, state) or "", holds(state))
+        for state in view.jobs.values()
+        if state.name not in movable and state.phase is not Phase.PREEMPTING
+    }

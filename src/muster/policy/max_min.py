@@ -1,0 +1,324 @@
+"""Max-min fairness over unequal device types: fractions of time by a linear programme, dealt in rounds.
+
+Source: Narayanan et al., "Heterogeneity-aware cluster scheduling policies for deep learning workloads"
+(Gavel), OSDI'20, sections 4.1, 4.3 and 5. X[j, g] is the fraction of time job j spends on device type
+g, T[j, g] its speed there (work per s), C[g] the devices of the type, d[j, g] those the job takes:
+
+    maximise   min_j  d_j / w_j * (sum_g T[j, g] X[j, g]) / (sum_g T[j, g] C[g] / sum_g C[g])
+    subject to sum_g X[j, g] <= 1,   sum_j d[j, g] X[j, g] <= C[g],   X >= 0
+
+The quotient is the job's speed over that of an equal share of all types; every weight w is 1, pools'
+shares being in their entitlements, which bound the sum over a pool's jobs likewise. Then water is
+filled in: jobs that keep the minimum down (a dual price above 0, or all their time on their best type)
+are held at their level and the rest is solved again, for ten levels; what is left then goes where the
+sum of the quotients grows most. Unaware of types, all T are 1 and the jobs' own speeds do not matter.
+
+Rounds of 360 s give each job its fractions: with t the time it was on the type so far,
+
+    priority[j, g] = X[j, g] / (t[j, g] / all the time so far)
+
+and the pairs (job, type) get devices in this order, then by time owed, then by X. Gavel starts its
+counters anew whenever X changes; here the time due, the sum of X dt, is kept instead of X, which gives
+the same order while X stays and nothing is lost when it changes; what a job had beyond its due, from
+devices nobody else wanted, is then forgotten. X is solved for again when jobs or devices have changed.
+Between rounds nobody who was dealt devices loses them; free ones go to the next in order.
+
+A job takes its least workers where the type can hold so many, else its gang, and one type at a time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from muster.model.pool import Entitlements
+from muster.model.view import JobState, Phase, View
+from muster.policy.base import Shares
+from muster.policy.room import Room, holds, type_held
+from muster.policy.unknown import Prospect, prospects
+
+ROUND = 360.0
+"""s; Gavel's."""
+LEVELS = 10
+"""Solutions of one filling: each costs some ms, and later levels concern ever fewer jobs."""
+_SMALL = 1e-6
+"""Fractions of time and dual prices below it are the solver's noise (its tolerance is 1e-7)."""
+
+_Pair = tuple[str, str]
+"""A job's name and a device type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What fractions depend on, speeds apart: who can run on what, devices of types and of pools."""
+
+    pairs: tuple[_Pair, ...] = ()
+    devices: tuple[tuple[str, int], ...] = ()
+    pools: tuple[tuple[_Pair, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What is remembered: fractions, time due and had by (job, type) in s, and this round's deal."""
+
+    at: float
+    until: float
+    """End of the round."""
+    bounds: Bounds = Bounds()
+    fractions: Mapping[_Pair, float] = field(default_factory=dict)
+    due: Mapping[_Pair, float] = field(default_factory=dict)
+    had: Mapping[_Pair, float] = field(default_factory=dict)
+    dealt: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Type and workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaxMin:
+    """Equal speed for all, measured by what an equal share would give."""
+
+    name: str = "max-min"
+    informed: bool = True
+    aware: bool = True
+    """Whether types' speeds are told apart; otherwise every type counts alike."""
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        """This round's jobs, each with a type and its workers; nothing for the others."""
+        room = Room(view, entitlements)
+        everyone = prospects(view, view.jobs.values(), now)
+        takers = [each for each in everyone if _takes_turns(each.state)]
+        turns = _passed(view, takers, now, memory if isinstance(memory, Turns) else Turns(now, now))
+        bounds = _bounds(view, takers, entitlements)
+        columns = _columns(takers, room, bounds, self.aware)
+        bounds = replace(bounds, pairs=tuple(sorted(column.pair for column in columns)))
+        if bounds != turns.bounds:
+            turns = replace(
+                turns, bounds=bounds, fractions=_fractions(columns, bounds), had=_due(turns)
+            )
+        if now >= turns.until:
+            turns = replace(turns, until=now + ROUND, dealt={})
+        movable = {state.name for state in room.movable}
+        changing = (each.state for each in takers if each.job.name not in movable)
+        turns = replace(turns, dealt=_deal(room, columns, turns, _in_change(view, changing)))
+        allocations = tuple(
+            each.gets(*(turns.dealt.get(each.job.name, _NOTHING) if each.each else ("", each.gang)))
+            for each in everyone
+            if each.job.name in movable
+        )
+        return Shares(allocations, turns, steers=True, again=turns.until if takers else inf)
+
+
+_NOTHING = ("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A job on a device type: an unknown of the programme."""
+
+    prospect: Prospect
+    device_type: str
+    workers: int
+    worth: float
+    """d_j / w_j T[j, g] / (the job's speed on an equal share)."""
+
+    @property
+    def pair(self) -> _Pair:
+        return (self.prospect.job.name, self.device_type)
+
+    @property
+    def devices(self) -> int:
+        """d[j, g]."""
+        return self.workers * self.prospect.each
+
+
+def _takes_turns(state: JobState) -> bool:
+    """Whether its devices come and go: not once it runs and may not be stopped, nor without any."""
+    stays = not state.job.preemptible and state.phase is not Phase.WAITING
+    return state.job.workers.need.devices > 0 and not stays
+
+
+def _passed(view: View, takers: Iterable[Prospect], now: float, past: Turns) -> Turns:
+    """With the time since the last look entered: what was due, and what was had."""
+    states = {each.job.name: each.state for each in takers}
+    due = {pair: time for pair, time in past.due.items() if pair[0] in states}
+    had = {pair: time for pair, time in past.had.items() if pair[0] in states}
+    for pair, fraction in past.fractions.items():
+        if pair[0] in states:
+            due[pair] = due.get(pair, 0.0) + fraction * (now - past.at)
+    for name, state in states.items():
+        held = type_held(view, state)
+        if held is not None and state.since is not None:
+            time = max(0.0, now - max(past.at, state.since))
+            had[name, held] = had.get((name, held), 0.0) + time
+    return replace(past, at=now, due=due, had=had)
+
+
+def _due(turns: Turns) -> dict[_Pair, float]:
+    """Time had, what was beyond the due forgotten."""
+    return {pair: min(time, turns.due.get(pair, 0.0)) for pair, time in turns.had.items()}
+
+
+def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Bounds:
+    """What there is for those who take turns: everything but what others hold."""
+    names = {each.job.name for each in takers}
+    stays: Counter[_Pair] = Counter()
+    for state in view.jobs.values():
+        placement = state.target or state.placement
+        held = type_held(view, state) if placement and state.name not in names else None
+        if placement and held is not None:
+            stays[state.job.pool, held] += placement.devices
+    devices = dict(entitlements.capacity)
+    for (_, device_type), held_by in stays.items():
+        devices[device_type] -= held_by
+    pools = {
+        (pool, each): max(0, entitlements.of(pool, each) - stays[pool, each])
+        for pool in dict.fromkeys(each.job.pool for each in takers)
+        for each in devices
+    }
+    tight = tuple((pair, bound) for pair, bound in pools.items() if bound < devices[pair[1]])
+    return Bounds((), tuple(devices.items()), tight)
+
+
+def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool) -> list[_Column]:
+    """Every job with the types it can run on, and what each is worth to it."""
+    devices, pools = dict(bounds.devices), dict(bounds.pools)
+    total = max(1, sum(devices.values()))
+    columns: list[_Column] = []
+    for prospect in takers:
+        sizes: dict[str, int] = {}
+        speeds: dict[str, float] = {}
+        for each in room.types(prospect.job):
+            bound = pools.get((prospect.job.pool, each), devices[each])
+            sizes[each] = _size(prospect, bound)
+            rate = prospect.rate(each, sizes[each]) if sizes[each] else 0.0
+            speeds[each] = rate if aware else float(rate > 0)
+        scale = max(sizes.values(), default=0) * prospect.each
+        equal = sum(speed * devices[each] for each, speed in speeds.items()) / total
+        columns += (
+            _Column(prospect, each, sizes[each], scale * speed / equal)
+            for each, speed in speeds.items()
+            if speed > 0
+        )
+    return columns
+
+
+def _size(prospect: Prospect, bound: int) -> int:
+    """Workers the job takes of so many devices: its least or, where that is too many, its gang."""
+    least = prospect.job.workers.least
+    if least * prospect.each <= bound:
+        return least
+    return prospect.gang if prospect.gang * prospect.each <= bound else 0
+
+
+def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]:
+    """X: the least level as high as can be, then the least of those who can have more, and so on."""
+    programme = _Programme(columns, bounds)
+    levels: dict[str, float] = {}
+    x: Sequence[float] = ()
+    level = 0.0
+    for _ in range(LEVELS):
+        raised = programme.raised(levels)
+        if raised is None:
+            break
+        x, level, binding = raised
+        levels.update(dict.fromkeys(binding, level))
+    else:
+        x = programme.topped({name: levels.get(name, level) for name in programme.jobs}) or x
+    return {column.pair: float(part) for column, part in zip(columns, x, strict=False)}
+
+
+class _Programme:
+    """The linear programme; unknowns are the columns' fractions and, last, the level.
+
+    Rows, all "at most": level - worth for each job, its time, devices of types, devices of pools.
+    """
+
+    def __init__(self, columns: Sequence[_Column], bounds: Bounds) -> None:
+        self.jobs = list(dict.fromkeys(column.prospect.job.name for column in columns))
+        self._worth = [column.worth for column in columns]
+        self._highest = dict.fromkeys(self.jobs, 0.0)
+        self._limits = [1.0] * len(self.jobs)
+        self._limits += [float(devices) for _, devices in (*bounds.devices, *bounds.pools)]
+        self._entries: list[tuple[int, int, float]] = []
+        row = {name: at for at, name in enumerate(self.jobs)}
+        after = 2 * len(row)
+        types = {name: after + at for at, (name, _) in enumerate(bounds.devices)}
+        pools = {pair: after + len(types) + at for at, (pair, _) in enumerate(bounds.pools)}
+        for at, column in enumerate(columns):
+            name, device_type = column.pair
+            self._highest[name] = max(self._highest[name], column.worth)
+            self._entries += [(row[name], at, -column.worth), (len(row) + row[name], at, 1.0)]
+            self._entries.append((types[device_type], at, float(column.devices)))
+            pool = pools.get((column.prospect.job.pool, device_type))
+            if pool is not None:
+                self._entries.append((pool, at, float(column.devices)))
+
+    def raised(self, held: Mapping[str, float]) -> tuple[list[float], float, list[str]] | None:
+        """Fractions, the highest level of the jobs not held, and those of them that keep it down."""
+        free = [at for at, name in enumerate(self.jobs) if name not in held]
+        solved = self._solve([0.0] * len(self._worth), held, free) if free else None
+        if solved is None:
+            return None
+        x, prices = solved
+        least = x[-1] * (1 + _SMALL)
+        binding = (at for at in free if prices[at] < -_SMALL or self._highest[self.jobs[at]] <= least)
+        return x, x[-1], [self.jobs[at] for at in binding]
+
+    def topped(self, held: Mapping[str, float]) -> list[float] | None:
+        """Fractions with the largest sum of levels, none below the one it is held at."""
+        solved = self._solve([-worth for worth in self._worth], held, [])
+        return solved[0] if solved else None
+
+    def _solve(
+        self, aim: list[float], held: Mapping[str, float], free: list[int]
+    ) -> tuple[list[float], list[float]] | None:
+        """The unknowns at their best and the rows' dual prices, at most 0; None: there is no answer."""
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array
+
+        last = len(aim)
+        rows, columns, values = zip(*self._entries, *((at, last, 1.0) for at in free), strict=True)
+        # A hair below, or rounding could make what was just found impossible.
+        limits = [-held.get(name, 0.0) * (1 - _SMALL) for name in self.jobs] + self._limits
+        matrix: Any = coo_array((values, (rows, columns)), shape=(len(limits), last + 1)).tocsr()
+        result = linprog([*aim, -float(bool(free))], A_ub=matrix, b_ub=limits, method="highs")
+        if not result.success or result.x is None:
+            return None
+        return result.x.tolist(), result.ineqlin.marginals.tolist()
+
+
+def _in_change(view: View, states: Iterable[JobState]) -> dict[str, tuple[str, int]]:
+    """What jobs hold, or come to hold, that cannot be dealt to now."""
+    staying = (state for state in states if state.phase is not Phase.PREEMPTING)
+    return {state.name: (type_held(view, state) or "", holds(state)) for state in staying}
+
+
+def _deal(
+    room: Room, columns: Sequence[_Column], turns: Turns, changing: Mapping[str, tuple[str, int]]
+) -> dict[str, tuple[str, int]]:
+    """This round's jobs: those who were dealt devices before keep them, then by priority."""
+    dealt = dict(changing)
+    movable = {state.name for state in room.movable}
+    kept = (each for each in columns if turns.dealt.get(each.pair[0], _NOTHING)[0] == each.device_type)
+    wanted = [each for each in columns if turns.fractions.get(each.pair, 0.0) > _SMALL]
+    wanted.sort(key=lambda each: _urgency(each.pair, turns))
+    for column in (*kept, *wanted):
+        name, device_type = column.pair
+        job = column.prospect.job
+        if name in dealt or name not in movable:
+            continue
+        if room.most(job, device_type) >= column.workers:
+            room.take(job, device_type, column.workers)
+            dealt[name] = (device_type, column.workers)
+    return dealt
+
+
+def _urgency(pair: _Pair, turns: Turns) -> tuple[float, float, float]:
+    """Sorts the highest priority first, then the most time owed, then the largest fraction.
+
+    The coming round's due counts too, so that a job just come is not taken for one owed nothing.
+    """
+    fraction = turns.fractions[pair]
+    due = turns.due.get(pair, 0.0) + fraction * ROUND
+    had = turns.had.get(pair, 0.0)
+    return (-due / had if had > 0 else -inf, had - due, -fraction)

@@ -1,0 +1,102 @@
+"""Shortest remaining time first, preemptive.
+
+Source: Schrage 1968, "A proof of the optimality of the shortest remaining processing time discipline"
+(for one machine); the informed baseline of Tiresias, AFS and others for training jobs.
+
+Rule: higher priority first, then the job with the least
+
+    remaining = left / rate(type, gang)                                                  (s)
+
+work left over believed speed with the gang the user asked for. Each gets its gang if that still fits,
+else nothing; later, smaller ones may still run. Devices left over go in the same order, to each job as
+long as one more makes it faster. Of a job without outlook the remaining time is what its duration
+leaves; one that gives none either is taken for the longest, and the oldest of those goes first.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from muster.model.pool import Entitlements
+from muster.model.view import JobState, View
+from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.room import Room, type_held
+
+
+@dataclass(frozen=True, slots=True)
+class Srtf:
+    """The gang for the jobs nearest to their end, then growth in the same order."""
+
+    name: str = "srtf"
+    informed: bool = True
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        """What every job that can be changed is to have."""
+        room = Room(view, entitlements)
+        ranked = [(_urgency(view, room, state, now), state) for state in room.movable]
+        ranked.sort(key=lambda pair: pair[0])
+        queue = [state for _, state in ranked]
+        types = {state.name: _admit(view, room, state) for state in queue}
+        answer = (_allocation(view, room, state, types[state.name]) for state in queue)
+        return Shares(tuple(answer), memory, steers=True)
+
+
+def _urgency(view: View, room: Room, state: JobState, now: float) -> tuple[int, float, float, str]:
+    left = _remaining(view, room, state, now)
+    return (-state.job.priority, left, state.submitted, state.name)
+
+
+def _remaining(view: View, room: Room, state: JobState, now: float) -> float:
+    """Seconds left with its gang; inf: unknown, or it could not run."""
+    job, gang = state.job, state.job.workers.gang
+    outlook = view.outlooks.get(state.name)
+    if outlook is not None:
+        rates = (outlook.speed.rate(each, gang) for each in _types(view, room, state))
+        rate = next((rate for rate in rates if rate > 0), 0.0)
+        return outlook.left / rate if rate else inf
+    if job.duration is None:
+        return inf
+    devices = gang * job.workers.need.devices
+    return max(0.0, job.duration - state.attained(now) / devices) if devices else job.duration
+
+
+def _types(view: View, room: Room, state: JobState) -> tuple[str, ...]:
+    """Device types it may use: the one it is on first, for changing costs a restart."""
+    types = room.types(state.job)
+    held = type_held(view, state) if len(types) > 1 else None
+    return types if held is None else (held, *(each for each in types if each != held))
+
+
+def _admit(view: View, room: Room, state: JobState) -> str | None:
+    """Take its gang from the first type that has room for it and lets it run; None: there is none."""
+    job, gang = state.job, state.job.workers.gang
+    outlook = view.outlooks.get(state.name)
+    for each in _types(view, room, state):
+        if room.most(job, each) >= gang and (outlook is None or outlook.speed.rate(each, gang) > 0):
+            room.take(job, each, gang)
+            return each
+    return None
+
+
+def _allocation(view: View, room: Room, state: JobState, device_type: str | None) -> Allocation:
+    job = state.job
+    if not job.workers.need.devices:
+        return exactly(state.name, job.workers.gang)
+    if device_type is None:
+        return exactly(state.name, 0)
+    workers = _grown(view, room, state, device_type)
+    room.take(job, device_type, workers - job.workers.gang)
+    chosen = device_type if len(room.types(job)) > 1 else None
+    return exactly(state.name, workers, device_type=chosen)
+
+
+def _grown(view: View, room: Room, state: JobState, device_type: str) -> int:
+    """Its workers once it has been given of the rest what makes it faster."""
+    spec = state.job.workers
+    most = min(spec.most, spec.gang + room.most(state.job, device_type))
+    outlook = view.outlooks.get(state.name)
+    if outlook is None:
+        return most
+    workers, rate = spec.gang, outlook.speed.rate(device_type, spec.gang)
+    while workers < most and (faster := outlook.speed.rate(device_type, workers + 1)) > rate:
+        workers, rate = workers + 1, faster
+    return workers

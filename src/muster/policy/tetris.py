@@ -1,0 +1,292 @@
+"""Tetris: packing by several resources at once, leaning to jobs with little work left. Non-preemptive.
+
+Source: Grandl et al., SIGCOMM 2014, "Multi-resource packing for cluster schedulers".
+
+Rule: a task fits best on the node where what it needs points the same way as what is free,
+
+    alignment a = sum over resources r of  need[r] / node[r] * free[r] / node[r]         (no unit)
+
+(devices, cores, memory; a gang's is the mean over its tasks, each on its best node), and of two jobs
+that fit the one with less work left, p = remaining time * sum over r of need[r] / cluster[r] (s), is to
+go first:
+
+    score = a - eps * p,   eps = mean of a / mean of p                                   (1/s)
+
+over the jobs that fit. The highest score is started, and so on until nothing fits. Who runs keeps what
+it has. Once every gang has its place the rest goes worker by worker, by the same score, to jobs that
+can use more: they are the paper's pending tasks. Of a job without outlook the time left is what its
+duration leaves; one that gives none either is taken for the longest.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from muster.model.cluster import Cluster, NodeState
+from muster.model.job import Need
+from muster.model.pool import Entitlements
+from muster.model.topology import ConfigurationSet
+from muster.model.view import JobState, Phase, View
+from muster.planner.counts import plan_for
+from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.room import Room, holds, type_held
+
+
+@dataclass(frozen=True, slots=True)
+class Tetris:
+    """The best aligned gangs, weighed against their work left; then growth."""
+
+    name: str = "tetris"
+    informed: bool = True
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        """Jobs to start or to grow; every other keeps what it has."""
+        packing = _Packing(view, entitlements, now)
+        waiting = [state for state in packing.room.movable if state.phase is Phase.WAITING]
+        running = [state for state in packing.room.movable if state.phase is Phase.RUNNING]
+        left_out = packing.fill({state.name: 0 for state in waiting})
+        if not left_out:
+            packing.fill({s.name: holds(s) for s in running} | packing.given)
+        return Shares(tuple(packing.answer()), memory, steers=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What is free on a node: nodes of one shape need be looked at once."""
+
+    configuration: str
+    devices: int
+    millicores: int
+    memory: int
+
+    def less(self, need: Need) -> "_Shape":
+        return _Shape(
+            self.configuration,
+            self.devices - need.devices,
+            self.millicores - need.millicores,
+            self.memory - need.memory,
+        )
+
+    def holds(self, need: Need) -> bool:
+        enough = self.millicores >= need.millicores and self.memory >= need.memory
+        return enough and self.devices >= need.devices
+
+
+_Tasks = tuple[tuple[Need, int], ...]
+"""So many alike tasks, and so many of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a job would have next, on devices of one type."""
+
+    state: JobState
+    workers: int
+    more: int
+    """Those of the workers that it does not have yet."""
+    device_type: str | None
+    tasks: _Tasks
+    work: float
+    """p, in s; inf: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A step that fits: how well, and what is free afterwards."""
+
+    step: _Step
+    shapes: Counter[_Shape]
+    alignment: float
+
+
+class _Packing:
+    """What is free on the nodes, and what has been given so far."""
+
+    def __init__(self, view: View, entitlements: Entitlements, now: float) -> None:
+        self.room = Room(view, entitlements)
+        self.given: dict[str, int] = {}
+        """Workers of the jobs that start or grow."""
+        self._types: dict[str, str | None] = {}
+        self._view = view
+        self._now = now
+        self._shapes = _shapes(view.cluster)
+        self._laid: dict[tuple[_Tasks, str | None], tuple[Counter[_Shape], float] | None] = {}
+        """Answers on the present shapes: alike jobs need be laid once."""
+        self._whole = _whole(view.cluster)
+        for state in self.room.movable:  # they keep what they have, and the room must know
+            held = type_held(view, state)
+            if held is not None:
+                self.room.take(state.job, held, holds(state))
+
+    def fill(self, workers: Mapping[str, int]) -> set[str]:
+        """Give the best scores their next step until nothing fits; the jobs that could not have theirs.
+
+        `workers` is what they have; a job that has none is to have its gang, and is then done.
+        """
+        steps = {name: self._steps(name, count) for name, count in workers.items()}
+        left_out: set[str] = set()
+        while steps:
+            # What does not fit now will not later: nothing is given back.
+            fits = {name: fit for name, each in steps.items() if (fit := self._fit(each)) is not None}
+            left_out |= steps.keys() - fits.keys()
+            if not fits:
+                break
+            best = _best(list(fits.values())).step
+            self._take(fits[best.state.name])
+            steps = {name: steps[name] for name in fits}
+            if workers[best.state.name]:
+                steps[best.state.name] = self._steps(best.state.name, best.workers)
+            else:
+                del steps[best.state.name]
+        return left_out
+
+    def answer(self) -> Iterable[Allocation]:
+        """Who starts or grows, in the order in which they were first chosen."""
+        for name, workers in self.given.items():
+            several = len(self.room.types(self._view.jobs[name].job)) > 1
+            yield exactly(name, workers, device_type=self._types[name] if several else None)
+
+    def _take(self, fit: _Fit) -> None:
+        step = fit.step
+        self.given[step.state.name] = step.workers
+        self._types[step.state.name] = step.device_type
+        self._shapes = fit.shapes
+        self._laid.clear()
+        if step.device_type is not None:
+            self.room.take(step.state.job, step.device_type, step.more)
+
+    def _steps(self, name: str, workers: int) -> tuple[_Step, ...]:
+        """What a job with so many workers could have next, by device type in order of preference."""
+        state = self._view.jobs[name]
+        spec = state.job.workers
+        following = workers + 1 if workers else spec.gang
+        if following > spec.most:
+            return ()
+        types = self._choices(state, workers)
+        useful = (each for each in types if self._faster(state, each, workers, following))
+        tasks = _tasks(state, workers, following)
+        return tuple(
+            _Step(state, following, following - workers, each, tasks, self._work(state, each))
+            for each in useful
+        )
+
+    def _fit(self, steps: Iterable[_Step]) -> _Fit | None:
+        """The first of the steps that fits."""
+        for step in steps:
+            device_type = step.device_type
+            if device_type and self.room.most(step.state.job, device_type) < step.more:
+                continue
+            asked = (step.tasks, device_type)
+            if asked not in self._laid:
+                self._laid[asked] = self._lay(*asked)
+            if (laid := self._laid[asked]) is not None:
+                return _Fit(step, *laid)
+        return None
+
+    def _choices(self, state: JobState, workers: int) -> tuple[str | None, ...]:
+        if not state.job.workers.need.devices:
+            return (None,)
+        if not workers:
+            return self.room.types(state.job)
+        return (self._types.get(state.name) or type_held(self._view, state),)
+
+    def _faster(self, state: JobState, device_type: str | None, workers: int, following: int) -> bool:
+        """Whether the step is believed to make it faster; from nothing: to run at all."""
+        outlook = self._view.outlooks.get(state.name)
+        if outlook is None:
+            return True
+        rate = outlook.speed.rate
+        return rate(device_type or "", following) > (rate(device_type or "", workers) if workers else 0)
+
+    def _lay(self, tasks: _Tasks, device_type: str | None) -> tuple[Counter[_Shape], float] | None:
+        """Each task on the node it aligns with best: what is free then, and the mean alignment."""
+        shapes, alignments = Counter(self._shapes), []
+        for need in (need for need, count in tasks for _ in range(count)):
+            found = [
+                (_alignment(need, shape, kind), -place, shape)
+                for place, shape in enumerate(shapes)
+                if shape.holds(need)
+                and (kind := self._view.cluster.configurations[shape.configuration])
+                and (not need.devices or kind.device_type == device_type)
+            ]
+            if not found:
+                return None
+            alignment, _, shape = max(found, key=lambda each: each[:2])
+            alignments.append(alignment)
+            shapes[shape] -= 1
+            if not shapes[shape]:
+                del shapes[shape]
+            shapes[shape.less(need)] += 1
+        return shapes, sum(alignments) / len(alignments)
+
+    def _work(self, state: JobState, device_type: str | None) -> float:
+        """p: what its gang takes of the whole cluster, times the seconds it has left."""
+        plan = plan_for(state.job, state.job.workers.gang)
+        wholes = (self._whole.devices, self._whole.millicores, self._whole.memory)
+        needs = (plan.devices, plan.millicores, plan.memory)
+        part = sum(need / whole for need, whole in zip(needs, wholes, strict=True) if whole)
+        return part * self._remaining(state, device_type)
+
+    def _remaining(self, state: JobState, device_type: str | None) -> float:
+        """Seconds left with its gang; inf: unknown, or it could not run."""
+        job, gang = state.job, state.job.workers.gang
+        outlook = self._view.outlooks.get(state.name)
+        if outlook is not None:
+            rate = outlook.speed.rate(device_type or "", gang)
+            return outlook.left / rate if rate else inf
+        if job.duration is None:
+            return inf
+        devices = gang * job.workers.need.devices
+        done = state.attained(self._now) / devices if devices else 0.0
+        return max(0.0, job.duration - done)
+
+
+def _best(fits: list[_Fit]) -> _Fit:
+    """The highest score among the highest priority; of equals the oldest."""
+    known = [fit.step.work for fit in fits if fit.step.work < inf]
+    longest = max(known, default=0.0)
+    works = [min(fit.step.work, longest) for fit in fits]
+    mean = sum(works) / len(works)
+    eps = sum(fit.alignment for fit in fits) / len(fits) / mean if mean else 0.0
+    scores = [fit.alignment - eps * work for fit, work in zip(fits, works, strict=True)]
+
+    def order(i: int) -> tuple[int, float, float, str]:
+        state = fits[i].step.state
+        return (-state.job.priority, -scores[i], state.submitted, state.name)
+
+    return fits[min(range(len(fits)), key=order)]
+
+
+def _alignment(need: Need, shape: _Shape, kind: ConfigurationSet) -> float:
+    """Need and what is free, each as a part of the node, multiplied and summed."""
+    parts = (
+        (need.devices, shape.devices, kind.devices),
+        (need.millicores, shape.millicores, kind.millicores),
+        (need.memory, shape.memory, kind.memory),
+    )
+    return sum(wants / whole * free / whole for wants, free, whole in parts if whole)
+
+
+def _tasks(state: JobState, workers: int, following: int) -> _Tasks:
+    """The tasks that come with these workers, servers included."""
+    before = plan_for(state.job, workers) if workers else None
+    parts = plan_for(state.job, following).parts
+    return tuple((p.need, p.count - (before.count(p.role) if before else 0)) for p in parts)
+
+
+def _shapes(cluster: Cluster) -> Counter[_Shape]:
+    up = (node for node in cluster.nodes if node.state is NodeState.UP)
+    return Counter(
+        _Shape(node.configuration, node.free.bit_count(), node.millicores, node.memory) for node in up
+    )
+
+
+def _whole(cluster: Cluster) -> Need:
+    """All there is on nodes that are up."""
+    kinds = [cluster.configuration_of(n) for n in cluster.nodes if n.state is NodeState.UP]
+    return Need(
+        devices=sum(kind.devices for kind in kinds),
+        millicores=sum(kind.millicores for kind in kinds),
+        memory=sum(kind.memory for kind in kinds),
+    )

@@ -1,0 +1,169 @@
+"""A job as a policy reckons with it, and what it reckons with where it is told nothing.
+
+Of a job without an outlook two things are assumed, here and nowhere else:
+
+- speed: in proportion to its devices, on any type (work is then counted in device-seconds);
+- work left, in device-seconds: as much again as it has had, and a device-hour while it has had less.
+
+As much again is the median of what is left of a job whose length has the tail P(length > x) ~ 1/x, the
+heavy tail that makes attained service a guide at all (Tiresias, NSDI'19). The logarithm of what is
+left over what was had is then logistic with scale 1, hence of standard deviation pi / sqrt(3).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, pi, sqrt
+
+from muster.model.job import Role
+from muster.model.outlook import Outlook
+from muster.model.view import JobState, View
+from muster.planner.counts import plan_for
+from muster.policy.base import Allocation, exactly
+from muster.policy.room import Room, type_held
+
+DEVICE_HOUR = 3600.0
+"""Device-seconds that a job with less behind it is taken to have left."""
+SPREAD = pi / sqrt(3)
+"""Of the logarithm of the time left (see above)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Twice the devices, twice the speed: device-seconds per s, with so many devices a worker."""
+
+    each: int = 1
+
+    def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
+        """Device-seconds per s."""
+        return float(max(0, workers) * self.each)
+
+    def batch(self, device_type: str, workers: int) -> int | None:
+        """The job's own batch."""
+        return None
+
+
+def expected(state: JobState, now: float) -> float:
+    """Device-seconds left of a job of which only what it has had is known."""
+    return max(DEVICE_HOUR, state.attained(now))
+
+
+def outlook_of(view: View, state: JobState, now: float) -> Outlook:
+    """What the view says of the job, or the assumptions above."""
+    told = view.outlooks.get(state.name)
+    if told is not None:
+        return told
+    return Outlook(expected(state, now), Linear(max(1, state.job.workers.need.devices)), SPREAD)
+
+
+class Crowd:
+    """Devices of each type, and how many jobs have been sent there in this deal."""
+
+    __slots__ = ("capacity", "jobs")
+
+    def __init__(self, capacity: Mapping[str, int]) -> None:
+        self.capacity = capacity
+        self.jobs: Counter[str] = Counter()
+
+
+class Prospect:
+    """A job to deal to: what it asks for, what is left of it, and its speed, each asked once."""
+
+    __slots__ = (
+        "_rates",
+        "_speed",
+        "_view",
+        "each",
+        "gang",
+        "job",
+        "left",
+        "most",
+        "served",
+        "spread",
+        "state",
+    )
+
+    def __init__(self, view: View, state: JobState, now: float) -> None:
+        outlook = outlook_of(view, state, now)
+        workers = state.job.workers
+        self._view = view
+        self._speed = outlook.speed
+        self._rates: dict[tuple[str, int], float] = {}
+        self.state = state
+        self.job = state.job
+        self.left = outlook.left
+        self.spread = outlook.spread
+        self.each = workers.need.devices
+        self.gang = workers.gang
+        self.most = workers.most
+        self.served = any(spec.role is Role.SERVER for spec in state.job.roles)
+
+    def rate(self, device_type: str, workers: int) -> float:
+        """Work per s with so many workers and the servers that go with them."""
+        key = (device_type, workers)
+        known = self._rates.get(key)
+        if known is None:
+            known = self._speed.rate(device_type, workers, self._servers(workers))
+            self._rates[key] = known
+        return known
+
+    def rate_with(self, device_type: str, workers: int, servers: int = 0) -> float:
+        """Work per s with so many workers and servers."""
+        return self._speed.rate(device_type, workers, servers)
+
+    def time(self, device_type: str, workers: int) -> float:
+        """s left with so many workers; for ever where it cannot run so."""
+        rate = self.rate(device_type, workers)
+        return self.left / rate if rate > 0 else inf
+
+    def choose_type(self, room: Room, crowd: "Crowd") -> str | None:
+        """The best type of those with room for its gang, which counts it there; None: there is none.
+
+        The best is where it would be fastest on an equal part of the type's devices: by the speed of
+        gangs alone everybody would crowd on the one fast type and leave the others idle. Of equals the
+        one it holds, which is no reason to move, then the least crowded.
+        """
+        fitting = [each for each in room.types(self.job) if self._fits(room, each)]
+        if not fitting:
+            return None
+        if len(fitting) > 1:
+            held = type_held(self._view, self.state)
+            fitting.sort(key=lambda each: self._merit(crowd, each, held))
+        crowd.jobs[fitting[0]] += 1
+        return fitting[0]
+
+    def gets(self, device_type: str, workers: int, servers: int | None = None) -> Allocation:
+        """What the policy says about it; the type is left open where it takes no devices."""
+        if not workers:
+            return exactly(self.job.name, 0)
+        batch = self._speed.batch(device_type, workers)
+        chosen = device_type if self.each else None
+        return exactly(self.job.name, workers, servers=servers, device_type=chosen, batch=batch)
+
+    def _fits(self, room: Room, device_type: str) -> bool:
+        """Whether its gang would run there; most jobs of a full cluster fail the first, cheap test."""
+        return (
+            room.free(device_type) >= self.gang * self.each
+            and room.most(self.job, device_type) >= self.gang
+            and self.rate(device_type, self.gang) > 0
+        )
+
+    def _merit(self, crowd: "Crowd", device_type: str, held: str | None) -> tuple[float, int]:
+        """Sorts the best type first."""
+        jobs = crowd.jobs[device_type]
+        part = crowd.capacity[device_type] // (jobs + 1) // self.each
+        rate = self.rate(device_type, max(self.gang, min(self.most, part)))
+        return (-rate, -1 if device_type == held else jobs)
+
+    def _servers(self, workers: int) -> int:
+        return plan_for(self.job, workers).count(Role.SERVER) if self.served and workers else 0
+
+
+def prospects(view: View, states: Iterable[JobState], now: float) -> list[Prospect]:
+    """The jobs in order: higher priority first, then older, then by name."""
+    queue = sorted(states, key=_urgency)
+    return [Prospect(view, state, now) for state in queue]
+
+
+def _urgency(state: JobState) -> tuple[int, float, str]:
+    return (-state.job.priority, state.submitted, state.job.name)

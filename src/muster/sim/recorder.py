@@ -1,0 +1,122 @@
+"""Writes down what a simulation does: a record for each job, samples of the cluster, who held what."""
+
+from collections.abc import Iterable
+
+from muster.model.cluster import NodeState
+from muster.model.job import Job
+from muster.model.outlook import Outlook
+from muster.model.view import Phase, View
+from muster.planner.counts import plan_for
+from muster.sim.life import Life
+from muster.sim.result import Fate, JobRecord, Sample
+from muster.sim.truth import Arrival, Truth
+from muster.sim.worlds.fixed import Fixed
+
+SAMPLES = 4096
+"""Samples kept: twice what a wide screen can show. When there are more, every second one goes."""
+
+
+class Samples:
+    """Samples of the cluster over time, ever further apart as there come to be more."""
+
+    def __init__(self) -> None:
+        self._kept: list[Sample] = []
+        self._spacing = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether another sample is wanted."""
+        return not self._kept or now - self._kept[-1].at > self._spacing
+
+    def take(self, view: View, now: float) -> None:
+        """Look at the cluster now."""
+        self._kept.append(_sample(view, now))
+        if len(self._kept) > SAMPLES:
+            self._spacing = max(2 * self._spacing, (now - self._kept[0].at) / SAMPLES)
+            self._kept = self._kept[::2]
+
+    def all(self) -> tuple[Sample, ...]:
+        """In order of time."""
+        return tuple(self._kept)
+
+
+def _sample(view: View, now: float) -> Sample:
+    free = capacity = stranded = 0
+    for node in view.cluster.nodes:
+        kind = view.cluster.configuration_of(node)
+        there = node.free.bit_count()
+        free += there
+        capacity += kind.devices if node.state is not NodeState.LOST else 0
+        stranded += there if there < kind.devices else 0
+    waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
+    return Sample(now, len(view.jobs) - waiting, waiting, capacity - free, capacity, stranded)
+
+
+def record(life: Life, types: Iterable[str], ended: float | None) -> JobRecord:
+    """What became of a job that was admitted."""
+    alone, best, least = ideals(life.job, life.truth, tuple(types))
+    return JobRecord(
+        name=life.job.name,
+        user=life.job.user,
+        pool=life.job.pool,
+        application=life.job.application,
+        devices=plan_for(life.job, life.job.workers.gang).devices,
+        submitted=life.submitted,
+        started=life.began,
+        ended=ended,
+        fate=Fate.UNFINISHED if ended is None else Fate.DONE,
+        alone=alone,
+        best=best,
+        least=least,
+        run=life.seconds,
+        paused=life.paused,
+        held=life.held,
+        lost=life.lost,
+        resizes=life.resizes,
+        preemptions=life.preemptions,
+        migrations=life.migrations,
+        failures=life.failures,
+    )
+
+
+def refusal(arrival: Arrival, types: Iterable[str]) -> JobRecord:
+    """The record of a job that could never run."""
+    job = arrival.job
+    alone, best, least = ideals(job, arrival.truth, tuple(types))
+    return JobRecord(
+        name=job.name,
+        user=job.user,
+        pool=job.pool,
+        application=job.application,
+        devices=plan_for(job, job.workers.gang).devices,
+        submitted=arrival.at,
+        started=None,
+        ended=None,
+        fate=Fate.REFUSED,
+        alone=alone,
+        best=best,
+        least=least,
+    )
+
+
+def ideals(job: Job, truth: Truth | None, types: tuple[str, ...]) -> tuple[float, float, float]:
+    """s alone on what it asked for, s alone on the best it could have, device-seconds at least."""
+    if isinstance(truth, Fixed):
+        return truth.duration, truth.duration, truth.duration * truth.workers * _each(job)
+    if truth is None:
+        duration = job.duration or 0.0
+        return duration, duration, duration * job.workers.gang * _each(job)
+    outlook = truth.outlook(0.0)
+    allowed = [t for t in job.device_types or types if t in types] or [""]
+    spec = job.workers
+    alone = min(_time(outlook, kind, spec.gang) for kind in allowed)
+    times = [(_time(outlook, t, k), k) for t in allowed for k in range(spec.gang, spec.most + 1)]
+    return alone, min(time for time, _ in times), min(time * k * _each(job) for time, k in times)
+
+
+def _each(job: Job) -> int:
+    return job.workers.need.devices
+
+
+def _time(outlook: Outlook, device_type: str, workers: int) -> float:
+    rate = outlook.speed.rate(device_type, workers)
+    return outlook.left / rate if rate > 0 else float("inf")

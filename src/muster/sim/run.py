@@ -1,0 +1,66 @@
+"""One simulation from its configuration to its result."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from time import process_time
+
+from muster.sim.engine import Engine, Setting
+from muster.sim.recorder import Samples, record, refusal
+from muster.sim.result import JobRecord, Result, Stint
+from muster.sim.truth import Arrival
+
+Progress = Callable[[int, float], None]
+"""Told how many jobs are done, and the s that have passed."""
+
+
+def simulate(
+    setting: Setting,
+    arrivals: Iterable[Arrival],
+    configuration: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+    *,
+    stints: bool = False,
+) -> Result:
+    """Run to the end. Equal settings, arrivals and seed give equal results, `cpu` apart."""
+    begun = process_time()
+    engine = Engine(setting, arrivals)
+    engine.executor.stints = [] if stints else None
+    types = setting.cluster.device_types()
+    records: list[JobRecord] = []
+    samples = Samples()
+    for frame in engine.frames():
+        if samples.due(frame.now):
+            samples.take(frame.after, frame.now)
+        if engine.ended:
+            records += [record(life, types, at) for life, at in engine.ended]
+            engine.ended.clear()
+            if progress is not None:
+                progress(len(records), frame.now)
+    records += [record(life, types, at) for life, at in engine.ended]
+    records += [record(life, types, None) for life in engine.executor.lives.values()]
+    records += [refusal(arrival, types) for arrival in engine.gate.refused]
+    configuration = configuration or {}
+    return Result(
+        configuration=configuration,
+        seed=setting.seed,
+        policy=setting.policy.name,
+        hash=digest(configuration, setting.seed),
+        records=tuple(sorted(records, key=lambda each: (each.submitted, each.name))),
+        samples=samples.all(),
+        stints=tuple(_closed(engine)),
+        cycles=engine.cycles,
+        events=engine.events,
+        cpu=process_time() - begun,
+        notes=tuple(f"refused {n}: {why}" for why, n in engine.gate.why.most_common()),
+    )
+
+
+def digest(configuration: Mapping[str, object], seed: int) -> str:
+    """Twelve hexadecimal digits of configuration and seed: enough to tell millions apart."""
+    text = json.dumps({"configuration": configuration, "seed": seed}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _closed(engine: Engine) -> list[Stint]:
+    return engine.executor.stints or []

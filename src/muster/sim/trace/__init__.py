@@ -1,0 +1,1 @@
+"""The simulator's inputs: traces read or made up, one arrival after the other."""

@@ -1,0 +1,229 @@
+"""The columns of a generic trace: how each is written, what a row of them means (docs/traces.md)."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import inf, isfinite
+from typing import TypeVar
+
+from muster.files.errors import did_you_mean, shown
+from muster.files.quantity import (
+    Counts,
+    parse_cores,
+    parse_counts,
+    parse_duration,
+    parse_flag,
+    parse_name,
+    parse_part,
+    parse_size,
+    parse_whole,
+)
+from muster.model.job import RESTART_SECONDS, Job, Need
+from muster.sim.trace.roles import ONE_DEVICE, workers
+from muster.sim.truth import Arrival, Truth
+from muster.sim.worlds.fixed import Fixed
+from muster.sim.worlds.power import PowerLaw, PowerSpeed
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+REQUIRED = ("submitted", "devices", "duration")
+OPTIONAL = (
+    "name",
+    "user",
+    "pool",
+    "application",
+    "type",
+    "priority",
+    "preemptible",
+    "cores",
+    "memory",
+    "exponent",
+    "pause",
+    "batch",
+    "expected",
+)
+COLUMNS = (*REQUIRED, *OPTIONAL)
+
+CALENDAR = 1e8
+"""A submission from this second on is a time of the calendar (since 1970) and counts from the first
+row's: three years after 1970 nobody kept traces, and no trace lasts three years."""
+
+DEFAULT_EXPONENT = 1.0
+"""Speed-up of an elastic job that gives none: device-seconds then stay what the trace says, which is
+the only value that adds nothing to it. It flatters elasticity; a trace that knows better has
+the column."""
+
+_LONGEST_WORD = 200
+_MOST_PRIORITY = 1_000_000
+_MOST_BATCH = 10**9
+
+
+class CellError(ValueError):
+    """What is wrong in a row, and in which column ('' for the row itself)."""
+
+    def __init__(self, column: str, problem: str) -> None:
+        super().__init__(problem)
+        self.column = column
+        self.problem = problem
+
+
+def columns_fault(found: tuple[str, ...]) -> str | None:
+    """What is wrong with the columns of a trace, in one sentence, or None."""
+    missing = [name for name in REQUIRED if name not in found]
+    strange = [name for name in found if name not in COLUMNS]
+    if missing:
+        hints = "".join(f"; {shown(name)}{did_you_mean(name, missing)}" for name in strange)
+        hints = hints if "did you mean" in hints else ""
+        many = "columns are" if len(missing) > 1 else "column is"
+        listed = ", ".join(found) or "none"
+        return f"the {many} missing: {', '.join(missing)}; found: {listed}{hints}"
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        return f"the column {shown(twice)} is there twice"
+    absent = [name for name in OPTIONAL if name not in found]
+    for name in strange:
+        hint = did_you_mean(name, absent)
+        if hint:  # A column of no likeness is somebody else's; one that is nearly ours is a slip.
+            return f"{shown(name)} is not a column{hint}"
+    return None
+
+
+def arrival_of(cells: Mapping[str, str], line: int, origin: float) -> Arrival:
+    """The job of one row; CellError where a cell is not what its column holds."""
+    counts = _required(cells, "devices", _devices)
+    duration = _required(cells, "duration", parse_seconds)
+    job = Job(
+        name=_optional(cells, "name", _word, None) or f"job-{line}",
+        user=_optional(cells, "user", _word, "nobody"),
+        pool=_optional(cells, "pool", _word, "default"),
+        priority=_optional(cells, "priority", _priority, 0),
+        preemptible=_optional(cells, "preemptible", parse_flag, True),
+        roles=workers(counts.least, counts.most, _need(cells)),
+        device_types=_optional(cells, "type", _types, ()),
+        duration=_optional(cells, "expected", parse_seconds, None),
+        pause=_optional(cells, "pause", _pause, RESTART_SECONDS),
+        batch=_optional(cells, "batch", _batch, None),
+        application=_optional(cells, "application", _word, None),
+    )
+    exponent = _optional(cells, "exponent", parse_part, DEFAULT_EXPONENT)
+    return Arrival(submitted_of(cells) - origin, job, truth_of(counts, duration, exponent))
+
+
+def submitted_of(cells: Mapping[str, str]) -> float:
+    """When a row's job is submitted, in s, since 1970 where the row gives a time of the calendar."""
+    return _required(cells, "submitted", _moment)
+
+
+def origin_of(first: float) -> float:
+    """What to subtract from all submissions of a trace, by that of its first row."""
+    return first if first >= CALENDAR else 0.0
+
+
+def truth_of(
+    counts: Counts, duration: float, exponent: float, spread: float = 0.0, per_node: int | None = None
+) -> Truth:
+    """A job that takes so long at its least devices; more speed it up by a power of them.
+
+    Where it lies matters only with a `spread` (see worlds.power)."""
+    if counts.least == counts.most and not spread:
+        return Fixed(duration, counts.least)
+    return PowerLaw(duration, _speed(counts.least, exponent), spread, per_node)
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds above 0, plain or with units: `3600`, `1h30m`."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = parse_duration(text)
+    if not 0 < seconds < inf:
+        raise ValueError(f"must be above 0, not {shown(text)}")
+    return seconds
+
+
+def _required(cells: Mapping[str, str], column: str, parse: Callable[[str], T]) -> T:
+    text = cells.get(column)
+    if not text:
+        raise CellError(column, "must not be empty")
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise CellError(column, str(error)) from None
+
+
+def _optional(cells: Mapping[str, str], column: str, parse: Callable[[str], T], default: D) -> T | D:
+    text = cells.get(column)
+    return _required(cells, column, parse) if text else default
+
+
+@lru_cache(maxsize=1024)
+def _speed(reference: int, exponent: float) -> PowerSpeed:
+    return PowerSpeed(reference, exponent)
+
+
+def _need(cells: Mapping[str, str]) -> Need:
+    cores = _optional(cells, "cores", _cores, 0)
+    memory = _optional(cells, "memory", _memory, 0)
+    return _need_of(cores, memory) if cores or memory else ONE_DEVICE
+
+
+@lru_cache(maxsize=1024)
+def _need_of(millicores: int, memory: int) -> Need:
+    return Need(1, millicores, memory)
+
+
+def _moment(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _calendar(text)
+    if not (isfinite(seconds) and seconds >= 0):
+        raise ValueError(f"must be 0 or later, not {shown(text)}")
+    return seconds
+
+
+def _calendar(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{shown(text)} is not a time; write seconds, for example 3600, or 2017-10-09 07:01:55"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+@lru_cache(maxsize=1024)
+def _devices(text: str) -> Counts:
+    counts = parse_counts(text)
+    if counts.least < 1:
+        raise ValueError(f"must be at least 1, not {shown(text)}")
+    return counts
+
+
+@lru_cache(maxsize=1024)
+def _types(text: str) -> tuple[str, ...]:
+    return tuple(parse_name(part.strip()) for part in text.split("|"))
+
+
+_cores = lru_cache(maxsize=1024)(parse_cores)
+_memory = lru_cache(maxsize=1024)(parse_size)
+
+
+def _pause(text: str) -> float:
+    return 0.0 if text in ("0", "0s") else parse_seconds(text)
+
+
+def _priority(text: str) -> int:
+    return parse_whole(text, -_MOST_PRIORITY, _MOST_PRIORITY)
+
+
+def _batch(text: str) -> int:
+    return parse_whole(text, 1, _MOST_BATCH)
+
+
+def _word(text: str) -> str:
+    """Names are others' here, so more is allowed than in our own files."""
+    if len(text) > _LONGEST_WORD or not text.isprintable():
+        raise ValueError(f"{shown(text)} is not a name of at most {_LONGEST_WORD} printable characters")
+    return text

@@ -1,0 +1,144 @@
+"""What generators draw: sizes, run times and moments, with their means in closed form.
+
+The means matter: a load is turned into a rate of arrivals by them, not by trying.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import cos, exp, log, pi, pow
+from random import Random
+from typing import Protocol
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Devices a job asks for, each count with its weight."""
+
+    counts: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Devices."""
+        whole = sum(self.weights)
+        return sum(n * part for n, part in zip(self.counts, self.weights, strict=True)) / whole
+
+    def draw(self, random: Random) -> int:
+        """One job's count."""
+        return random.choices(self.counts, self.weights)[0]
+
+
+class Durations(Protocol):
+    """A distribution of run times."""
+
+    @property
+    def mean(self) -> float:
+        """s."""
+        ...
+
+    def draw(self, random: Random) -> float:
+        """One job's, s."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """No memory: how long it has run says nothing about how long it will."""
+
+    mean: float
+
+    def draw(self, random: Random) -> float:
+        """One job's, s."""
+        return random.expovariate(1 / self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class LogUniform:
+    """Evenly spread over the orders of magnitude from `low` to `high` s."""
+
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        """(high - low) / ln(high / low)."""
+        return (self.high - self.low) / log(self.high / self.low)
+
+    def draw(self, random: Random) -> float:
+        """One job's, s."""
+        return exp(random.uniform(log(self.low), log(self.high)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """With the given probability the first, else the second."""
+
+    first: Durations
+    second: Durations
+    probability: float
+
+    @property
+    def mean(self) -> float:
+        """s."""
+        return self.probability * self.first.mean + (1 - self.probability) * self.second.mean
+
+    def draw(self, random: Random) -> float:
+        """One job's, s."""
+        return (self.first if random.random() < self.probability else self.second).draw(random)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPareto:
+    """Heavy tail: P(X > x) falls as x^-shape between `low` and `high` s."""
+
+    shape: float
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        """With a = shape, L = low, H = high: a L^a (L^(1-a) - H^(1-a)) / ((a - 1) (1 - (L/H)^a))."""
+        a, low, high = self.shape, self.low, self.high
+        kept = 1 - pow(low / high, a)
+        if a == 1:
+            return low * log(high / low) / kept
+        return a * pow(low, a) * (pow(low, 1 - a) - pow(high, 1 - a)) / ((a - 1) * kept)
+
+    def draw(self, random: Random) -> float:
+        """By inversion: x = L (1 - u (1 - (L/H)^a))^(-1/a)."""
+        kept = 1 - pow(self.low / self.high, self.shape)
+        return min(self.high, self.low * pow(1 - random.random() * kept, -1 / self.shape))
+
+
+def steady(random: Random, rate: float) -> Iterator[float]:
+    """Moments of a Poisson process of so many a second."""
+    now = 0.0
+    while True:
+        now += random.expovariate(rate)
+        yield now
+
+
+def even(random: Random, count: int, window: float) -> Iterator[float]:
+    """So many moments drawn evenly from a window, in order, without drawing them all first.
+
+    Of n still to come in what is left of the window, the first lies after the part 1 - u^(1/n) of it.
+    """
+    now = 0.0
+    for left in range(count, 0, -1):
+        now += (window - now) * (1 - pow(random.random(), 1 / left))
+        yield now
+
+
+def daily(random: Random, rate: float, swing: float, peak: float) -> Iterator[float]:
+    """Moments of a Poisson process whose rate swings with the hour; by thinning (Lewis, Shedler 1979).
+
+    rate(t) = rate · (1 + swing · cos(2π (t - peak) / 24 h)): candidates come at the highest rate, and
+    each stays with the probability that the rate of its moment has of the highest.
+    """
+    highest = 1 + swing
+    for moment in steady(random, rate * highest):
+        now = 1 + swing * cos(2 * pi * (moment - peak) / DAY)
+        if random.random() * highest < now:
+            yield moment

@@ -1,0 +1,193 @@
+"""Tables of one row a line, CSV or JSON objects: read line by line, in the file's order or sorted."""
+
+import csv
+import json
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from muster.files.errors import InputError, shown
+from muster.sim.trace.columns import COLUMNS, CellError, columns_fault, submitted_of
+from muster.sim.trace.left_out import LeftOut, left_out_or_raised
+
+Raw = tuple[int, bytes]
+"""A line's number, from 1, and its bytes."""
+
+
+_MARK = b"\xef\xbb\xbf"
+"""What some programs write before UTF-8."""
+
+
+class Form(Protocol):
+    """How a line becomes the cells of a row, by column."""
+
+    @property
+    def first(self) -> int:
+        """The number of the first line that is a row."""
+        ...
+
+    def cells(self, line: bytes) -> Mapping[str, str]:
+        """CellError for a line that is no row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CsvForm:
+    """Values in the order of the header."""
+
+    columns: tuple[str, ...]
+    first: int = 2
+
+    def cells(self, line: bytes) -> Mapping[str, str]:
+        """One value for each column."""
+        values = _split(_text(line))
+        if len(values) != len(self.columns):
+            raise CellError("", f"has {len(values)} values, the header has {len(self.columns)}")
+        return dict(zip(self.columns, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """An object a line, with the columns it knows."""
+
+    first: int = 1
+
+    def cells(self, line: bytes) -> Mapping[str, str]:
+        """The values of our columns as text; null is as good as absent."""
+        try:
+            row = json.loads(_text(line))
+        except (ValueError, RecursionError) as error:
+            raise CellError("", f"is not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise CellError("", "is not a JSON object")
+        problem = _keys_fault(tuple(row))
+        if problem is not None:
+            raise CellError("", problem)
+        return {key: _written(key, row[key]) for key in COLUMNS if row.get(key) is not None}
+
+
+def form_of(path: Path) -> Form:
+    """The form of a file by its name and first line, its columns checked."""
+    if not path.is_file():
+        raise InputError.at(str(path), "is a folder" if path.is_dir() else "there is no such file")
+    top = next(raw_lines(path), (1, b""))[1].removeprefix(_MARK)
+    if is_json(path):
+        return JsonForm()
+    try:
+        header = _header(top)
+    except CellError as error:
+        raise InputError.at(str(path), error.problem, line=1) from None
+    problem = columns_fault(header)
+    if problem is not None:
+        raise InputError.at(str(path), problem, line=1)
+    return CsvForm(header)
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file's name says that its lines are JSON."""
+    return path.suffix.lower() in (".jsonl", ".ndjson", ".json")
+
+
+def raw_lines(path: Path) -> Iterator[Raw]:
+    """Every line with something on it."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise InputError.at(str(path), f"cannot be read: {error.strerror}") from None
+
+
+def rows_in_order(path: Path, form: Form) -> Iterator[Raw]:
+    """The lines of a file whose times never run backwards, else InputError before the first of them.
+
+    The file is read twice: who plays a million jobs should hear of it now, not in an hour.
+    """
+    _refuse_backwards(path, form)
+    return (raw for raw in raw_lines(path) if raw[0] >= form.first)
+
+
+def rows_sorted(path: Path, form: Form, left_out: LeftOut | None) -> Iterator[Raw]:
+    """The lines of a file by time of submission; kept are 24 bytes of each, and where it is."""
+    times, places, numbers = array("d"), array("q"), array("q")
+    place = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if number >= form.first and line.strip():
+                try:
+                    times.append(submitted_of(form.cells(line)))
+                except CellError as error:
+                    left_out_or_raised(
+                        InputError.at(str(path), error.problem, line=number, field=error.column),
+                        left_out,
+                    )
+                else:
+                    places.append(place)
+                    numbers.append(number)
+            place += len(line)
+        order = np.argsort(np.frombuffer(times), kind="stable") if times else ()
+        for i in order:
+            file.seek(places[i])
+            yield numbers[i], file.readline()
+
+
+def _refuse_backwards(path: Path, form: Form) -> None:
+    latest, first, count = 0.0, 0, 0
+    for number, line in raw_lines(path):
+        if number < form.first:
+            continue
+        try:
+            submitted = submitted_of(form.cells(line))
+        except CellError:
+            continue  # Said, or counted, when its turn comes.
+        if submitted < latest:
+            count += 1
+            first = first or number
+        latest = max(latest, submitted)
+    if count:
+        rows = "row is" if count == 1 else "rows are"
+        problem = f"submitted before the row above it; {count} {rows} out of order: read it with --sort"
+        raise InputError.at(str(path), problem, line=first, field="submitted")
+
+
+_keys_fault = lru_cache(maxsize=1024)(columns_fault)
+
+
+def _header(line: bytes) -> tuple[str, ...]:
+    return tuple(name.lower() for name in _split(_text(line)) if name)
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise CellError("", "is not text in UTF-8") from None
+
+
+def _split(line: str) -> list[str]:
+    """The values of a line; without quotes, as nearly always, there is nothing to it."""
+    if '"' not in line:
+        return [value.strip() for value in line.split(",")]
+    try:
+        return [value.strip() for value in next(csv.reader([line], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise CellError("", f"is not CSV: {error}") from None
+
+
+def _written(column: str, value: object) -> str:
+    """A value of JSON as it would stand in a CSV."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "|".join(value)
+    raise CellError(column, f"{shown(str(value))} is neither a word nor a number")

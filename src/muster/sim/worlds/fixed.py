@@ -1,0 +1,46 @@
+"""A job of which only its run time is known: it takes so long on the workers it asked for.
+
+Work is counted in seconds on those workers, so the rate is 1. With fewer it cannot run; more would not
+help it. Traces of production clusters (Philly) say no more than this.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from muster.model.outlook import Outlook, Table
+from muster.sim.truth import Crew, Pace, Shown
+
+_STOPPED, _RUNNING = Pace(0.0), Pace(1.0)
+_STEP = Shown(step=1.0)
+"""Nothing is known of its steps: it reports a second of work as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Runs for `duration` s on `workers` workers, wherever they are."""
+
+    duration: float
+    workers: int = 1
+
+    @property
+    def work(self) -> float:
+        """Seconds on its workers."""
+        return self.duration
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        """A second of work per second, if it has all its workers."""
+        return _RUNNING if crew.workers >= self.workers else _STOPPED
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        """A step a second."""
+        return _STEP
+
+    def outlook(self, done: float) -> Outlook:
+        """What is left of its run time."""
+        return Outlook(max(0.0, self.duration - done), _speed(self.workers))
+
+
+@lru_cache(maxsize=1024)
+def _speed(workers: int) -> Table:
+    """Nothing below so many workers, 1 from there on; one object for all jobs of a size."""
+    return Table((0.0,) * (workers - 1) + (1.0,))

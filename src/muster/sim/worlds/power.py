@@ -1,0 +1,74 @@
+"""A job whose speed-up is a power of its workers: the form for which optimal shares are known (heSRPT).
+
+With k workers of a device type on n nodes, of which m would have been enough:
+
+    rate = (k / reference)^p · factor(type) / (1 + spread · (n - m))        [s of work per s]
+
+A unit of work is one second on `reference` workers close together on a device of factor 1, so `work` is
+the run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node
+more than needed lengthens every step by `spread` of itself, as traffic that leaves a node does.
+Source of s(k) = k^p: Berg, Vesilo, Harchol-Balter, heSRPT (2020).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, pow
+
+from muster.model.outlook import Outlook
+from muster.sim.truth import Crew, Pace, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class PowerSpeed:
+    """rate = (k / reference)^exponent · factor(type), workers close together."""
+
+    reference: int = 1
+    exponent: float = 1.0
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """Speed of a device type against the usual one; a type that is not named has 1."""
+
+    def __post_init__(self) -> None:
+        if not (self.reference >= 1 and 0 < self.exponent <= 1):
+            raise ValueError(f"not a concave speed-up: {self}")
+
+    def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
+        """Seconds of work per s."""
+        if workers < 1:
+            return 0.0
+        return pow(workers / self.reference, self.exponent) * self.factors.get(device_type, 1.0)
+
+    def batch(self, device_type: str, workers: int) -> int | None:
+        """The job's own batch."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """So much work, at a speed that is a power of the workers."""
+
+    work: float
+    """s on the reference workers."""
+    speed: PowerSpeed = PowerSpeed()
+    spread: float = 0.0
+    """By how much of itself a step is longer for each node beyond the fewest."""
+    per_node: int | None = None
+    """Workers that a node holds, which says how few nodes are enough; None: one node is."""
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        """The same rate to the end."""
+        return Pace(self._rate(crew))
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        """A step does one second's work of the reference."""
+        rate = self._rate(crew)
+        return Shown(step=1 / rate if rate else inf)
+
+    def outlook(self, done: float) -> Outlook:
+        """What is left, and the curve itself."""
+        return Outlook(max(0.0, self.work - done), self.speed)
+
+    def _rate(self, crew: Crew) -> float:
+        workers = crew.workers
+        fewest = 1 if self.per_node is None else -(-workers // self.per_node)
+        extra = max(0, len(crew.nodes) - fewest)
+        return self.speed.rate(crew.device_type, workers) / (1 + self.spread * extra)

@@ -1,0 +1,125 @@
+"""What is true of a job that trains one of the six models measured on T4s (see t4_tables).
+
+Work is progress, counted in steps of the model's smallest batch. An epoch has one gain, so a job's pace
+holds until its end. The oracle counts in seconds on one device: what is left is exact there, and a
+speed is how many times sooner so many devices, packed on nodes of four, would be through with all that
+is left. Speeds are kept for a hundred points of a job's way, so that most answers share their speed.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from muster.model.outlook import Outlook, Speed, Table
+from muster.perf.learnt.tables import Tuned
+from muster.sim.truth import Crew, Pace, Shown
+from muster.sim.worlds.t4_tables import NODES, Array, Measured, packed
+
+GRID = 50
+"""Batches tried between the smallest and the largest, evenly in their logarithm: as many as Pollux'."""
+DEVICES = 4 * NODES
+"""The most devices that the tables cover."""
+PARTS = 100
+"""Pieces of a job's way, at least, each with one speed. In a hundredth of a job, speeds relative to one
+device change by less than measured steps scatter."""
+EDGE = 1e-9
+"""An epoch of which all but this part is done is over: sums of floats may end just short of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedT4:
+    """The truth of one job: its model, its own batch, and whether it may be given another."""
+
+    model: Measured
+    batch: int
+    free: bool = False
+
+    @property
+    def work(self) -> float:
+        """All its progress, in steps of the model's smallest batch."""
+        return self.model.boundaries[-1]
+
+    def most(self, cap: int | None = None) -> int:
+        """The most devices it has use for."""
+        most = self.model.most(self.model.range.largest if self.free else self.batch)
+        return min(most, DEVICES if cap is None else cap)
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        """Progress per s there, until the end of the epoch."""
+        epoch = _at(self.model.boundaries, done)
+        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        rate = self.model.gains(timed.batch)[epoch] / timed.seconds
+        return Pace(rate, self.model.boundaries[epoch])
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        """Its step, gain and gradient noise there."""
+        epoch = _at(self.model.boundaries, done)
+        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
+        return Shown(timed.seconds, timed.sync, gain, noise)
+
+    def outlook(self, done: float) -> Outlook:
+        """Seconds left on one device, and how many times sooner it would be on packed ones."""
+        way = _way(self.model, self.most(), None if self.free else self.batch)
+        piece = _at(way.ends, done)
+        alone = way.after[piece] + max(way.ends[piece] - done, 0.0) / way.rates[piece]
+        return Outlook(alone, way.speeds[piece])
+
+
+def _at(ends: tuple[float, ...], done: float) -> int:
+    """The piece, or epoch, a job is in once so much is done."""
+    return min(bisect_right(ends, done * (1 + EDGE)), len(ends) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A job's way in pieces of even pace: where each ends, and what is then left."""
+
+    ends: tuple[float, ...]
+    rates: tuple[float, ...]
+    """Progress per s on one device in each piece."""
+    after: tuple[float, ...]
+    """s on one device from the end of each piece to the end of the job."""
+    speeds: tuple[Speed, ...]
+    """From the start of each piece to the end of the job."""
+
+
+@lru_cache(maxsize=256)
+def _way(model: Measured, most: int, batch: int | None) -> _Way:
+    """The way with this batch, or with the best of each epoch."""
+    choices = [batch] if batch is not None else _choices(model)
+    columns = [_column(model, devices, choices) for devices in range(1, most + 1)]
+    each = -(-PARTS // len(model.boundaries))
+    rates = np.stack([rates for rates, _ in columns], axis=1).repeat(each, axis=0)
+    batches = [found for found in zip(*(b for _, b in columns), strict=True) for _ in range(each)]
+    epochs = np.diff(model.boundaries, prepend=0.0)
+    seconds = epochs.repeat(each)[:, None] / each / rates
+    left = np.cumsum(seconds[::-1], axis=0)[::-1]
+    tables = [tuple(row) for row in (left[:, :1] / left).tolist()]
+    ends = [
+        end - length * (each - i - 1) / each
+        for end, length in zip(model.boundaries, epochs.tolist(), strict=True)
+        for i in range(each)
+    ]
+    return _Way(
+        tuple(ends),
+        tuple(rates[:, 0].tolist()),
+        tuple((left - seconds)[:, 0].tolist()),
+        tuple(map(Table, tables) if batch is not None else map(Tuned, tables, batches)),
+    )
+
+
+def _column(model: Measured, devices: int, choices: list[int]) -> tuple[Array, list[int]]:
+    """The best rate, and its batch, in each epoch on so many packed devices."""
+    fitting = [each for each in choices if each >= devices * model.range.least_each] or choices[-1:]
+    timed = model.steps(packed(devices), fitting)
+    rates = np.array([model.gains(t.batch) for t in timed]) / [[t.seconds] for t in timed]
+    best = rates.argmax(axis=0)
+    return rates.max(axis=0), [fitting[i] for i in best]
+
+
+def _choices(model: Measured) -> list[int]:
+    """Measured batches and those of an even grid in their logarithm."""
+    return sorted({*model.range.choices(GRID), *model.batches})
