@@ -14,6 +14,7 @@ from muster.core.options import Option
 from muster.core.room import migrate
 from muster.model.job import Job, Role
 from muster.model.placement import Placement, Slot
+from muster.model.plan import Plan
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
 from muster.place.contract import spanned
@@ -50,6 +51,11 @@ def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
         return
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
+    if state.job.restarts:
+        # It must stop for any change, and is then best placed as a whole, with all that comes free.
+        if _differs(desk, state, allocation, goal):
+            desk.stop(state, _SHARE)
+        return
     excess = {
         spec.role: state.placement.count(spec.role) - goal.count(spec.role) for spec in state.job.roles
     }
@@ -58,6 +64,13 @@ def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
     goes = tuple(slot for role, count in excess.items() for slot in _last(state.placement, role, count))
     if _within_contract(desk, state, state.placement.without(goes)):
         desk.shrink(state, goes, _SHARE)
+
+
+def _differs(desk: Desk, state: JobState, allocation: Allocation, goal: Plan) -> bool:
+    """Whether the job has not just what it should."""
+    assert state.placement is not None
+    counts = any(state.placement.count(s.role) != goal.count(s.role) for s in state.job.roles)
+    return counts or allocation.batch != state.batch or _elsewhere(desk, state, allocation)
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:

@@ -43,6 +43,19 @@ class Cluster:
         positions = {node.name: i for i, node in enumerate(self.nodes)}
         object.__setattr__(self, "index", positions)
 
+    def with_nodes(self, nodes: tuple[Node, ...]) -> "Cluster":
+        """The same cluster with its nodes in another state: names and order are the same."""
+        other = object.__new__(Cluster)
+        for name, value in (
+            ("name", self.name),
+            ("configurations", self.configurations),
+            ("nodes", nodes),
+            ("links", self.links),
+            ("index", self.index),
+        ):
+            object.__setattr__(other, name, value)
+        return other
+
     def node(self, name: str) -> Node:
         """The node of this name."""
         return self.nodes[self.index[name]]

@@ -81,10 +81,23 @@ class Job:
     """The shape of its model, where the user names one."""
     batch: int | None = None
     """Samples of one step over all workers; None: the model's own batch for each device."""
+    restarts: bool = False
+    """Whether it must be stopped and started anew to change its tasks; else it is resized live."""
     application: str | None = None
     """What it trains: jobs of one application are expected to resemble each other."""
 
     @property
     def workers(self) -> RoleSpec:
         """The role whose count the policy decides."""
-        return next(spec for spec in self.roles if spec.role is Role.WORKER)
+        for spec in self.roles:  # asked so often that a generator would tell
+            if spec.role is Role.WORKER:
+                return spec
+        raise LookupError(f"job {self.name!r} has no workers")
+
+    @property
+    def elastic(self) -> bool:
+        """Whether it can run with more than its gang."""
+        for spec in self.roles:  # noqa: SIM110, for the same reason
+            if spec.most > spec.gang:
+                return True
+        return False

@@ -20,6 +20,7 @@ winner going on to the next.
 
 from dataclasses import dataclass
 from math import inf
+from operator import attrgetter
 
 from muster.model.pool import Entitlements
 from muster.model.view import View
@@ -48,7 +49,9 @@ class Afs:
         contest = _Contest([bid for bid in bids if bid.enter(room, crowd, self.cap)])
         while contest.live and any(room.free(each) > 0 for each in entitlements.capacity):
             contest.settle(contest.winner.grant(room, crowd))
-        return Shares(tuple(bid.gets() for bid in bids), memory, steers=True)
+        # Small jobs are placed first, as in the evaluations of both Optimus and AFS.
+        dealt = sorted((bid.gets() for bid in bids), key=attrgetter("most"))
+        return Shares(tuple(dealt), memory, steers=True)
 
 
 class _Bid:

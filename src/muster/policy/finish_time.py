@@ -1,6 +1,6 @@
 """Finish-time fairness: make the job that sharing delays most as little delayed as can be.
 
-Source: Mahajan et al., "Themis", NSDI'20, with the formula of Gavel (OSDI'20, section 4.2). With F the
+Source: Mahajan et al., "Themis", NSDI'20, with the formula of Gavel (OSDI'20). With F the
 devices of a job's part of the cluster, all devices over the number of jobs that want some, times in s,
 
     rho = (time since submission + left / speed) / (alone so far + left / speed alone)

@@ -1,8 +1,8 @@
 """Max-min fairness over unequal device types: fractions of time by a linear programme, dealt in rounds.
 
 Source: Narayanan et al., "Heterogeneity-aware cluster scheduling policies for deep learning workloads"
-(Gavel), OSDI'20, sections 4.1, 4.3 and 5. X[j, g] is the fraction of time job j spends on device type
-g, T[j, g] its speed there (work per s), C[g] the devices of the type, d[j, g] those the job takes:
+(Gavel), OSDI'20. X[j, g] is the fraction of time job j spends on device type g, T[j, g] its speed there
+(work per s), C[g] the devices of the type, d[j, g] those the job takes:
 
     maximise   min_j  d_j / w_j * (sum_g T[j, g] X[j, g]) / (sum_g T[j, g] C[g] / sum_g C[g])
     subject to sum_g X[j, g] <= 1,   sum_j d[j, g] X[j, g] <= C[g],   X >= 0
@@ -10,8 +10,8 @@ g, T[j, g] its speed there (work per s), C[g] the devices of the type, d[j, g] t
 The quotient is the job's speed over that of an equal share of all types; every weight w is 1, pools'
 shares being in their entitlements, which bound the sum over a pool's jobs likewise. Then water is
 filled in: jobs that keep the minimum down (a dual price above 0, or all their time on their best type)
-are held at their level and the rest is solved again, for ten levels; what is left then goes where the
-sum of the quotients grows most. Unaware of types, all T are 1 and the jobs' own speeds do not matter.
+are held at their level and the rest is solved again, for four levels; what is left then goes where
+the sum of the quotients grows most. Unaware of types, all T are 1: jobs' own speeds do not matter.
 
 Rounds of 360 s give each job its fractions: with t the time it was on the type so far,
 
@@ -23,7 +23,8 @@ the same order while X stays and nothing is lost when it changes; what a job had
 devices nobody else wanted, is then forgotten. X is solved for again when jobs or devices have changed.
 Between rounds nobody who was dealt devices loses them; free ones go to the next in order.
 
-A job takes its least workers where the type can hold so many, else its gang, and one type at a time.
+A job takes its least workers where the type can hold so many, else its gang, and one type at a time;
+as in the source it never grows beyond that, so jobs that can should ask for what they would use.
 """
 
 from collections import Counter
@@ -40,7 +41,7 @@ from muster.policy.unknown import Prospect, prospects
 
 ROUND = 360.0
 """s; Gavel's."""
-LEVELS = 10
+LEVELS = 4
 """Solutions of one filling: each costs some ms, and later levels concern ever fewer jobs."""
 _SMALL = 1e-6
 """Fractions of time and dual prices below it are the solver's noise (its tolerance is 1e-7)."""
@@ -212,6 +213,9 @@ def _size(prospect: Prospect, bound: int) -> int:
 
 def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]:
     """X: the least level as high as can be, then the least of those who can have more, and so on."""
+    best = _all_at_best(columns, bounds)
+    if best is not None:
+        return best
     programme = _Programme(columns, bounds)
     levels: dict[str, float] = {}
     x: Sequence[float] = ()
@@ -225,6 +229,24 @@ def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]
     else:
         x = programme.topped({name: levels.get(name, level) for name in programme.jobs}) or x
     return {column.pair: float(part) for column, part in zip(columns, x, strict=False)}
+
+
+def _all_at_best(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float] | None:
+    """Everybody all the time on their best type: nothing is better, where there is room for it."""
+    best: dict[str, _Column] = {}
+    for column in columns:
+        name = column.pair[0]
+        if name not in best or column.worth > best[name].worth:
+            best[name] = column
+    types: Counter[str] = Counter()
+    pools: Counter[_Pair] = Counter()
+    for column in best.values():
+        types[column.device_type] += column.devices
+        pools[column.prospect.job.pool, column.device_type] += column.devices
+    fits = all(types[each] <= n for each, n in bounds.devices)
+    if not fits or any(pools[each] > n for each, n in bounds.pools):
+        return None
+    return {column.pair: float(best[column.pair[0]] is column) for column in columns}
 
 
 class _Programme:

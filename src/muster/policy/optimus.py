@@ -1,6 +1,6 @@
 """Optimus: every job one worker and one server, then the largest gain per resource, task by task.
 
-Source: Peng et al., "Optimus", EuroSys'18, section 4.1. With Q the work left, f(w, p) the speed (work
+Source: Peng et al., "Optimus", EuroSys'18. With Q the work left, f(w, p) the speed (work
 per s) with w workers and p servers, and t(w, p) = Q / f(w, p) the time left in s,
 
     gain of one more worker = (t(w, p) - t(w + 1, p)) / amount
@@ -23,6 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
+from operator import attrgetter
 
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Need, Role, RoleSpec
@@ -51,7 +52,9 @@ class Optimus:
         stock = _Stock(view, room, entitlements)
         hands = [self._begin(each, stock) for each in prospects(view, room.movable, now)]
         _grow(hands, stock)
-        return Shares(tuple(_gets(hand) for hand in hands), memory, steers=True)
+        # "Jobs by ascending size": small ones are placed first.
+        dealt = sorted((_gets(hand) for hand in hands), key=attrgetter("most"))
+        return Shares(tuple(dealt), memory, steers=True)
 
     def _begin(self, prospect: Prospect, stock: "_Stock") -> "_Hand":
         """The job's gang, if there is room for it."""

@@ -106,7 +106,7 @@ class Engine:
         self._order = order
         self._tick = inf
         self._idle = 0
-        """Cycles in a row that changed nothing."""
+        """Cycles in a row that changed nothing, since something last happened."""
 
     def frames(self) -> Iterator[Frame]:
         """Run to the end, a frame for each cycle."""
@@ -130,6 +130,7 @@ class Engine:
             if isinstance(incident, NodeLost):
                 lost.append(incident.node)
         if facts:
+            self._idle = 0
             self._fold(facts)
         for node in lost:
             self.executor.after_loss(self.view.jobs, node)

@@ -98,6 +98,9 @@ class VirtualExecutor:
             life.run += 1
             life.generation = decision.generation
             life.advance(now)
+            if life.stopped == now:  # stopped only to be started with other tasks
+                life.preemptions -= 1
+                life.resizes += 1
             life.began = now if life.began is None else life.began
             self._settle(life, decision, now + _of(self._pauses.start, job))
             self._said.append(Started(job.name, decision.generation, now))
@@ -170,6 +173,7 @@ class VirtualExecutor:
         life.advance(now)
         if decision.kind is Kind.PREEMPT:
             life.preemptions += 1
+            life.stopped = now
             self._stop(life)
             self._said.append(Preempted(name, generation, now))
         elif decision.kind is Kind.RESIZE:

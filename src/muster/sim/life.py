@@ -44,6 +44,8 @@ class Life:
     preemptions: int = 0
     migrations: int = 0
     failures: int = 0
+    stopped: float | None = None
+    """When it was last told to stop."""
     since: float = 0.0
     """When it got the devices it has."""
     shows: int = 0

@@ -75,7 +75,8 @@ def ask(policy: Policy, seen: View, now: float = 0.0, memory: object = None) -> 
 
 
 def workers(policy: Policy, seen: View, now: float = 0.0, memory: object = None) -> dict[str, int]:
-    """Workers by job, as the policy says."""
+    """Workers by job, as the policy says, in the order of the view."""
     answer = ask(policy, seen, now, memory)
     assert all(each.least == each.most for each in answer.allocations)
-    return {each.job: each.most for each in answer.allocations}
+    dealt = {each.job: each.most for each in answer.allocations}
+    return {name: dealt[name] for name in seen.jobs if name in dealt}

@@ -28,8 +28,12 @@ def test_higher_priority_goes_before_older() -> None:
 
 
 def test_of_two_at_one_moment_the_name_decides() -> None:
-    states = [running(job(name), at(("n0", bit))) for name, bit in (("b", 1), ("a", 2))]
+    states = [running(job(name, most=2), at(("n0", bit))) for name, bit in (("b", 1), ("a", 2))]
     assert order(*states) == ["a", "b"]
+
+
+def test_a_job_that_has_all_it_wants_is_left_as_it_is() -> None:
+    assert order(running(job("full"), at(("n0", 1))), job("waits")) == ["waits"]
 
 
 def test_each_gets_its_gang_first_and_up_to_its_most_after() -> None:

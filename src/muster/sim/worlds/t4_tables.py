@@ -100,7 +100,7 @@ class Measured:
         self._larger: Between | None = None
         self._steps: dict[tuple[tuple[int, ...], int], Timed] = {}
         self._gains: dict[int, tuple[float, ...]] = {}
-        self._noises: dict[int, tuple[float, ...]] = {}
+        self._noises: dict[int, tuple[float | None, ...]] = {}
 
     def __reduce__(self) -> tuple[type["Measured"], tuple[Rows]]:
         """To another process goes only what was read."""
@@ -134,11 +134,16 @@ class Measured:
             self._gains[batch] = tuple(gains.tolist())
         return self._gains[batch]
 
-    def noises(self, batch: int) -> tuple[float, ...]:
-        """Pollux' phi, epoch by epoch: samples at which the gradient's noise equals its signal."""
+    def noises(self, batch: int) -> tuple[float | None, ...]:
+        """Pollux' phi, epoch by epoch: samples at which the gradient's noise equals its signal.
+
+        None: no signal was found in all the noise.
+        """
         if batch not in self._noises:
-            sqr, var = self._rows.gradients.at(batch)
-            self._noises[batch] = tuple((var / sqr * self.range.smallest).tolist())
+            both = zip(*(each.tolist() for each in self._rows.gradients.at(batch)), strict=True)
+            self._noises[batch] = tuple(
+                var / sqr * self.range.smallest if sqr > 0 else None for sqr, var in both
+            )
         return self._noises[batch]
 
     def _times(self, shape: tuple[int, ...], at_once: Array) -> Array:

@@ -1,0 +1,63 @@
+"""How a global batch is dealt to devices, and what one of another size is worth.
+
+A user who lets the scheduler choose the batch gives its limits, as for Pollux (Qiao et al., OSDI'21). A
+batch M on K devices is dealt as b samples at a time on each, with s further passes before a step:
+
+    s = ceil(M / K / most_each) - 1, at least 1 on a single device where M > smallest
+    b = ceil(M / K / (s + 1)), not above largest / (K (s + 1))
+
+One device needs two passes to measure its gradients' noise. What a step is worth, in steps of the
+smallest batch M0, follows from that noise phi (in samples; McCandlish et al., 2018):
+
+    gain(M) = (phi + M0) / (phi + M) x M / M0
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a global batch is dealt: devices, samples at a time on each, further passes before a step."""
+
+    devices: int
+    at_once: int
+    further: int
+
+    @property
+    def batch(self) -> int:
+        """The global batch really used."""
+        return self.devices * self.at_once * (self.further + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRange:
+    """Limits of a model's batch in samples: over all devices, and on each at a time."""
+
+    smallest: int
+    largest: int
+    least_each: int
+    most_each: int
+
+    def split(self, batch: int, devices: int) -> Split:
+        """How a global batch is dealt to so many devices."""
+        local = -(-batch // devices)
+        further = -(-local // self.most_each) - 1
+        if devices == 1 and batch > self.smallest:
+            further = max(1, further)
+        at_once = min(-(-local // (further + 1)), self.largest // (devices * (further + 1)))
+        return Split(devices, max(at_once, 1), further)
+
+    def choices(self, count: int) -> tuple[int, ...]:
+        """At most so many batches, evenly in their logarithm, from the smallest to the largest."""
+        grid = np.geomspace(self.smallest, self.largest, count).round().astype(int).tolist()
+        return tuple(dict.fromkeys(grid))
+
+
+def gain(noise: Array, smallest: int, batch: Array) -> Array:
+    """Steps of the smallest batch that one step is worth (see above)."""
+    return (noise + smallest) / (noise + batch) * batch / smallest

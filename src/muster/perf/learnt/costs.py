@@ -1,0 +1,55 @@
+"""What a unit of a job's work costs, in s, on so many devices in each stretch of its way."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.perf.learnt.way import start, stretch
+
+Array = NDArray[np.float64]
+
+
+class Costs:
+    """On 1, 2, ... devices (rows) in each stretch (columns), at the batch that is best there."""
+
+    def __init__(self, batches: Sequence[int | None], rates: Array) -> None:
+        """`rates`: work per s with each of the batches, (batches, devices, stretches)."""
+        self._batches = batches
+        self._best = rates.argmax(axis=0)
+        self._each = 1 / rates.max(axis=0)
+        starts = [start(i) for i in range(self._each.shape[1] + 1)]
+        self._until = np.cumsum(self._each * np.diff(starts), axis=1)
+        self._alone = [0.0, *self._until[0].tolist()], self._each[0].tolist()
+
+    @property
+    def devices(self) -> int:
+        """The most devices that it tells of."""
+        return len(self._each)
+
+    def alone(self, begin: float, end: float) -> float:
+        """s on one device from one point of the way to another; its last stretch has no end."""
+        return self._one(end) - self._one(begin)
+
+    def between(self, begin: int, end: int) -> Array:
+        """s on each number of devices from the start of a stretch to the end of another."""
+        last = self._each.shape[1] - 1
+        found = self._until[:, min(end, last)].copy()
+        if begin:
+            found -= self._until[:, min(begin - 1, last)]
+        beyond = start(end + 1) - start(max(begin, last + 1))
+        if end > last:
+            found += self._each[:, last] * beyond
+        return np.asarray(found, dtype=np.float64)
+
+    def best(self, at: int) -> tuple[int, ...] | None:
+        """The best batch in a stretch for each number of devices; None: there is no choice."""
+        if len(self._batches) == 1:
+            return None
+        column = self._best[:, min(at, self._each.shape[1] - 1)]
+        return tuple(self._batches[i] or 0 for i in column.tolist())
+
+    def _one(self, done: float) -> float:
+        before, each = self._alone
+        at = min(stretch(done), len(each) - 1)
+        return float(before[at] + (done - start(at)) * each[at])

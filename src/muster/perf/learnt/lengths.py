@@ -1,0 +1,73 @@
+"""How long jobs are: what is left of one, from how long others were that have ended.
+
+Nothing that a user declares is used. Of jobs that resemble each other, n of which have ended with works
+w_1 <= ... <= w_n, one that has done d ends as one of the m with w > d, each as likely as one that ends
+beyond all of them (the next of m + 1 exchangeable values is the largest with probability 1 / (m + 1)).
+Beyond all that is known, x = max(d, w_n), the tail is Pareto's with exponent 1,
+
+    P(W > w | W > x) = x / w,
+
+so that with nothing to go by a job is expected to take as long again as it has taken (Lindy).
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, log
+
+KEPT = 256
+"""Newest lengths kept: enough for every quantile asked for, and old ones may be out of date."""
+FIRST = 1200.0
+"""s on one device that a job is expected to take when nothing at all is known: half of the jobs of
+Microsoft's Philly cluster took less than 20 device-minutes (traces of Jeon et al., 2019)."""
+SIGMA = 0.16
+"""Quantile one standard deviation below the middle of a normal distribution."""
+LEAST = 1e-3
+"""Part of a job's work that is left at the very least while it has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Work left: the middle, and the standard deviation of its logarithm."""
+
+    middle: float
+    spread: float
+
+
+class Lengths:
+    """Lengths of the jobs of one kind that have ended."""
+
+    def __init__(self) -> None:
+        self._order: list[float] = []
+        self._sorted: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def add(self, work: float) -> None:
+        """One more has ended."""
+        self._order.append(work)
+        insort(self._sorted, work)
+        if len(self._order) > KEPT:
+            del self._sorted[bisect_right(self._sorted, self._order.pop(0)) - 1]
+
+    def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
+        """What is left of a job that has done so much and is known to exceed this, if nothing more.
+
+        `first`: the length expected when nothing at all is known.
+        """
+        least = max(done, exceeds)
+        alive = self._sorted[bisect_right(self._sorted, least) :]
+        tail = alive[-1] if alive else max(least, first / 2)
+        low, middle, high = (
+            max(_quantile(alive, tail, part) - done, LEAST * tail) for part in (SIGMA, 0.5, 1 - SIGMA)
+        )
+        return Left(middle, log(high / low) / 2)
+
+
+def _quantile(alive: Sequence[float], tail: float, part: float) -> float:
+    """The length that this part of all jobs do not exceed: one of those alive, or in the tail."""
+    place = part * (len(alive) + 1)
+    if place <= len(alive):
+        return alive[ceil(place) - 1]
+    return tail / (1 - (place - len(alive)))

@@ -1,0 +1,1 @@
+"""What is told of simulations: figures, bounds, intervals, tables, files, plots and a page."""

@@ -1,0 +1,56 @@
+"""Figures that change in steps over time: their integrals and their means."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A step function: `value[i]` from `at[i]` until `at[i + 1]`; 0 before, the last one ever after."""
+
+    at: Floats
+    """s, never falling."""
+    value: Floats
+
+    def integral(self, moments: Floats) -> Floats:
+        """Value x s from the beginning until each moment."""
+        if not len(self.at):
+            return np.zeros_like(moments)
+        area = np.concatenate(([0.0], np.cumsum(self.value[:-1] * np.diff(self.at))))
+        last = np.clip(np.searchsorted(self.at, moments, side="right") - 1, 0, None)
+        return area[last] + self.value[last] * np.clip(moments - self.at[last], 0.0, None)
+
+    def mean(self, begin: Floats, end: Floats) -> Floats:
+        """Mean from each begin until its end; what it is at the moment where they are the same."""
+        if not len(self.at):
+            return np.zeros_like(begin)
+        length = end - begin
+        area = self.integral(end) - self.integral(begin)
+        return np.where(length > 0, area / np.where(length > 0, length, 1.0), self.now(begin))
+
+    def now(self, moments: Floats) -> Floats:
+        """What it is at each moment, 0 before the first."""
+        if not len(self.at):
+            return np.zeros_like(moments)
+        last = np.searchsorted(self.at, moments, side="right") - 1
+        return np.where(last < 0, 0.0, self.value[np.clip(last, 0, None)])
+
+
+def counted(begin: Floats, end: Floats, weight: Floats) -> Steps:
+    """How much there is at a time of things that last from begin to end, each of its weight."""
+    moments = np.concatenate((begin, end))
+    change = np.concatenate((weight, -weight))
+    at, place = np.unique(moments, return_inverse=True)
+    return Steps(at, np.cumsum(np.bincount(place, weights=change, minlength=len(at))))
+
+
+def ratio(above: Steps, below: Steps) -> Steps:
+    """One divided by the other, which must nowhere be 0 from its first step on."""
+    at = np.union1d(above.at, below.at)
+    # Before its first step the divisor is taken as its first value: nothing is known of it there.
+    known = np.clip(np.searchsorted(below.at, at, side="right") - 1, 0, None)
+    return Steps(at, above.now(at) / below.value[known])

@@ -1,0 +1,195 @@
+"""Results in files: a folder with jobs, samples and stints as CSV or Parquet, and result.json.
+
+Read back, a result is the same to the digit. `result.json` is written last, so a folder that has one is
+whole. In CSV nothing stands for None: an application with an empty name is none.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
+from enum import StrEnum
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from muster.files.errors import InputError
+from muster.sim.report.bounds import bounds
+from muster.sim.report.metrics import summary
+from muster.sim.report.optional import needed
+from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
+
+INDEX = "result.json"
+LAYOUT = 1
+"""Raised when what is in the files changes its meaning."""
+
+Line = TypeVar("Line", JobRecord, Sample, Stint)
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    str: str,
+    str | None: lambda cell: cell or None,
+    int: int,
+    float: float,
+    float | None: lambda cell: float(cell) if cell else None,
+    Fate: Fate,
+}
+
+
+class Form(StrEnum):
+    """How tables are written; Parquet is smaller and faster and needs pyarrow."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def write_result(result: Result, folder: Path, form: Form = Form.CSV) -> None:
+    """Write a result into a folder, which is made; what was there of an older one is replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / INDEX).unlink(missing_ok=True)
+    write_lines(folder / f"jobs.{form}", JobRecord, result.records)
+    write_lines(folder / f"samples.{form}", Sample, result.samples)
+    write_lines(folder / f"stints.{form}", Stint, result.stints)
+    text = json.dumps(_index(result, form), indent=2, ensure_ascii=False)
+    _replace(folder / INDEX, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+
+
+def read_result(folder: Path) -> Result:
+    """The result of a folder; raises InputError, one line, for anything wrong."""
+    index = read_index(folder)
+    try:
+        form = Form(index["form"])
+        head: dict[str, Any] = {name: index[name] for name in _HEAD}
+    except (KeyError, ValueError) as error:
+        raise InputError.at(str(folder / INDEX), f"not an index of results: {error}") from None
+    return Result(
+        **{**head, "notes": tuple(head["notes"])},
+        records=tuple(read_lines(folder / f"jobs.{form}", JobRecord)),
+        samples=tuple(read_lines(folder / f"samples.{form}", Sample)),
+        stints=tuple(read_lines(folder / f"stints.{form}", Stint)),
+    )
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """What result.json says: configuration, seed, hash, summary, bounds."""
+    path = folder / INDEX
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError.at(str(path), error.strerror or str(error)) from None
+    except ValueError as error:
+        raise InputError.at(str(path), f"not JSON: {error}") from None
+    if not isinstance(index, dict) or index.get("layout") != LAYOUT:
+        raise InputError.at(str(path), f"not results that this version can read (layout {LAYOUT})")
+    return index
+
+
+def write_lines(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
+    """Write records, samples or stints; the ending says how."""
+    writer = _write_parquet if _form(path) is Form.PARQUET else _write_csv
+    _replace(path, lambda part: writer(part, kind, lines))
+
+
+def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
+    """Records, samples or stints of a file; the ending says how to read it."""
+    try:
+        yield from (_read_parquet if _form(path) is Form.PARQUET else _read_csv)(path, kind)
+    except OSError as error:
+        raise InputError.at(str(path), error.strerror or str(error)) from None
+
+
+_HEAD = ("configuration", "seed", "policy", "hash", "cycles", "events", "cpu", "notes")
+
+
+def _index(result: Result, form: Form) -> dict[str, Any]:
+    lowest = bounds(result)
+    return {
+        "layout": LAYOUT,
+        "form": str(form),
+        **{name: getattr(result, name) for name in _HEAD},
+        "configuration": dict(result.configuration),
+        "summary": asdict(summary(result)),
+        "bounds": None if lowest is None else {**asdict(lowest), "best": lowest.best},
+    }
+
+
+def _form(path: Path) -> Form:
+    try:
+        return Form(path.suffix.removeprefix("."))
+    except ValueError:
+        raise InputError.at(str(path), "must end in .csv or .parquet") from None
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Write beside it first: whoever reads the file, or is interrupted, never meets half of one."""
+    part = path.with_name(f"{path.name}.part")
+    write(part)
+    part.replace(path)
+
+
+def _names(kind: type[Line]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _write_csv(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
+    names = _names(kind)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        # The shortest text that reads back as the same number is how Python writes floats.
+        writer.writerows(map(attrgetter(*names), lines))
+
+
+def _read_csv(path: Path, kind: type[Line]) -> Iterator[Line]:
+    hints = get_type_hints(kind)
+    names = _names(kind)
+    parsers = [_PARSERS[hints[name]] for name in names]
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        _check(path, next(reader, []), names)
+        for row in reader:
+            if len(row) != len(names):
+                problem = f"{len(row)} columns, not {len(names)}"
+                raise InputError.at(str(path), problem, line=reader.line_num)
+            try:
+                yield kind(*(parse(cell) for parse, cell in zip(parsers, row, strict=True)))
+            except ValueError as error:
+                raise InputError.at(str(path), str(error), line=reader.line_num) from None
+
+
+def _check(path: Path, heading: Sequence[str], names: Sequence[str]) -> None:
+    if tuple(heading) == tuple(names):
+        return
+    missing = [name for name in names if name not in heading]
+    problem = (
+        f"no column {', '.join(missing)}" if missing else f"the columns must be {', '.join(names)}"
+    )
+    raise InputError.at(str(path), problem, line=1)
+
+
+def _write_parquet(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
+    arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+    text, number = arrow.string(), arrow.float64()
+    types: dict[Any, Any] = {str: text, str | None: text, Fate: text, int: arrow.int64()}
+    types |= {float: number, float | None: number}
+    hints = get_type_hints(kind)
+    rows = list(lines)
+    columns = {
+        name: arrow.array([getattr(row, name) for row in rows], type=types[hints[name]])
+        for name in _names(kind)
+    }
+    parquet.write_table(arrow.table(columns), path, compression="zstd")
+
+
+def _read_parquet(path: Path, kind: type[Line]) -> Iterator[Line]:
+    arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+    names = _names(kind)
+    try:
+        table = parquet.read_table(path)
+    except arrow.ArrowInvalid as error:
+        raise InputError.at(str(path), str(error)) from None
+    _check(path, table.column_names, names)
+    columns = [table.column(name).to_pylist() for name in names]
+    if kind is JobRecord:
+        fate = names.index("fate")
+        columns[fate] = [Fate(cell) for cell in columns[fate]]
+    yield from map(kind, *columns)

@@ -1,0 +1,193 @@
+"""Policies side by side as text, Markdown, JSON, and the cells for the page."""
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from muster.sim.report.bootstrap import Interval
+from muster.sim.report.compare import Comparison, Row
+
+NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its heading, what it means in a sentence, and how a row fills it."""
+
+    heading: str
+    meaning: str
+    cell: Callable[[Row], str]
+    brief: bool = False
+    """Whether it is in the short table."""
+
+
+def columns(comparison: Comparison) -> tuple[Column, ...]:
+    """All columns after the policy's name. Times in s."""
+    return (
+        Column(
+            "MEAN", "Mean completion time, from submission to the end, in s.", _figure("mean"), True
+        ),
+        Column("95 %", "Where that mean lies with 95 % confidence (bootstrap).", _spread("mean"), True),
+        Column(
+            "X BOUND", "The mean divided by the lower bound that no policy can beat.", _to_bound, True
+        ),
+        Column(
+            f"X {comparison.reference.upper()}",
+            f"The mean divided by that of {comparison.reference}, on the same jobs.",
+            lambda row: _decimal(row.against.value if row.against else None),
+            True,
+        ),
+        Column("95 %", "Where that ratio lies with 95 % confidence, job by job.", _against, True),
+        Column("MEDIAN", "Half of the jobs took no longer, in s.", _figure("median"), True),
+        Column("P95", "95 % of the jobs took no longer, in s.", _figure("p95"), True),
+        Column("P99", "99 % of the jobs took no longer, in s.", _figure("p99"), True),
+        Column(
+            "MAKESPAN", "From the first submission to the last end, in s.", _plain("makespan"), True
+        ),
+        Column("WAIT", "Mean time from submission to the first start, in s.", _plain("wait"), True),
+        Column("WAIT P95", "95 % of the jobs waited no longer for it, in s.", _plain("wait_p95")),
+        Column(
+            "SLOWDOWN",
+            "Mean of completion time / time alone on what was asked for (10 s at least).",
+            _ratio("slowdown"),
+        ),
+        Column(
+            "WORST RHO",
+            "Largest completion time / time with a fair share of the cluster: above 1 is unfair.",
+            _ratio("rho_worst"),
+        ),
+        Column("UNFAIR", "Share of the jobs whose rho is above 1.05.", _share("rho_unfair"), True),
+        Column("USED", "Device-seconds held, of those there were.", _share("utilisation"), True),
+        Column("USEFUL", "The same without those lost in pauses and failures.", _share("useful")),
+        Column(
+            "FRAGMENTED",
+            "Mean share of the free devices that lay on partly used nodes.",
+            _share("fragmentation"),
+        ),
+        Column("RESIZES", "Changes of a running job's size.", _plain("resizes"), True),
+        Column("PREEMPTIONS", "Running jobs stopped for others.", _plain("preemptions")),
+        Column("MIGRATIONS", "Running jobs moved to other devices.", _plain("migrations")),
+        Column("FAILURES", "Runs ended by a lost node.", _plain("failures")),
+        Column("LOST H", "Device-hours that bought nothing.", _hours, True),
+        Column("REFUSED", "Jobs that could never run on this cluster.", _plain("refused")),
+        Column("UNFINISHED", "Jobs still there at the end.", _plain("unfinished")),
+    )
+
+
+def cells(comparison: Comparison, shown: Sequence[Column]) -> list[list[str]]:
+    """The rows as text, the policy's name first."""
+    return [[row.policy, *(column.cell(row) for column in shown)] for row in comparison.rows]
+
+
+def text(comparison: Comparison, *, full: bool = False) -> str:
+    """A table without borders, and below it what it is of; short unless the full one is asked for."""
+    # Only the command line needs rich, and it is slow to import.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [column for column in columns(comparison) if full or column.brief]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="", pad_edge=False)
+    table.add_column("POLICY", no_wrap=True)
+    for column in shown:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    for line in cells(comparison, shown):
+        table.add_row(*(Text(cell) for cell in line))
+    # As wide as it needs to be: a terminal wraps what a pipe must not lose.
+    console = Console(file=io.StringIO(), width=10_000, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    return "\n".join([*lines, "", *footer(comparison)])
+
+
+def footer(comparison: Comparison) -> list[str]:
+    """What the figures are of, one sentence a line."""
+    seeds = "1 seed" if len(comparison.seeds) == 1 else f"{len(comparison.seeds)} seeds"
+    lines = [
+        f"Times in s, of {comparison.jobs:,} jobs, {seeds}; 95 % by bootstrap, policies job by job."
+    ]
+    if comparison.bounds is not None:
+        b = comparison.bounds
+        lines.append(
+            f"No mean can be below {_time(b.best)}: jobs alone {_time(b.alone)}, "
+            f"the cluster as one machine {_time(b.machine)}, both at once {_time(b.mixed)}."
+        )
+    return [*lines, *(f"Note: {note}." for note in comparison.notes)]
+
+
+def markdown(comparison: Comparison) -> str:
+    """The full table in Markdown."""
+    shown = columns(comparison)
+    head = ["policy", *(column.heading.lower() for column in shown)]
+    rule = ["---", *("---:" for _ in shown)]
+    lines = [head, rule, *cells(comparison, shown)]
+    table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+    return "\n".join([table, "", *footer(comparison)]) + "\n"
+
+
+def as_json(comparison: Comparison) -> str:
+    """Everything, unrounded."""
+    data = asdict(comparison)
+    if comparison.bounds is not None:
+        data["bounds"]["best"] = comparison.bounds.best
+    return json.dumps(data, indent=2, allow_nan=False)
+
+
+def _figure(name: str) -> Callable[[Row], str]:
+    """A completion time of the jobs in common."""
+    return lambda row: _time(row.intervals[name].value) if name in row.intervals else NONE
+
+
+def _spread(name: str) -> Callable[[Row], str]:
+    return lambda row: _between(row.intervals.get(name), _time)
+
+
+def _against(row: Row) -> str:
+    it = row.against
+    return NONE if it is None or it.low == it.high else _between(it, _decimal)
+
+
+def _between(interval: Interval | None, shown: Callable[[float], str]) -> str:
+    return NONE if interval is None else f"{shown(interval.low)}..{shown(interval.high)}"
+
+
+def _to_bound(row: Row) -> str:
+    return _decimal(row.to_bound)
+
+
+def _plain(name: str) -> Callable[[Row], str]:
+    return lambda row: _time(row.figures[name])
+
+
+def _ratio(name: str) -> Callable[[Row], str]:
+    return lambda row: _decimal(row.figures[name])
+
+
+def _share(name: str) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        value = row.figures[name]
+        return NONE if value is None else f"{value:.1%}"
+
+    return cell
+
+
+def _hours(row: Row) -> str:
+    value = row.figures["lost"]
+    return NONE if value is None else f"{value:,.1f}"
+
+
+def _time(value: float | None) -> str:
+    """Whole seconds or counts; a digit more where they are few and not whole."""
+    if value is None:
+        return NONE
+    return f"{value:,.1f}" if abs(value) < 100 and not float(value).is_integer() else f"{value:,.0f}"
+
+
+def _decimal(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.2f}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
