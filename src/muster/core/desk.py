@@ -44,6 +44,8 @@ class Rules:
     patience: float = 600.0
     """s a job lets younger ones pass before devices are promised to it: Optimus' interval, the
     time over which a queue is worth reordering."""
+    migrate: bool = True
+    """Whether small jobs may be moved to make room for a gang."""
     grace: float = 30.0
     """s a gang gets to stop or shrink; a promise that does not help once it has lapses after twice
     that."""

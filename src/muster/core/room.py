@@ -20,7 +20,7 @@ def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
     What it gains: the gang has waited so long, and with nothing else known it is expected to wait as
     long again, on all its devices. What it costs: the pause of those moved, on all of theirs.
     """
-    if desk.outcome.migrations:
+    if desk.outcome.migrations or not desk.rules.migrate:
         return None
     for option in desk.short_of_room(state.job, workers):
         request = desk.menu.request(state.job, workers, option)

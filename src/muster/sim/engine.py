@@ -25,6 +25,7 @@ from muster.model.pool import PoolTree
 from muster.model.view import View
 from muster.policy.base import Policy
 from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.disturbance import Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.gate import Gate
 from muster.sim.life import Life
@@ -57,7 +58,7 @@ class Setting:
     interval: float = INTERVAL
     rounds: bool = False
     """Decide every `interval` only, as the published evaluations do; else at every event too."""
-    interference: float = 0.0
+    disturbance: Disturbance = field(default_factory=Disturbance)
     incidents: tuple[NodeEvent, ...] = ()
     """Nodes that come and go, in order of time."""
     seed: int = 0
@@ -88,7 +89,7 @@ class Engine:
         self.setting = setting
         self.clock = VirtualClock()
         self.executor = VirtualExecutor(
-            self.clock, setting.cluster, setting.pauses, setting.interference
+            self.clock, setting.cluster, setting.pauses, setting.disturbance
         )
         self.view = View(0, setting.cluster, setting.pools, {})
         self.gate = Gate(setting.cluster, setting.pools)

@@ -11,6 +11,7 @@ from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resiz
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.view import JobState
+from muster.sim.disturbance import Disturbance
 from muster.sim.life import Life
 from muster.sim.result import Stint
 from muster.sim.truth import Crew, Truth
@@ -57,8 +58,7 @@ WITHOUT_PROGRESS = Pauses(start=0.0, resize=0.0, migrate=0.0, release=None)
 class VirtualExecutor:
     """Runs jobs by their truth: each goes at its pace until its work is done.
 
-    A job that is stopped has saved its work and goes on from there. Two jobs over several nodes that
-    share one slow each other down by `interference` (0.1: each runs at 1 / 1.1 of its speed).
+    A job that is stopped has saved its work and goes on from there. Neighbours slow each other down.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class VirtualExecutor:
         clock: VirtualClock,
         cluster: Cluster | None = None,
         pauses: Pauses = WITHOUT_PROGRESS,
-        interference: float = 0.0,
+        disturbance: Disturbance = Disturbance(),
     ) -> None:
         self._clock = clock
         self._cluster = cluster
         self._pauses = pauses
-        self._interference = interference
+        self._disturbance = disturbance
         self._due: list[tuple[float, int, Life, int, int, Decision | None]] = []
         self._order = count()
         self._at = 0.0
         """The moment of what is being worked on: behind the clock while events are collected late."""
         self._said: list[Event] = []
         self._on: dict[str, dict[str, Life]] = {}
-        """Jobs over several nodes, by node; kept only where they disturb each other."""
+        """Jobs by node; kept only where they disturb each other."""
         self.lives: dict[str, Life] = {}
         self.stints: list[Stint] | None = None
         """Who held what, where that is to be kept."""
@@ -232,50 +232,45 @@ class VirtualExecutor:
     def _join(self, life: Life) -> None:
         """Enter the job where it runs; those it disturbs there get a new pace."""
         life.since = self._at
-        if self._interference and life.crew is not None and len(life.crew.nodes) > 1:
-            assert life.placement is not None
+        if self._disturbance.any and life.placement is not None:
             for node in life.placement.nodes():
                 self._on.setdefault(node, {})[life.job.name] = life
             self._disturb(life)
-        else:
-            life.slowdown = 1.0
         self._schedule(life)
 
     def _leave(self, life: Life) -> None:
         """Strike the job out where it has run up to now."""
-        if self.stints is not None and life.placement is not None and self._at > life.since:
+        if life.placement is None:
+            return
+        if self.stints is not None and self._at > life.since:
             self.stints += [
                 Stint(life.job.name, node, bits, life.since, self._at)
                 for node, bits in life.placement.bits().items()
             ]
-        if not self._interference or life.placement is None or life.crew is None:
-            return
-        if len(life.crew.nodes) > 1:
+        if self._disturbance.any:
             for node in life.placement.nodes():
                 self._on[node].pop(life.job.name)
             self._disturb(life)
 
     def _disturb(self, life: Life) -> None:
-        """Hold everybody on the job's nodes, and itself, against who is there now."""
-        assert life.placement is not None
-        for other in _neighbours(life, self._on):
-            slowdown = 1.0
-            if len(_neighbours(other, self._on)) > 1:
-                slowdown += self._interference
+        """Hold everybody on the job's nodes against who is there now."""
+        for other in self._neighbours(life):
+            assert self._cluster is not None
+            slowdown = self._disturbance.slowdown(other, self._neighbours(other), self._cluster)
             if other.slowdown != slowdown:
-                if other is not life:
-                    other.advance(self._at)
+                other.advance(self._at)
                 other.slowdown = slowdown
                 other.version += 1
                 if other is not life:
                     self._schedule(other)
 
-
-def _neighbours(life: Life, on: Mapping[str, Mapping[str, Life]]) -> list[Life]:
-    """The jobs over several nodes on this one's nodes, itself among them while it is there."""
-    assert life.placement is not None
-    nodes = sorted(life.placement.nodes())
-    return list({name: other for node in nodes for name, other in on.get(node, {}).items()}.values())
+    def _neighbours(self, life: Life) -> list[Life]:
+        """The jobs on this one's nodes, itself among them while it is there."""
+        assert life.placement is not None
+        found: dict[str, Life] = {}
+        for node in sorted(life.placement.nodes()):
+            found.update(self._on.get(node, {}))
+        return list(found.values())
 
 
 def _of(pause: float | None, job: Job) -> float:
