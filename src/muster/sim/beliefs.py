@@ -34,4 +34,4 @@ class Oracle:
 
     def outlook(self, job: Job, truth: Truth, crew: Crew | None, done: float) -> Outlook:
         """The truth."""
-        return truth.outlook(done)
+        return truth.outlook(done, crew)

@@ -1,7 +1,8 @@
 """How much neighbours slow each other down (Xiao, seed 003, section 3.2; the network's as in Pollux).
 
-Two jobs disturb each other by the narrowest thing they share: a switch, a socket, a node, or, where both
-span several nodes, the card of a node. A job is slowed by the worst of its neighbours, not by their sum.
+Two jobs disturb each other by the narrowest thing they share: a switch, a socket, a node, or, where
+both span several nodes, the card of a node. A job is slowed by the worst of its neighbours, not by
+their sum.
 """
 
 from collections.abc import Iterable
@@ -50,3 +51,6 @@ class Disturbance:
             if any(group & mine and group & theirs for group in layer.groups):
                 return costs.get(layer.level, 0.0)
         return self.node
+
+
+UNDISTURBED = Disturbance()

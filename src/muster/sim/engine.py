@@ -25,7 +25,7 @@ from muster.model.pool import PoolTree
 from muster.model.view import View
 from muster.policy.base import Policy
 from muster.sim.beliefs import Beliefs, Oracle
-from muster.sim.disturbance import Disturbance
+from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.gate import Gate
 from muster.sim.life import Life
@@ -58,7 +58,7 @@ class Setting:
     interval: float = INTERVAL
     rounds: bool = False
     """Decide every `interval` only, as the published evaluations do; else at every event too."""
-    disturbance: Disturbance = field(default_factory=Disturbance)
+    disturbance: Disturbance = UNDISTURBED
     incidents: tuple[NodeEvent, ...] = ()
     """Nodes that come and go, in order of time."""
     seed: int = 0

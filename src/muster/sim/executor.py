@@ -11,7 +11,7 @@ from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resiz
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.view import JobState
-from muster.sim.disturbance import Disturbance
+from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
 from muster.sim.result import Stint
 from muster.sim.truth import Crew, Truth
@@ -66,7 +66,7 @@ class VirtualExecutor:
         clock: VirtualClock,
         cluster: Cluster | None = None,
         pauses: Pauses = WITHOUT_PROGRESS,
-        disturbance: Disturbance = Disturbance(),
+        disturbance: Disturbance = UNDISTURBED,
     ) -> None:
         self._clock = clock
         self._cluster = cluster

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from muster.model.cluster import NodeState
 from muster.model.job import Job
-from muster.model.outlook import Outlook
 from muster.model.view import Phase, View
 from muster.planner.counts import plan_for
 from muster.sim.life import Life
@@ -100,23 +99,10 @@ def refusal(arrival: Arrival, types: Iterable[str]) -> JobRecord:
 
 def ideals(job: Job, truth: Truth | None, types: tuple[str, ...]) -> tuple[float, float, float]:
     """s alone on what it asked for, s alone on the best it could have, device-seconds at least."""
-    if isinstance(truth, Fixed):
-        return truth.duration, truth.duration, truth.duration * truth.workers * _each(job)
-    if truth is None:
-        duration = job.duration or 0.0
-        return duration, duration, duration * job.workers.gang * _each(job)
-    outlook = truth.outlook(0.0)
+    truth = truth or Fixed(job.duration or 0.0, job.workers.gang)
     allowed = [t for t in job.device_types or types if t in types] or [""]
-    spec = job.workers
-    alone = min(_time(outlook, kind, spec.gang) for kind in allowed)
-    times = [(_time(outlook, t, k), k) for t in allowed for k in range(spec.gang, spec.most + 1)]
-    return alone, min(time for time, _ in times), min(time * k * _each(job) for time, k in times)
-
-
-def _each(job: Job) -> int:
-    return job.workers.need.devices
-
-
-def _time(outlook: Outlook, device_type: str, workers: int) -> float:
-    rate = outlook.speed.rate(device_type, workers)
-    return outlook.left / rate if rate > 0 else float("inf")
+    gang, most = job.workers.gang, job.workers.most
+    alone = min(truth.ideal(kind, gang, gang).shortest for kind in allowed)
+    found = [truth.ideal(kind, gang, most) for kind in allowed]
+    each = job.workers.need.devices
+    return alone, min(i.shortest for i in found), min(i.cheapest for i in found) * each

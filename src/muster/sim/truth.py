@@ -1,5 +1,6 @@
 """What is true of a job, whatever anybody believes: how much work it is, and how fast it goes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
@@ -46,6 +47,19 @@ class Shown:
     """Samples at which the gradient's noise equals its signal (Pollux' phi), where measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """Bounds that no schedule beats: s for all the work, and worker-seconds for all of it."""
+
+    shortest: float
+    cheapest: float
+
+
+def ideal_of(seconds: Mapping[int, float]) -> Ideal:
+    """From the s that all the work takes on each number of workers."""
+    return Ideal(min(seconds.values()), min(workers * s for workers, s in seconds.items()))
+
+
 class Truth(Protocol):
     """One job's truth. Immutable: how far the job has come is kept elsewhere."""
 
@@ -62,8 +76,12 @@ class Truth(Protocol):
         """What it would report of itself there, measured without error."""
         ...
 
-    def outlook(self, done: float) -> Outlook:
-        """What one who knows everything would say once so much is done."""
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+        """What one who knows everything would say once so much is done, `here` being this crew."""
+        ...
+
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """The best that so many workers of a type could do, wherever they lie, whatever its batch."""
         ...
 
 

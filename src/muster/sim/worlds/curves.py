@@ -19,7 +19,7 @@ from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.loss_curve import LossCurve
 from muster.perf.speed.curve import CurveKind
-from muster.sim.truth import Crew, Pace, Shown
+from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
 
 PATIENCE = 10
 """Epochs that must each lower the loss by less than the threshold: Optimus' published code."""
@@ -118,9 +118,20 @@ class Curves:
         step = self.speed.step(crew.workers, crew.servers)
         return Shown(step, self.speed.synchronising(crew.workers, crew.servers), self.speed.gain)
 
-    def outlook(self, done: float) -> Outlook:
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """With the best number of servers, up to twice as many as workers."""
+        return ideal_of(
+            {
+                workers: self.work
+                / max(self.speed.rate(device_type, workers, p) for p in range(1, 2 * workers + 1))
+                for workers in range(fewest, most + 1)
+            }
+        )
+
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
         """Epochs left, and the curve itself."""
-        return Outlook(max(0.0, self.work - done), self.speed)
+        here = None if crew is None else self.pace(crew, done).rate
+        return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
     def loss(self, done: float) -> float:
         """The training loss after so many epochs, as a share of the first."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from muster.model.outlook import Outlook, Table
-from muster.sim.truth import Crew, Pace, Shown
+from muster.sim.truth import Crew, Ideal, Pace, Shown
 
 _STOPPED, _RUNNING = Pace(0.0), Pace(1.0)
 _STEP = Shown(step=1.0)
@@ -35,9 +35,14 @@ class Fixed:
         """A step a second."""
         return _STEP
 
-    def outlook(self, done: float) -> Outlook:
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
         """What is left of its run time."""
-        return Outlook(max(0.0, self.duration - done), _speed(self.workers))
+        here = None if crew is None else self.pace(crew, done).rate
+        return Outlook(max(0.0, self.duration - done), _speed(self.workers), here=here)
+
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """Its run time, on its workers."""
+        return Ideal(self.duration, self.duration * self.workers)
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import inf, pow
 
 from muster.model.outlook import Outlook
-from muster.sim.truth import Crew, Pace, Shown
+from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,15 @@ class PowerLaw:
         rate = self._rate(crew)
         return Shown(step=1 / rate if rate else inf)
 
-    def outlook(self, done: float) -> Outlook:
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """Close together."""
+        rates = {k: self.speed.rate(device_type, k) for k in range(fewest, most + 1)}
+        return ideal_of({k: self.work / rate if rate else inf for k, rate in rates.items()})
+
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
         """What is left, and the curve itself."""
-        return Outlook(max(0.0, self.work - done), self.speed)
+        here = None if crew is None else self._rate(crew)
+        return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
     def _rate(self, crew: Crew) -> float:
         workers = crew.workers

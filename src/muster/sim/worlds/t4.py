@@ -14,7 +14,7 @@ import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.tables import Tuned
-from muster.sim.truth import Crew, Pace, Shown
+from muster.sim.truth import Crew, Ideal, Pace, Shown
 from muster.sim.worlds.t4_tables import NODES, Array, Measured, packed
 
 GRID = 50
@@ -60,12 +60,17 @@ class TrainedT4:
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
         return Shown(timed.seconds, timed.sync, gain, noise)
 
-    def outlook(self, done: float) -> Outlook:
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """Every epoch on the best placement that was measured, or can be told from those."""
+        return _ideal(self.model, None if self.free else self.batch, fewest, most)
+
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
         """Seconds left on one device, and how many times sooner it would be on packed ones."""
         way = _way(self.model, self.most(), None if self.free else self.batch)
         piece = _at(way.ends, done)
         alone = way.after[piece] + max(way.ends[piece] - done, 0.0) / way.rates[piece]
-        return Outlook(alone, way.speeds[piece])
+        here = None if crew is None else self.pace(crew, done).rate / way.rates[piece]
+        return Outlook(alone, way.speeds[piece], here=here)
 
 
 def _at(ends: tuple[float, ...], done: float) -> int:
@@ -90,7 +95,7 @@ class _Way:
 def _way(model: Measured, most: int, batch: int | None) -> _Way:
     """The way with this batch, or with the best of each epoch."""
     choices = [batch] if batch is not None else _choices(model)
-    columns = [_column(model, devices, choices) for devices in range(1, most + 1)]
+    columns = [_column(model, packed(devices), choices) for devices in range(1, most + 1)]
     each = -(-PARTS // len(model.boundaries))
     rates = np.stack([rates for rates, _ in columns], axis=1).repeat(each, axis=0)
     batches = [found for found in zip(*(b for _, b in columns), strict=True) for _ in range(each)]
@@ -111,10 +116,27 @@ def _way(model: Measured, most: int, batch: int | None) -> _Way:
     )
 
 
-def _column(model: Measured, devices: int, choices: list[int]) -> tuple[Array, list[int]]:
-    """The best rate, and its batch, in each epoch on so many packed devices."""
-    fitting = [each for each in choices if each >= devices * model.range.least_each] or choices[-1:]
-    timed = model.steps(packed(devices), fitting)
+@lru_cache(maxsize=1024)
+def _ideal(model: Measured, batch: int | None, fewest: int, most: int) -> Ideal:
+    """Epoch by epoch, the best of all numbers of devices, placements and batches."""
+    choices = [batch] if batch is not None else _choices(model)
+    best = [
+        np.max([_column(model, shape, choices)[0] for shape in model.shapes(devices)], axis=0)
+        for devices in range(fewest, most + 1)
+    ]
+    epochs = np.diff(model.boundaries, prepend=0.0)
+    counts = np.arange(fewest, most + 1)[:, None]
+    return Ideal(
+        float((epochs / np.max(best, axis=0)).sum()),
+        float((epochs * np.min(counts / np.array(best), axis=0)).sum()),
+    )
+
+
+def _column(model: Measured, shape: tuple[int, ...], choices: list[int]) -> tuple[Array, list[int]]:
+    """The best rate, and its batch, in each epoch on a placement."""
+    least = sum(shape) * model.range.least_each
+    fitting = [each for each in choices if each >= least] or choices[-1:]
+    timed = model.steps(shape, fitting)
     rates = np.array([model.gains(t.batch) for t in timed]) / [[t.seconds] for t in timed]
     best = rates.argmax(axis=0)
     return rates.max(axis=0), [fitting[i] for i in best]

@@ -126,6 +126,11 @@ class Measured:
             for split, (seconds, sync) in zip(splits, self._times(shape, at).tolist(), strict=True)
         ]
 
+    def shapes(self, devices: int) -> list[tuple[int, ...]]:
+        """Placements of so many devices: those measured, and one for each number of nodes."""
+        measured = [shape for shape in self._rows.placed if sum(shape) == devices]
+        return measured or [_even(devices, n) for n in range(-(-devices // 4), min(devices, NODES) + 1)]
+
     def gains(self, batch: int) -> tuple[float, ...]:
         """Steps of the smallest batch that one step of this batch is worth, epoch by epoch."""
         if batch not in self._gains:
@@ -174,6 +179,12 @@ def packed(devices: int, each: int = 4) -> tuple[int, ...]:
     """Devices on full nodes of four, and the rest on one more."""
     full, rest = divmod(devices, each)
     return (each,) * full + ((rest,) if rest else ())
+
+
+def _even(devices: int, nodes: int) -> tuple[int, ...]:
+    """Devices spread over so many nodes."""
+    each, more = divmod(devices, nodes)
+    return (each,) * (nodes - more) + (each + 1,) * more
 
 
 def _means(placed: dict[tuple[int, ...], Array]) -> Array:
