@@ -107,6 +107,7 @@ def _queue(desk: Desk) -> None:
     """Gangs first, then borrowers, then growth."""
     for allocation in desk.allocations.values():
         serve(desk, allocation)
+    desk.turned_away.clear()  # to borrow is another question
     for allocation in desk.allocations.values():
         borrow(desk, allocation)
     taken = contested(desk)

@@ -80,6 +80,9 @@ class Desk:
         """Promises of earlier cycles that keep something free and whose job has not had its turn."""
         self.hopeless: set[tuple[object, ...]] = set()
         """Ways to make room that failed for one job and would for its likes, this cycle."""
+        self.turned_away: dict[tuple[object, ...], Code] = {}
+        """Jobs for which no room was found or could be made, by what they have in common, and what
+        stopped them: the younger ones of their kind fare no better until something changes."""
         self.too_little: dict[Request, float] = {}
         """The gain with which no migration paid, in device-seconds."""
         self.mood = settle(mood, self._pressure(), now)
@@ -118,6 +121,14 @@ class Desk:
                 blocked = self.place(job, request) is not None  # so it was the books that objected
             if not blocked:
                 yield option
+
+    def likes(self, job: Job, workers: int) -> tuple[object, ...]:
+        """What jobs have in common that are served alike. By identity, which is quick: jobs that are
+        alike but do not share these objects are only served one by one. One whose duration is known
+        may be let past others, and is like nobody."""
+        alone = job.name if job.duration is not None else ""
+        own = (id(job.roles), id(job.locality), id(job.profile), id(job.model), job.batch)
+        return (*own, job.pool, job.preemptible, job.device_types, job.same_generation, workers, alone)
 
     def least(self, job: Job) -> int:
         """Workers the job may be shrunk to. One that the policy leaves out keeps what it has, but
@@ -336,6 +347,7 @@ class Desk:
         """Put back what is withheld for a job, so that it (or one let past) may use it."""
         kept = self._withheld.pop(name, None)
         if kept is not None:
+            self.turned_away.clear()
             for board, parts in kept:
                 board.restore(parts)
             self._count_promise(name, -1)
@@ -347,6 +359,7 @@ class Desk:
 
     def retain(self, name: str) -> None:
         """Withhold what is free of a promise."""
+        self.turned_away.clear()
         slots = self.outcome.promises[name].placement.slots
         if self.outcome.promises[name].cause is Code.WAITING_DEVICES:
             self._reserved.add(name)
@@ -382,6 +395,7 @@ class Desk:
             self._later.put_back(slots)
 
     def _claim(self, job: Job, slots: tuple[Slot, ...], gives: tuple[Slot, ...] = ()) -> None:
+        self.turned_away.clear()
         claim = Claim(job.name, self.view.version, slots, gives)
         verdict = self.standing.ledger.commit(claim)
         if isinstance(verdict, Rejected):
@@ -397,6 +411,7 @@ class Desk:
         self._let_go(slots)
 
     def _let_go(self, slots: tuple[Slot, ...]) -> None:
+        self.turned_away.clear()
         self._given += slots
         if self._later is not None:
             self._later.put_back(slots)

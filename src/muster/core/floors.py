@@ -46,6 +46,10 @@ def serve(desk: Desk, allocation: Allocation) -> None:
     if state.phase is not Phase.WAITING:
         return
     promise = desk.outcome.promises.get(state.name)
+    likes = desk.likes(state.job, allocation.least)
+    if promise is None and likes in desk.turned_away:
+        desk.outcome.obstacles[state.name] = desk.turned_away[likes]
+        return
     desk.unserved.pop(state.name, None)
     desk.release(state.name)
     with _juniors_yield(desk, state.job):
@@ -58,6 +62,9 @@ def serve(desk: Desk, allocation: Allocation) -> None:
             desk.outcome.obstacles[state.name] = promise.cause
         else:
             _make_room(desk, state, allocation, obstacle)
+    outcome = desk.outcome
+    if state.name not in outcome.starts and state.name not in outcome.promises:
+        desk.turned_away[likes] = outcome.obstacles[state.name]
 
 
 def borrow(desk: Desk, allocation: Allocation) -> None:
@@ -67,6 +74,9 @@ def borrow(desk: Desk, allocation: Allocation) -> None:
     if blocked not in (Code.WAITING_QUOTA, Code.WAITING_DEVICES) or not job.preemptible:
         return
     promised = job.name in desk.outcome.promises
+    likes = desk.likes(job, allocation.least)
+    if not promised and likes in desk.turned_away:
+        return
     desk.release(job.name)
     placement, obstacle = find(desk, job, allocation.least, borrow=True)
     if placement is not None:
@@ -75,6 +85,8 @@ def borrow(desk: Desk, allocation: Allocation) -> None:
         return
     if promised:
         desk.retain(job.name)
+    else:
+        desk.turned_away[likes] = obstacle
     if obstacle is Code.WAITING_LIMIT:
         desk.outcome.obstacles[job.name] = obstacle
 

@@ -1,0 +1,20 @@
+"""Every target of the policies and the simulator, part by part.
+
+t4         published policies, and Muster's own, on the measured T4 cluster (needs ../shared/data)
+optimus    Optimus' own table: its 13 servers and nine job types
+sharing    KAIST's claim: dynamic against static allocation
+placement  Xiao's claim: adaptive against packing and spreading
+fast       time and memory: the Philly extract (needs ../shared/data), workloads, growth with jobs
+
+Each part is a command of its own, `benchmarks/sim_<part>.py`; this one runs them in turn, shows what
+they print, and repeats all their targets at the end. A part that cannot run here counts as `short`.
+"""
+
+from support.parts import run_parts
+
+PARTS = ("t4", "optimus", "sharing", "placement", "fast")
+QUICK = ("t4", "fast")
+"""Those whose quick runs fit into half a minute together; the others have a quick run of their own."""
+
+if __name__ == "__main__":
+    run_parts("sim", __doc__, PARTS, QUICK)

@@ -1,0 +1,86 @@
+"""The T4 cluster of the published evaluation: its nodes, its workloads, and one simulation on them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from muster.core.desk import Rules
+from muster.files.cluster_file import load_cluster
+from muster.policy.base import Policy
+from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.engine import Setting
+from muster.sim.learnt import Learnt
+from muster.sim.result import Result
+from muster.sim.run import simulate
+from muster.sim.truth import Arrival
+from muster.sim.worlds.t4_files import read_tables, read_workload
+from muster.sim.worlds.t4_tables import Measured
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data" / "t4-cluster"
+CLUSTER = ROOT / "examples" / "clusters" / "t4-16x4.yaml"
+WORKLOADS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a workload is run; the rest is the published evaluation's rules."""
+
+    elastic: bool = True
+    most: int | None = None
+    free_batch: bool = False
+    pause: float = 30.0
+    """s; those of half a minute stop and start the job, those of a second resize it live."""
+    rounds: bool = True
+    """Decide every 60 s only; else at every event too."""
+    oracle: bool = True
+    strategy: str = "roomy"
+    seed: int = 0
+
+
+@cache
+def tables() -> dict[str, Measured]:
+    """The measured models."""
+    if not DATA.is_dir():
+        raise SystemExit(f"the measured data is not there: {DATA} (see docs/traces.md)")
+    return read_tables(DATA / "speeds")
+
+
+def arrivals(workload: int | Path, case: Case) -> Iterator[Arrival]:
+    """The jobs of a workload: one of the four, or another file of their form."""
+    path = workload if isinstance(workload, Path) else DATA / "workloads" / f"workload-{workload}.csv"
+    read = read_workload(
+        path, tables(), most=case.most, elastic=case.elastic, free_batch=case.free_batch
+    )
+    for arrival in read:
+        job = replace(arrival.job, pause=case.pause, restarts=case.pause >= 30.0)
+        yield replace(arrival, job=job)
+
+
+def run(policy: Policy, workload: int | Path, case: Case) -> Result:
+    """One simulation."""
+    loaded = load_cluster(CLUSTER)
+    setting = Setting(
+        loaded.cluster,
+        loaded.pools,
+        policy,
+        Rules(strategy=case.strategy),
+        beliefs=Oracle if case.oracle else lambda: _learnt(case),
+        rounds=case.rounds,
+        seed=case.seed,
+    )
+    return simulate(setting, arrivals(workload, case))
+
+
+def _learnt(case: Case) -> Beliefs:
+    ranges = {name: model.range for name, model in tables().items()} if case.free_batch else None
+    return Learnt({"T4": 4}, ranges, free_batch=case.free_batch)
+
+
+def mean(result: Result) -> float:
+    """Mean completion time, s; every job must have ended."""
+    times = [r.ended - r.submitted for r in result.records if r.ended is not None]
+    if len(times) < len(result.records):
+        raise SystemExit(f"{len(result.records) - len(times)} jobs did not end")
+    return sum(times) / len(times)
