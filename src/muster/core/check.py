@@ -47,16 +47,20 @@ def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
     _expect(names.issuperset(waiting), "a job that waits is started or told to wait")
 
 
+_PHASES = {
+    Kind.START: (Phase.WAITING,),
+    Kind.WAIT: (Phase.WAITING,),
+    Kind.RESIZE: (Phase.RUNNING,),
+    Kind.MIGRATE: (Phase.RUNNING,),
+    Kind.PREEMPT: (Phase.RUNNING, Phase.STARTING),
+}
+"""In which phases a decision may be made about a job."""
+
+
 def _check_decision(view: View, decision: Decision) -> None:
     state = view.jobs[decision.job]
-    allowed = {
-        Kind.START: (Phase.WAITING,),
-        Kind.WAIT: (Phase.WAITING,),
-        Kind.RESIZE: (Phase.RUNNING,),
-        Kind.MIGRATE: (Phase.RUNNING,),
-        Kind.PREEMPT: (Phase.RUNNING, Phase.STARTING),
-    }[decision.kind]
-    _expect(state.phase in allowed, f"{state.name}: {decision.kind} suits the phase {state.phase}")
+    if state.phase not in _PHASES[decision.kind]:
+        raise BrokenInvariantError(f"{state.name}: {decision.kind} suits the phase {state.phase}")
     changes = decision.kind in (Kind.START, Kind.RESIZE, Kind.MIGRATE)
     _expect(changes == (decision.placement is not None), "a placement comes with every change")
     _expect(decision.generation == state.generation + changes, "each change is one generation")
@@ -102,7 +106,7 @@ def _nothing_is_held_twice(view: View, decided: Decisions) -> None:
     free: dict[str, int] = {}
     cores: dict[str, int] = {}
     memory: dict[str, int] = {}
-    for decision in decided.decisions:
+    for decision in [d for d in decided.decisions if d.placement is not None]:
         for slot in _taken(view, decision):
             node = view.cluster.node(slot.node)
             _expect(node.state is NodeState.UP, f"{decision.job}: tasks go to nodes that are up")

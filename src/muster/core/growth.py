@@ -22,13 +22,10 @@ _NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
 
 def contested(desk: Desk) -> set[str]:
     """Device types that somebody waits for."""
-    return {
-        device_type
-        for name, obstacle in desk.outcome.obstacles.items()
-        if obstacle not in _NOT_FOR_ROOM
-        for option in desk.menu.options(desk.view.jobs[name].job)
-        for device_type in desk.menu.types(option)
-    }
+    jobs = desk.view.jobs
+    obstacles = desk.outcome.obstacles.items()
+    options = {desk.menu.options(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
+    return {kind for each in options for option in each for kind in desk.menu.types(option)}
 
 
 def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
