@@ -1,5 +1,6 @@
 """The one place that puts the parts together: the `muster` command."""
 
+import os
 import sys
 
 import typer
@@ -7,6 +8,9 @@ import typer
 
 def main() -> None:
     """Run the command line; bad input is one line on standard error and exit code 2."""
+    # Before NumPy can be imported, for it reads this once: many threads on small matrices make OpenBLAS
+    # a hundred times slower where cores are busy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from muster.cli.main import BAD_INPUT, app
 
     try:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.sim import sim
+
 app = typer.Typer(
     name="muster",
     help="Share a cluster of accelerators among deep-learning jobs.",
@@ -13,6 +15,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(sim)
 
 BAD_INPUT = 2
 """Exit code when a file or an argument is at fault."""

@@ -10,6 +10,8 @@ from muster.model.placement import Placement
 from muster.model.topology import Level
 from muster.perf.predict import Predictor
 from muster.perf.slowdown import Reach, reach, widest_within
+from muster.place.board import Board
+from muster.place.pack import pack
 from muster.place.request import Request
 from muster.planner.counts import plan_for
 
@@ -25,6 +27,8 @@ class Menu:
         self._reach: dict[tuple[Option, int], Reach] = {}
         self._requests: dict[tuple[object, ...], Request] = {}
         self._predictor = Predictor(cluster)
+        self._empty: Board | None = None
+        self._holds: dict[Request, bool] = {}
 
     def options(self, job: Job) -> tuple[Option, ...]:
         """The configuration sets the job may use, in order of preference."""
@@ -67,6 +71,13 @@ class Menu:
             widest = self.widest(job, plan.devices, option)
             self._requests[key] = Request(plan, option, widest)
         return self._requests[key]
+
+    def holds(self, request: Request) -> bool:
+        """Whether the empty cluster, every node up, has a place for it."""
+        if request not in self._holds:
+            self._empty = self._empty or Board(self._cluster.emptied())
+            self._holds[request] = pack(self._empty, request) is not None
+        return self._holds[request]
 
     def widest(self, job: Job, devices: int, option: Option) -> Level:
         """The widest level the job's contract allows with so many devices.

@@ -81,6 +81,8 @@ class Standing:
             before = old.get(state.name)
             if before is not None:
                 self._strike(before)
+                if before.job is not state.job or before.submitted != state.submitted:
+                    del self._place[state.name]  # another job of this name: it stands at the end
             self._enter(state)
 
     def _enter(self, state: JobState) -> None:

@@ -28,20 +28,82 @@ _SHARE = Reason(Code.RESIZED_POLICY)
 
 def steer(desk: Desk) -> None:
     """Carry out the policy's targets as far as can be now."""
+    enlarged: list[tuple[JobState, Allocation]] = []
     for allocation in desk.allocations.values():
         state = desk.view.jobs[allocation.job]
         if state.phase is Phase.RUNNING and state.job.preemptible:
-            _let_go(desk, state, allocation)
+            if state.job.restarts and allocation.most:
+                _stop_to_change(desk, state, allocation, enlarged)
+            else:
+                _let_go(desk, state, allocation)
+    if enlarged:
+        _stop_to_enlarge(desk, enlarged)
+    blocked: list[tuple[JobState, Allocation]] = []
     for allocation in desk.allocations.values():
         state = desk.view.jobs[allocation.job]
         if state.phase is Phase.WAITING and allocation.most:
             _start(desk, state, allocation)
-        elif state.phase is Phase.RUNNING and allocation.most and _untouched(desk, state):
-            _change(desk, state, allocation)
+        elif _to_change(desk, state, allocation) and not _change(desk, state, allocation):
+            blocked.append((state, allocation))
+    if blocked and not desk.is_coming():
+        _break_circle(desk, blocked)
 
 
-def _untouched(desk: Desk, state: JobState) -> bool:
-    return desk.untouched(state) and state.name not in desk.outcome.resizes
+def _to_change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Whether the job runs, is to go on, and has not been changed by this cycle."""
+    goes_on = state.phase is Phase.RUNNING and allocation.most > 0 and desk.untouched(state)
+    return goes_on and state.name not in desk.outcome.resizes
+
+
+def _stop_to_change(
+    desk: Desk,
+    state: JobState,
+    allocation: Allocation,
+    enlarged: list[tuple[JobState, Allocation]],
+) -> None:
+    """Stop a job that must stop for any change: it is then placed as a whole, with all that comes free.
+
+    One that is to have what it does not hold yet is only noted: it may not be to be had.
+    """
+    assert state.placement is not None
+    goal = plan_for(state.job, allocation.most, allocation.servers)
+    if _elsewhere(desk, state, allocation) or goal.devices > state.placement.devices:
+        enlarged.append((state, allocation))
+    elif _differs(state, allocation, goal):
+        desk.stop(state, _SHARE)
+
+
+def _stop_to_enlarge(desk: Desk, enlarged: list[tuple[JobState, Allocation]]) -> None:
+    """Stop those jobs for which there is a place with what they hold and all that comes free: any other
+    would be stopped again and again, only to be started as it was."""
+    board = desk.later().copy()
+    for state, allocation in enlarged:
+        assert state.placement is not None
+        board.put_back(state.placement.slots)
+        place = desk.strategy(state.job)
+        requests = (
+            desk.menu.request(state.job, allocation.most, option, allocation.servers)
+            for option in _options(desk, state.job, allocation)
+        )
+        found = next((p for request in requests if (p := place(board, request)) is not None), None)
+        board.take((found or state.placement).slots)
+        if found is not None:
+            desk.stop(state, _SHARE)
+
+
+def _break_circle(desk: Desk, blocked: list[tuple[JobState, Allocation]]) -> None:
+    """Stop the jobs that each hold what another of them is to have: none can move before the other."""
+    held = {state.name: desk.amounts(state.held()) for state, _ in blocked}
+    before = len(blocked) + 1
+    while len(blocked) < before:
+        before = len(blocked)
+        blocked = [
+            (state, wanted)
+            for state, wanted in blocked
+            if any(wanted.device_type in held[o.name] for o, _ in blocked if o is not state)
+        ]
+    for state, _ in blocked:
+        desk.stop(state, Reason(Code.MIGRATED_POLICY))
 
 
 def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
@@ -51,26 +113,26 @@ def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
         return
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    if state.job.restarts:
-        # It must stop for any change, and is then best placed as a whole, with all that comes free.
-        if _differs(desk, state, allocation, goal):
-            desk.stop(state, _SHARE)
-        return
-    excess = {
-        spec.role: state.placement.count(spec.role) - goal.count(spec.role) for spec in state.job.roles
-    }
-    if max(excess.values()) <= 0 or min(excess.values()) < 0 or _elsewhere(desk, state, allocation):
+    goes = _excess(state, goal)
+    if not goes or missing(goal, state.placement).parts or _elsewhere(desk, state, allocation):
         return  # it has too little of something: `_change` sees to both at once
-    goes = tuple(slot for role, count in excess.items() for slot in _last(state.placement, role, count))
     if _within_contract(desk, state, state.placement.without(goes)):
         desk.shrink(state, goes, _SHARE)
 
 
-def _differs(desk: Desk, state: JobState, allocation: Allocation, goal: Plan) -> bool:
-    """Whether the job has not just what it should."""
+def _excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
+    """The tasks that the job has beyond the plan."""
+    assert state.placement is not None
+    placed = state.placement
+    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
+    return tuple(slot for role, count in roles for slot in _last(placed, role, count))
+
+
+def _differs(state: JobState, allocation: Allocation, goal: Plan) -> bool:
+    """Whether the job has not just as many tasks as it should, or another batch."""
     assert state.placement is not None
     counts = any(state.placement.count(s.role) != goal.count(s.role) for s in state.job.roles)
-    return counts or allocation.batch != state.batch or _elsewhere(desk, state, allocation)
+    return counts or allocation.batch != state.batch
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
@@ -92,19 +154,25 @@ def _within_contract(desk: Desk, state: JobState, placement: Placement) -> bool:
 
 def _start(desk: Desk, state: JobState, allocation: Allocation) -> None:
     """Give a waiting job its tasks; if what it is to have is not coming, as many as there are."""
-    job = state.job
+    job, obstacles = state.job, desk.outcome.obstacles
+    promise = desk.outcome.promises.get(job.name)
+    desk.release(job.name)
     for workers in _sizes(desk, job, allocation):
         placement, obstacle = _find(desk, job, workers, allocation)
         if placement is not None:
-            desk.start(job, placement, Reason(Code.STARTED))
-            desk.outcome.obstacles.pop(job.name, None)
+            obstacles.pop(job.name, None)
+            desk.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
             return
-        desk.outcome.obstacles.setdefault(job.name, obstacle)
-    if not desk.is_coming() and desk.outcome.obstacles[job.name] is Code.WAITING_DEVICES:
+        obstacles.setdefault(job.name, obstacle)
+    desk.outcome.promises.pop(job.name, None)
+    if desk.is_coming():
+        if promise is not None:
+            desk.promise(promise)
+    elif obstacles[job.name] is Code.WAITING_DEVICES and allocation.device_type is None:
         promise = migrate(desk, state, job.workers.gang)
         if promise is not None:
             desk.promise(promise)
-            desk.outcome.obstacles[job.name] = promise.cause
+            obstacles[job.name] = promise.cause
 
 
 def _sizes(desk: Desk, job: Job, allocation: Allocation) -> Iterator[int]:
@@ -116,63 +184,92 @@ def _sizes(desk: Desk, job: Job, allocation: Allocation) -> Iterator[int]:
 
 def _find(desk: Desk, job: Job, workers: int, allocation: Allocation) -> tuple[Placement | None, Code]:
     """A place on the first option of the right type that has one; else what stands in the way."""
-    found = Code.WAITING_DEVICES
+    found: list[Code] = []
     for option in _options(desk, job, allocation):
         request = desk.menu.request(job, workers, option, allocation.servers)
         # The policy has seen to the entitlements; what binds here are limits and reservations.
-        placement, found = place_on(desk, job, request, borrow=job.preemptible)
+        placement, obstacle = place_on(desk, job, request, borrow=job.preemptible)
         if placement is not None:
-            break
-    else:
-        return None, found
-    return placement, Code.STARTED
+            return placement, Code.STARTED
+        found.append(obstacle)
+    only_room = Code.WAITING_DEVICES in found or not found
+    return None, Code.WAITING_DEVICES if only_room else found[0]
 
 
 def _options(desk: Desk, job: Job, allocation: Allocation) -> list[Option]:
+    """What the job may be given: of the type that the policy wants, if it names one."""
+    every = list(dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job))))
+    wanted = _wanted(desk, job, allocation)
+    return every if wanted is None else [o for o in every if desk.menu.types(o) in ((wanted,), ())]
+
+
+def _wanted(desk: Desk, job: Job, allocation: Allocation) -> str | None:
+    """The device type that the policy names. Policies know nothing of contracts: a type on which no
+    gang of the job could ever be placed says nothing."""
     wanted = allocation.device_type
-    every = dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job)))
-    return [option for option in every if wanted is None or desk.menu.types(option) in ((wanted,), ())]
+    if wanted is None:
+        return None
+    gangs = (
+        desk.menu.request(job, job.workers.gang, option)
+        for option in desk.menu.pure_options(job)
+        if desk.menu.types(option) in ((wanted,), ())
+    )
+    return wanted if any(desk.menu.holds(gang) for gang in gangs) else None
 
 
 def _elsewhere(desk: Desk, state: JobState, allocation: Allocation) -> bool:
     """Whether the policy wants the job on devices of another type than it has."""
     assert state.placement is not None
+    if allocation.device_type is None:
+        return False
     held = desk.amounts(state.placement.slots)
-    return allocation.device_type is not None and bool(held) and allocation.device_type not in held
+    if not held or allocation.device_type in held:
+        return False
+    return _wanted(desk, state.job, allocation) is not None
 
 
-def _change(desk: Desk, state: JobState, allocation: Allocation) -> None:
-    """Move, grow or re-batch a running job that does not have what it should."""
+def _change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Move, resize or re-batch a job that does not have what it should; False: it cannot move."""
     assert state.placement is not None
     if _elsewhere(desk, state, allocation):
-        placement, _ = _find(desk, state.job, allocation.most, allocation)
-        if placement is not None:
-            desk.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
-        return
+        return not state.job.preemptible or _relocate(desk, state, allocation)
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    if all(state.placement.count(part.role) >= part.count for part in goal.parts):
-        if allocation.batch != state.batch:
-            desk.rearrange(state, state.placement, _SHARE)
-        return
-    _enlarge(desk, state, allocation)
+    if not _differs(state, allocation, goal) or state.job.restarts:
+        return True
+    if missing(goal, state.placement).parts or (state.job.preemptible and _excess(state, goal)):
+        _rearrange(desk, state, allocation)
+    elif allocation.batch != state.batch:
+        desk.rearrange(state, state.placement, _SHARE)
+    return True
 
 
-def _enlarge(desk: Desk, state: JobState, allocation: Allocation) -> None:
-    """More tasks beside those it has, or all of them placed anew if that takes fewer nodes."""
+def _relocate(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Move a running job to devices of the type it is to have, if there are enough."""
+    if state.job.restarts:
+        return False
+    placement, _ = _find(desk, state.job, allocation.most, allocation)
+    if placement is not None:
+        desk.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
+    return placement is not None
+
+
+def _rearrange(desk: Desk, state: JobState, allocation: Allocation) -> None:
+    """More tasks beside those it keeps, or all of them placed anew if that takes fewer nodes."""
     assert state.placement is not None
     option = desk.menu.option_of(state.job, state.placement)
     if option is None:
         return
     request = desk.menu.request(state.job, allocation.most, option, allocation.servers)
-    more = dict.fromkeys(desk.menu.types(option), request.plan.devices - state.placement.devices)
-    if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is not None:
+    more = request.plan.devices - state.placement.devices
+    amounts = dict.fromkeys(desk.menu.types(option), more)
+    if more > 0 and desk.books.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
         return
     beside = _beside(desk, state, request, option)
     anew = _anew(desk, state, request)
     best = min((p for p in (beside, anew) if p is not None), key=_spread, default=None)
     if best is None or (best.count(Role.WORKER) < allocation.most and desk.is_coming()):
         return
-    if best.count(Role.WORKER) > state.placement.count(Role.WORKER) or anew is best:
+    if set(best.slots) != set(state.placement.slots):
         desk.rearrange(state, best, _SHARE)
 
 
@@ -182,38 +279,46 @@ def _spread(placement: Placement) -> tuple[int, int]:
 
 
 def _beside(desk: Desk, state: JobState, request: Request, option: Option) -> Placement | None:
+    """What it has, less what is too much, and as much of what is lacking as there is room for."""
     assert state.placement is not None
-    lacking = missing(request.plan, state.placement)
-    slots = grow(desk.board, Request(lacking, option, request.widest), state.placement)
-    grown = state.placement.with_slots(slots)
+    kept = state.placement
+    if state.job.preemptible:
+        kept = kept.without(_excess(state, request.plan))
+    slots = grow(desk.board, Request(missing(request.plan, kept), option, request.widest), kept)
+    grown = kept.with_slots(slots)
     return grown if _within_contract(desk, state, grown) else None
 
 
 def _anew(desk: Desk, state: JobState, request: Request) -> Placement | None:
     """The whole of it placed as if its own devices were free; tasks that stay keep their number."""
     assert state.placement is not None
+    if not state.job.preemptible:
+        return None
     with desk.board.lifted(state.placement.slots):
         placement = desk.strategy(state.job)(desk.board, request)
-    return None if placement is None else _renumbered(placement, state.placement)
+    if placement is None:
+        return None
+    placement = _renumbered(placement, state.placement)
+    # What it leaves it holds until it has left: what is new must fit in beside it.
+    comes = (slot for slot in placement.slots if slot not in state.placement.slots)
+    return placement if desk.board.has(comes) else None
 
 
-def _renumbered(new: Placement, old: Placement) -> Placement | None:
-    """The new placement with the old tasks where they are; None where two would overlap."""
-    there = {(slot.role, slot.node, slot.bits): slot for slot in old.slots if slot.bits}
-    held = old.bits()
-    kept = {
-        slot: match for slot in new.slots if (match := there.get((slot.role, slot.node, slot.bits)))
-    }
-    taken = {(slot.role, slot.index) for slot in kept.values()}
-    slots: list[Slot] = []
+def _renumbered(new: Placement, old: Placement) -> Placement:
+    """The new placement with the old tasks where they are."""
+    there: dict[tuple[Role, str, int], list[Slot]] = {}
+    for slot in old.slots:
+        there.setdefault((slot.role, slot.node, slot.bits), []).append(slot)
+    kept: list[Slot] = []
+    comes: list[Slot] = []
     for slot in new.slots:
-        match = kept.get(slot)
-        if match is None:
-            if slot.bits & held.get(slot.node, 0):
-                return None  # of a task with several devices, some stay and some do not
-            match = _numbered(slot, taken)
-        slots.append(match)
-    return Placement(tuple(slots))
+        matches = there.get((slot.role, slot.node, slot.bits))
+        if matches:
+            kept.append(matches.pop(0))
+        else:
+            comes.append(slot)
+    taken = {(slot.role, slot.index) for slot in kept}
+    return Placement((*kept, *(_numbered(slot, taken) for slot in comes)))
 
 
 def _numbered(slot: Slot, taken: set[tuple[Role, int]]) -> Slot:

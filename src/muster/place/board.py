@@ -177,6 +177,15 @@ class Board:
             self.millicores[node] += millicores
             self.memory[node] += memory
 
+    def has(self, slots: Iterable[Slot]) -> bool:
+        """Whether all of this is free now."""
+        return all(
+            not bits & ~self.free[node]
+            and millicores <= self.millicores[node]
+            and memory <= self.memory[node]
+            for node, bits, millicores, memory in self._by_node(slots)
+        )
+
     @contextmanager
     def lifted(self, slots: Iterable[Slot]) -> Iterator[None]:
         """Try what would be if these slots were free; afterwards everything is as before."""

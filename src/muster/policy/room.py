@@ -1,20 +1,28 @@
 """What there is to deal out: devices that pools and cluster may still give, as a policy gives them.
 
-A pool may have its entitlement, and never above its limit, nor may any pool around it. Jobs that
-cannot be changed now (in the middle of a change, or not preemptible and running) have been entered with
-what they hold or come to hold; all others, `movable`, are the policy's to deal to.
+A pool may have its entitlement, and beyond it what no pool is entitled to; never above its limit, nor
+may any pool around it. There are devices to which nobody is entitled although a job could use them: one
+that may use several types asks for one of them only, and the policy may want it on another.
+
+Jobs that cannot be changed now (in the middle of a change, or not preemptible and running) have been
+entered with what they hold or come to hold; all others, `movable`, are the policy's to deal to.
 """
 
 from collections import Counter
 
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
-from muster.model.pool import Entitlements
+from muster.model.pool import ROOT, Entitlements
 from muster.model.view import JobState, Phase, View
+from muster.planner.counts import plan_for
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30
 """Workers of a job that takes no devices: nothing here stops it."""
+
+
+_Bound = tuple[tuple[str, str], tuple[str, str], int, int]
+"""A pool and the one around it, each with the device type; what it is entitled to, and its limit."""
 
 
 class Room:
@@ -25,7 +33,12 @@ class Room:
         self._entitled = entitlements
         self._left = Counter(dict(entitlements.capacity))
         self._used: Counter[tuple[str, str]] = Counter()
-        self._chains: dict[str, tuple[str, ...]] = {}
+        self._spoken_for: dict[tuple[str, str], int] = {}
+        """By pool or cluster: what the pools below are entitled to, or use if that is more."""
+        self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
+        self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
+        self._given: Counter[str] = Counter()
+        """Workers of jobs whose servers take devices too."""
         self.movable: list[JobState] = []
         for state in view.jobs.values():
             if state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None):
@@ -39,29 +52,74 @@ class Room:
 
     def types(self, job: Job) -> tuple[str, ...]:
         """The device types the job may use, in the order of its preference."""
+        if not job.device_types:
+            return self._types
         there = self._entitled.capacity
-        return tuple(t for t in job.device_types or self._view.cluster.device_types() if t in there)
+        return tuple(t for t in job.device_types if t in there)
 
     def most(self, job: Job, device_type: str) -> int:
         """Workers that cluster and pools could still give the job on devices of this type."""
         each = job.workers.need.devices
         if not each:
             return UNBOUNDED
-        devices = self._left[device_type]
-        for pool in self._chain(job.pool):
-            devices = min(devices, self._bound(job, pool, device_type) - self._used[pool, device_type])
-        return max(0, devices // each)
+        devices = max(0, self._open(job, device_type))
+        most = devices // each
+        if _devices_beside(job):
+            while most and self._devices(job, most) > devices:
+                most -= 1
+        return most
 
     def take(self, job: Job, device_type: str, workers: int) -> None:
         """Give the job so many workers; a negative number takes them back."""
-        self._enter(job, device_type, workers * job.workers.need.devices)
+        self._enter(job, device_type, self._devices(job, workers))
+        if _devices_beside(job):
+            self._given[job.name] += workers
 
-    def _bound(self, job: Job, pool: str, device_type: str) -> int:
-        quota = self._view.pools.pools[pool].quota(device_type)
+    def _devices(self, job: Job, more: int) -> int:
+        """Devices of so many more workers, and of the servers that go with them."""
+        if not _devices_beside(job):
+            return more * job.workers.need.devices
+        had = self._given[job.name]
+        before = plan_for(job, had).devices if had else 0
+        return (plan_for(job, had + more).devices if had + more else 0) - before
+
+    def _open(self, job: Job, device_type: str) -> int:
+        """Devices that cluster and pools leave to the job."""
+        devices = self._left[device_type]
         if not job.preemptible:
-            return quota.reservation if pool == job.pool else UNBOUNDED
-        entitled = self._entitled.of(pool, device_type)
-        return entitled if quota.limit is None else min(entitled, quota.limit)
+            reserved = self._view.pools.pools[job.pool].quota(device_type).reservation
+            return min(devices, reserved - self._used[job.pool, device_type])
+        allowed = self._entitled.capacity.get(device_type, 0)
+        for pool, around, entitled, limit in self._bounds(job.pool, device_type):
+            used = self._used[pool]
+            allowed = max(entitled, used) + max(0, allowed - self._spoken_for[around])
+            if allowed > limit:
+                allowed = limit
+            if devices > allowed - used:
+                devices = allowed - used
+        return devices
+
+    def _bounds(self, leaf: str, device_type: str) -> tuple[_Bound, ...]:
+        """What binds a leaf, from wide to narrow; worked out once for each."""
+        key = (leaf, device_type)
+        if key not in self._known:
+            pools, found = self._view.pools, []
+            around = (ROOT, device_type)
+            for name in reversed(tuple(pools.ancestry(leaf))):
+                if around not in self._spoken_for:
+                    below = ((each, device_type) for each in pools.below[around[0]])
+                    self._spoken_for[around] = sum(self._claim(each) for each in below)
+                limit = pools.pools[name].quota(device_type).limit
+                entitled = self._entitled.of(name, device_type)
+                pool = (name, device_type)
+                found.append((pool, around, entitled, UNBOUNDED if limit is None else limit))
+                around = pool
+            self._known[key] = tuple(found)
+        return self._known[key]
+
+    def _claim(self, pool: tuple[str, str]) -> int:
+        """What a pool is entitled to, or uses if that is more."""
+        return max(self._entitled.of(*pool), self._used[pool])
 
     def _keep(self, state: JobState) -> None:
         placement = state.target or state.placement
@@ -71,13 +129,20 @@ class Room:
 
     def _enter(self, job: Job, device_type: str, devices: int) -> None:
         self._left[device_type] -= devices
-        for pool in self._chain(job.pool):
-            self._used[pool, device_type] += devices
+        for pool, around, entitled, _ in self._bounds(job.pool, device_type):
+            used = self._used[pool]
+            self._used[pool] = used + devices
+            self._spoken_for[around] += max(entitled, used + devices) - max(entitled, used)
 
-    def _chain(self, pool: str) -> tuple[str, ...]:
-        if pool not in self._chains:
-            self._chains[pool] = tuple(self._view.pools.ancestry(pool))
-        return self._chains[pool]
+
+def _devices_beside(job: Job) -> bool:
+    """Whether tasks other than workers take devices."""
+    if len(job.roles) == 1:
+        return False
+    for spec in job.roles:  # noqa: SIM110, asked so often that a generator would tell
+        if spec.need.devices and spec.role is not Role.WORKER:
+            return True
+    return False
 
 
 def holds(state: JobState) -> int:

@@ -19,7 +19,18 @@ from muster.core.desk import Rules
 from muster.core.evolve import evolve
 from muster.model.cluster import Cluster
 from muster.model.decision import Kind
-from muster.model.event import Ended, Event, NodeEvent, NodeLost, Started, Submitted
+from muster.model.event import (
+    Ended,
+    Event,
+    Migrated,
+    NodeAdded,
+    NodeEvent,
+    NodeLost,
+    Preempted,
+    Resized,
+    Started,
+    Submitted,
+)
 from muster.model.outlook import Outlook
 from muster.model.pool import PoolTree
 from muster.model.view import View
@@ -35,7 +46,11 @@ INTERVAL = 60.0
 """s between cycles while something waits and nothing else happens: Peloton's period."""
 
 SETTLED = 8
-"""Cycles at one moment after which time moves on: two or three settle what one moment can bring."""
+"""Cycles at one moment after which time moves on: two or three settle what one moment can bring. One in
+which a job ended does not count: there are only so many jobs."""
+
+_FREES = (Ended, Preempted, Resized, Migrated)
+"""What lets somebody go on at once with what another let go."""
 
 IDLE = 30
 """Cycles without a change, nothing else to come, after which those that wait will wait for ever: at the
@@ -82,6 +97,10 @@ class Frame:
     after: View
 
 
+Observer = Callable[[View, float, bool], None]
+"""Told at the end of each moment: the view, the s, and whether nodes have come or gone."""
+
+
 class Engine:
     """One simulation under way."""
 
@@ -108,6 +127,9 @@ class Engine:
         self._tick = inf
         self._idle = 0
         """Cycles in a row that changed nothing, since something last happened."""
+        self.observer: Observer | None = None
+        self.stuck = False
+        """Whether it ended with jobs to which nothing more could happen."""
 
     def frames(self) -> Iterator[Frame]:
         """Run to the end, a frame for each cycle."""
@@ -116,6 +138,12 @@ class Engine:
             facts = self._happen()
             if self._due(facts):
                 yield from self._settle()
+            if self.observer is not None:
+                self.observer(self.view, moment, any(isinstance(fact, NodeEvent) for fact in facts))
+        self.stuck = moment == inf and bool(self.view.jobs)
+        if self.view.jobs and self.setting.until < inf:
+            self.clock.move_to(self.setting.until)
+        self.executor.close()
 
     def _happen(self) -> list[Event]:
         """Take in what has come true at this moment."""
@@ -133,6 +161,9 @@ class Engine:
         if facts:
             self._idle = 0
             self._fold(facts)
+        if any(isinstance(fact, NodeAdded) for fact in facts):
+            self.executor.extend(self.view.cluster)
+            self.gate.extend(self.view.cluster)
         for node in lost:
             self.executor.after_loss(self.view.jobs, node)
         return facts
@@ -157,25 +188,23 @@ class Engine:
         """Whether this is a moment to decide at."""
         now = self.clock.now()
         if self.setting.rounds:
-            return now % self.setting.interval == 0.0
+            return round(now / self.setting.interval) * self.setting.interval == now
         return now >= self._tick or any(not isinstance(fact, Started) for fact in facts)
 
     def _settle(self) -> Iterator[Frame]:
         """Cycles until nothing more changes at this moment."""
         self._watch()
-        for _ in range(SETTLED):
-            frame = self._once()
+        cycles = 0
+        while cycles < SETTLED:
+            ended = len(self.ended)
+            frame, facts = self._once()
+            cycles += len(self.ended) == ended
             yield frame
-            changed = any(decision.kind is not Kind.WAIT for decision in frame.decided.decisions)
-            if not changed or not self._freed(frame.decided):
+            if not any(isinstance(fact, _FREES) for fact in facts):
                 break
 
-    def _freed(self, decided: Decisions) -> bool:
-        """Whether what was decided lets somebody go on at once with what another let go."""
-        kinds = {decision.kind for decision in decided.decisions}
-        return not kinds.isdisjoint((Kind.PREEMPT, Kind.RESIZE, Kind.MIGRATE))
-
-    def _once(self) -> Frame:
+    def _once(self) -> tuple[Frame, list[Event]]:
+        """A cycle, and what came true of it at once."""
         now, before = self.clock.now(), self._informed()
         decided = self._cycle.decide(before, now, self._memory)
         check(before, decided)
@@ -190,25 +219,32 @@ class Engine:
             self._fold(facts)
         self._idle = 0 if facts else self._idle + 1
         waits = any(decision.kind in _LEAVES_WAITING for decision in decided.decisions)
-        self._tick = min(decided.again, now + self.setting.interval if waits else inf)
-        return Frame(now, before, decided, self.view)
+        again = decided.again if decided.again > now else inf
+        self._tick = min(again, now + self.setting.interval if waits else inf)
+        return Frame(now, before, decided, self.view), facts
 
     def _next_moment(self) -> float:
-        due = self.executor.next_due()
-        moments = [inf if due is None else due]
-        if self._next is not None:
-            moments.append(self._next.at)
-        if self._order and self.view.jobs:
-            moments.append(self._order[0][0])
-        first = max(min(moments), self.clock.now())
+        """When something happens next; infinity when nothing more will."""
+        now = self.clock.now()
         if not self.view.jobs and self._next is None:
             return inf
+        due = self.executor.next_due()
+        first = inf if due is None else due
+        if self._next is not None:
+            first = min(first, self._next.at)
+        if self._order:
+            first = min(first, self._order[0][0])
+        first = max(first, now)
         if first == inf and self._idle > IDLE:
             return inf
-        if self.setting.rounds and self.view.jobs:
-            step = self.setting.interval
-            return min(first, (self.clock.now() // step + 1) * step)
-        return min(first, max(self._tick, self.clock.now()))
+        if self.setting.rounds:
+            return min(first, self._next_round(now)) if self.view.jobs else first
+        return min(first, max(self._tick, now))
+
+    def _next_round(self, now: float) -> float:
+        step = self.setting.interval
+        number = now // step + 1
+        return number * step if number * step > now else (number + 1) * step
 
     # What policies are told
 

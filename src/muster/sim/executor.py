@@ -109,6 +109,7 @@ class VirtualExecutor:
             release = _of(self._pauses.release, job)
             if release > 0:
                 # A change under way is part of the run: a new pace does not call it off.
+                life.target = decision.placement
                 self._push(now + release, life, -1, decision)
             else:
                 self._switch(life, decision, now)
@@ -144,7 +145,7 @@ class VirtualExecutor:
         """A node is gone: what ran there has lost its tasks, and its work since the last checkpoint."""
         now = self._at = self._clock.now()
         for life in list(self.lives.values()):
-            if life.placement is None or node not in life.placement.nodes():
+            if not life.is_on(node):
                 continue
             life.advance(now)
             life.fall_back(self._pauses.checkpoint)
@@ -158,6 +159,19 @@ class VirtualExecutor:
                 self._join(life)
             else:
                 self._stop(life)
+
+    def extend(self, cluster: Cluster) -> None:
+        """Nodes have been added."""
+        self._cluster = cluster
+
+    def close(self) -> None:
+        """Nothing more will happen: count what runs up to now."""
+        now = self._at = self._clock.now()
+        for life in self.lives.values():
+            life.advance(now)
+            if life.placement is not None:
+                self._note_stint(life, life.placement)
+                life.since = now
 
     def _settle(self, life: Life, decision: Decision, resumes: float) -> None:
         """Put the job on the decision's devices."""
@@ -242,15 +256,17 @@ class VirtualExecutor:
         """Strike the job out where it has run up to now."""
         if life.placement is None:
             return
-        if self.stints is not None and self._at > life.since:
-            self.stints += [
-                Stint(life.job.name, node, bits, life.since, self._at)
-                for node, bits in life.placement.bits().items()
-            ]
+        self._note_stint(life, life.placement)
         if self._disturbance.any:
             for node in life.placement.nodes():
                 self._on[node].pop(life.job.name)
             self._disturb(life)
+
+    def _note_stint(self, life: Life, placement: Placement) -> None:
+        if self.stints is not None and self._at > life.since:
+            held = placement.bits().items()
+            name, begin, end = life.job.name, life.since, self._at
+            self.stints += [Stint(name, node, bits, begin, end) for node, bits in held if bits]
 
     def _disturb(self, life: Life) -> None:
         """Hold everybody on the job's nodes against who is there now."""

@@ -19,6 +19,11 @@ class Gate:
         self.refused: list[Arrival] = []
         self.why: Counter[str] = Counter()
 
+    def extend(self, cluster: Cluster) -> None:
+        """Nodes have been added: what could never run before, now might."""
+        self._cluster = cluster
+        self._known.clear()
+
     def refuses(self, arrival: Arrival) -> bool:
         """Whether the job can never run; one that cannot is noted."""
         key = _asked(arrival.job)

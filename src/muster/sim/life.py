@@ -22,6 +22,8 @@ class Life:
     resumes: float = 0.0
     crew: Crew | None = None
     placement: Placement | None = None
+    target: Placement | None = None
+    """Where a change under way leads: it holds that too."""
     pace: Pace = _STILL
     slowdown: float = 1.0
     """How much slower neighbours make it: 1 is not at all."""
@@ -57,9 +59,11 @@ class Life:
         return self.pace.rate / self.slowdown
 
     def advance(self, now: float) -> None:
-        """Let time pass."""
+        """Let time pass; it never runs backwards."""
         elapsed = now - self.at
-        if self.crew is not None and elapsed > 0:
+        if elapsed <= 0:
+            return
+        if self.crew is not None:
             pause = min(elapsed, max(0.0, self.resumes - self.at))
             devices = self.placement.devices if self.placement else 0
             self.done += self.rate * (elapsed - pause)
@@ -77,9 +81,14 @@ class Life:
         goal = self.truth.work if ends else self.pace.until
         return max(self.at, self.resumes) + max(0.0, goal - self.done) / self.rate, ends
 
+    def is_on(self, node: str) -> bool:
+        """Whether it holds anything there."""
+        return any(p is not None and node in p.nodes() for p in (self.placement, self.target))
+
     def set_crew(self, crew: Crew | None, placement: Placement | None, resumes: float) -> None:
         """Go on with other devices, or with none, from the moment given."""
-        self.crew, self.placement, self.resumes, self.safe = crew, placement, resumes, self.done
+        self.crew, self.placement, self.target = crew, placement, None
+        self.resumes, self.safe = resumes, self.done
         self.renew()
 
     def renew(self) -> None:

@@ -16,22 +16,36 @@ SAMPLES = 4096
 
 
 class Samples:
-    """Samples of the cluster over time, ever further apart as there come to be more."""
+    """Samples of the cluster over time, ever further apart as there come to be more.
+
+    One where the capacity changes is always taken and never goes: what was there at most, and when, is
+    exact.
+    """
 
     def __init__(self) -> None:
         self._kept: list[Sample] = []
         self._spacing = 0.0
+        self._most = SAMPLES
 
-    def due(self, now: float) -> bool:
-        """Whether another sample is wanted."""
-        return not self._kept or now - self._kept[-1].at > self._spacing
-
-    def take(self, view: View, now: float) -> None:
-        """Look at the cluster now."""
+    def see(self, view: View, now: float, must: bool = False) -> None:
+        """The cluster once all of a moment has happened: keep it, if it is far enough from the last."""
+        if self._kept and now == self._kept[-1].at:
+            self._kept.pop()
+        elif self._kept and not must and now - self._kept[-1].at <= self._spacing:
+            return
         self._kept.append(_sample(view, now))
-        if len(self._kept) > SAMPLES:
-            self._spacing = max(2 * self._spacing, (now - self._kept[0].at) / SAMPLES)
-            self._kept = self._kept[::2]
+        if len(self._kept) > self._most:
+            self._thin(now)
+
+    def _thin(self, now: float) -> None:
+        kept = self._kept
+        self._spacing = max(2 * self._spacing, (now - kept[0].at) / SAMPLES)
+        self._kept = [
+            sample
+            for i, sample in enumerate(kept)
+            if i % 2 == 0 or sample.capacity != kept[i - 1].capacity
+        ]
+        self._most = max(SAMPLES, 2 * len(self._kept))
 
     def all(self) -> tuple[Sample, ...]:
         """In order of time."""

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from time import process_time
 
 from muster.sim.engine import Engine, Setting
 from muster.sim.recorder import Samples, record, refusal
-from muster.sim.result import JobRecord, Result, Stint
+from muster.sim.result import JobRecord, Result
 from muster.sim.truth import Arrival
 
 Progress = Callable[[int, float], None]
@@ -29,9 +30,8 @@ def simulate(
     types = setting.cluster.device_types()
     records: list[JobRecord] = []
     samples = Samples()
+    engine.observer = samples.see
     for frame in engine.frames():
-        if samples.due(frame.now):
-            samples.take(frame.after, frame.now)
         if engine.ended:
             records += [record(life, types, at) for life, at in engine.ended]
             engine.ended.clear()
@@ -39,6 +39,7 @@ def simulate(
                 progress(len(records), frame.now)
     records += [record(life, types, at) for life, at in engine.ended]
     records += [record(life, types, None) for life in engine.executor.lives.values()]
+    samples.see(engine.view, engine.clock.now(), must=True)
     records += [refusal(arrival, types) for arrival in engine.gate.refused]
     configuration = configuration or {}
     return Result(
@@ -48,11 +49,11 @@ def simulate(
         hash=digest(configuration, setting.seed),
         records=tuple(sorted(records, key=lambda each: (each.submitted, each.name))),
         samples=samples.all(),
-        stints=tuple(_closed(engine)),
+        stints=tuple(engine.executor.stints or ()),
         cycles=engine.cycles,
         events=engine.events,
         cpu=process_time() - begun,
-        notes=tuple(f"refused {n}: {why}" for why, n in engine.gate.why.most_common()),
+        notes=(*_refusals(engine), *_left_over(engine)),
     )
 
 
@@ -62,5 +63,14 @@ def digest(configuration: Mapping[str, object], seed: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _closed(engine: Engine) -> list[Stint]:
-    return engine.executor.stints or []
+def _refusals(engine: Engine) -> list[str]:
+    return [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
+
+
+def _left_over(engine: Engine) -> list[str]:
+    """What became of the jobs that are neither done nor refused."""
+    left = Counter(state.phase for state in engine.view.jobs.values())
+    why = "nothing more could happen" if engine.stuck else "the simulation was told to stop"
+    return [
+        f"unfinished {n}: {phase} at {engine.clock.now():g} s, when {why}" for phase, n in left.items()
+    ]

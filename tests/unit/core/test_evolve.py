@@ -419,3 +419,42 @@ def test_a_view_built_by_hand_evolves_like_a_folded_one() -> None:
     asked = job("j", 2)
     by_hand = view(cluster(2, kind), [running(asked, TWO, started=1.0)], version=3)
     assert by_hand == started()
+
+
+# Service and batch
+
+
+def test_service_is_devices_by_time_through_every_change() -> None:
+    """2 devices from 10 to 30, 3 to 50 (it is resized when that is done, not when it is begun), none to
+    80, 1 to 100: 40 + 60 + 20."""
+    seen = evolve(view(cluster(2)), [Submitted(job("j", 1, most=4), 0.0)])
+    two, three = placement(("n0", 1), ("n0", 2)), placement(("n0", 1), ("n0", 2), ("n1", 1))
+    seen = evolve(seen, [StartBegun("j", 1, two, 10.0), Started("j", 1, 12.0)])
+    assert seen.jobs["j"].attained(20.0) == 20.0
+    seen = evolve(seen, [ResizeBegun("j", 2, three, 25.0)])
+    assert seen.jobs["j"].attained(30.0) == 40.0
+    seen = evolve(seen, [Resized("j", 2, 30.0)])
+    seen = evolve(seen, [PreemptBegun("j", 2, 45.0), Preempted("j", 2, 50.0)])
+    assert (seen.jobs["j"].attained(70.0), seen.jobs["j"].since) == (100.0, None)
+    seen = evolve(seen, [StartBegun("j", 3, placement(("n1", 8)), 80.0), Started("j", 3, 80.0)])
+    assert seen.jobs["j"].attained(100.0) == 120.0
+
+
+@pytest.mark.parametrize("gang", [1, 2])
+def test_service_is_counted_up_to_the_loss_of_a_node(gang: int) -> None:
+    """Two devices to 40; then one goes on, where the gang is one, else none."""
+    both = running(job("j", gang, most=2), placement(("n0", 1), ("n1", 1)), started=0.0)
+    seen = evolve(view(cluster(2), [both]), [NodeLost("n1", 40.0)])
+    assert seen.jobs["j"].attained(40.0) == 80.0
+    assert seen.jobs["j"].attained(50.0) == (90.0 if gang == 1 else 80.0)
+
+
+def test_the_batch_is_the_one_last_ordered_and_goes_with_the_run() -> None:
+    seen = evolve(view(cluster(2)), [Submitted(job("j"), 0.0)])
+    one = placement(("n0", 1))
+    seen = evolve(seen, [StartBegun("j", 1, one, 0.0, 64), Started("j", 1, 0.0)])
+    assert seen.jobs["j"].batch == 64
+    seen = evolve(seen, [ResizeBegun("j", 2, one, 5.0, 128)])
+    assert seen.jobs["j"].batch == 128
+    seen = evolve(seen, [Resized("j", 2, 6.0), PreemptBegun("j", 2, 7.0), Preempted("j", 2, 7.0)])
+    assert seen.jobs["j"].batch is None

@@ -89,3 +89,48 @@ def test_counts_of_a_group_are_the_sums_of_its_racks() -> None:
     assert by_domain[0, 8] == by_domain[0, 2] == 1
     assert by_domain[1, 1] == 2
     assert board.counts(Level.CLUSTER, ("a",))[0, [1, 2, 8]].tolist() == [2, 1, 1]
+
+
+def test_a_copy_is_changed_apart() -> None:
+    board = Board(mixed((2, node_set("a")), (1, node_set("b", device_type="V100"))))
+    before = state_of(board)
+    other = board.copy()
+    assert state_of(other) == before
+    other.take([slot("n0", 0b11), slot("n2", 0b1)])
+    assert state_of(board) == before
+    board.take([slot("n1", 0b1)])
+    assert other.free == [0xFC, 0xFF, 0xFE]
+
+
+@pytest.mark.parametrize("state", [NodeState.UP, NodeState.DRAINING, NodeState.LOST])
+@pytest.mark.parametrize("after", [NodeState.UP, NodeState.DRAINING, NodeState.LOST])
+def test_a_renewed_board_is_one_made_anew(state: NodeState, after: NodeState) -> None:
+    """n1 goes from one state to another and loses devices, cores and memory on the way."""
+    whole = cluster(3, racks=2)
+    first, node, last = whole.nodes
+    board = Board(replace(whole, nodes=(first, replace(node, state=state), last)))
+    changed = replace(node, state=after, free=0b1010, millicores=7_000, memory=5)
+    renewed = replace(whole, nodes=(first, changed, last))
+    board.renew(renewed, [1])
+    assert state_of(board) == state_of(Board(renewed))
+
+
+def test_a_copy_of_a_board_does_not_see_what_comes_later() -> None:
+    """A node is lost after the copy was made: the copy still offers it."""
+    whole = cluster(2)
+    board = Board(whole)
+    other = board.copy()
+    lost = replace(whole.nodes[0], state=NodeState.LOST, free=0)
+    board.renew(replace(whole, nodes=(lost, whole.nodes[1])), [0])
+    assert (board.usable, other.usable) == ([False, True], [True, True])
+    assert (board.free, other.free) == ([0, 0xFF], [0xFF, 0xFF])
+
+
+def test_it_has_what_is_free_and_no_more() -> None:
+    board = Board(cluster(2, node_set(devices=4, cores=3)))
+    board.take([slot("n0", 0b1)])
+    assert board.has([slot("n0", 0b10), slot("n0", 0b100, 1)])
+    assert not board.has([slot("n0", 0b1)])
+    assert not board.has([slot("n0", 1 << bit, bit) for bit in (1, 2, 3)])  # one core is taken
+    assert board.has([slot("n1", 1 << bit, bit) for bit in (1, 2, 3)])
+    assert board.has([])

@@ -13,6 +13,7 @@ smallest batch M0, follows from that noise phi (in samples; McCandlish et al., 2
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,12 @@ class BatchRange:
 
     def choices(self, count: int) -> tuple[int, ...]:
         """At most so many batches, evenly in their logarithm, from the smallest to the largest."""
-        grid = np.geomspace(self.smallest, self.largest, count).round().astype(int).tolist()
-        return tuple(dict.fromkeys(grid))
+        return _grid(self.smallest, self.largest, count)
+
+
+@lru_cache(maxsize=256)
+def _grid(smallest: int, largest: int, count: int) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(np.geomspace(smallest, largest, count).round().astype(int).tolist()))
 
 
 def gain(noise: Array, smallest: int, batch: Array) -> Array:

@@ -144,7 +144,7 @@ class Learner:
             passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
             left = self._all.left(passed, reached, FIRST)
         speed = self._speed(job, kind, stretch(done), stretch(end))
-        spread = hypot(left.spread, self._spread(job, kind, first, costs.devices))
+        spread = hypot(left.spread, self._spread(job, kind, first))
         return Outlook(left.middle, speed, spread, self._here(job, kind, held, speed))
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
@@ -155,7 +155,7 @@ class Learner:
         devices = sum(held.shape)
         steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
-        predicted = self._kept(
+        predicted, _ = self._kept(
             key, steps.refreshed(), lambda: self._seconds(kind, held.device_type, (batch,), (devices,))
         )
         return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
@@ -182,9 +182,8 @@ class Learner:
         """Work per s with each batch on so many devices in each stretch."""
         key = ("seconds", kind.name, device_type, batches, len(devices))
         version = self._steps(kind, device_type).refreshed()
-        seconds = self._kept(key, version, lambda: self._seconds(kind, device_type, batches, devices))
-        used = np.array(
-            [[_split(kind.range, m, k).batch for k in devices] for m in batches], dtype=float
+        seconds, used = self._kept(
+            key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
         values = np.array(kind.way.values() if kind.way else [1.0])
         if kind.range is None or not kind.noise:
@@ -194,10 +193,13 @@ class Learner:
 
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
-    ) -> Array:
-        """s of a step with each batch on so many packed devices; endless where it cannot be dealt."""
+    ) -> tuple[Array, Array]:
+        """s of a step with each batch on so many packed devices, and the batch really used.
+
+        Endless where a batch is too small for so many; the largest is for all.
+        """
         node = self._node_devices.get(device_type, max(devices))
-        splits = [[_split(kind.range, m, k) for k in devices] for m in batches]
+        splits = [[_split(kind.range, batch, k) for k in devices] for batch in batches]
         places = [Place(_packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
@@ -205,11 +207,12 @@ class Learner:
             small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
             small[-1] = False
             seconds[small] = np.inf
-        return seconds
+        return seconds, np.array([[each.batch for each in row] for row in splits], dtype=np.float64)
 
-    def _spread(self, job: Job, kind: _Kind, device_type: str, devices: int) -> float:
-        """Of a step on the most devices that speeds are told for: those are the least sure."""
+    def _spread(self, job: Job, kind: _Kind, device_type: str) -> float:
+        """Of a step on as many devices as were seen."""
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
+        devices = max(1, min(steps.widest, job.workers.most))
         place = Place(
             _packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )

@@ -16,7 +16,7 @@ from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Split
 from muster.perf.speed.curve import NORMAL_80
 from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.step_form import Arrays, Reference, Setting, times
+from muster.perf.speed.step_form import Arrays, Reference, Setting, Times, times
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,10 @@ AVERAGED = 8
 SURPRISE = 0.15
 """Error of the logarithm of a step from which on the form is fitted again: the usual difference of
 one placement from another that the form cannot know (`speed.fitted.Spread`)."""
+OPTIMISM = 1.0
+"""Standard deviations of the form's unknowns by which a step is told shorter than it most probably is:
+what was never tried is then tried, and known after (optimism in the face of uncertainty: Lai and
+Robbins, 1985). What jobs have shown leaves little to be optimistic about."""
 LEAST_COMPUTING = 0.02
 """Part of a step that is computing at the very least: where synchronising is measured with an error
 of its own it may come out longer than the step."""
@@ -82,17 +86,26 @@ class Steps:
         return self._version
 
     def seconds(self, places: Sequence[Place], prior_batch: int) -> Array:
-        """s of a step at each place; before any report in units of one of `prior_batch` on a device."""
+        """s of a step at each place, as short as it may well be.
+
+        The form's even where a step was measured: beside what was never tried, the truth about one
+        number of devices would be a dip, at which policies that give one at a time stop. Before any
+        report in units of a step of `prior_batch` samples on one device.
+        """
         self.refreshed()
         settings = [place.setting for place in places]
         if self._fit is None:
-            unknowns, unit = PRIOR.middles, Reference(1.0, prior_batch)
-            factors = np.zeros((2, len(settings)))
+            at = _form(PRIOR.middles, settings, Reference(1.0, prior_batch))
+            sure = np.eye(len(PRIOR.beliefs))
         else:
-            unknowns, unit, factors = _found(self._fit, settings)
-        at = times(unknowns, Arrays.of(settings), unit, factors[0], factors[1])
+            at = _fitted(self._fit, settings)
+            known = len(PRIOR.beliefs)
+            sure = self._fit.covariance[:known, :known]
+        slopes = at.step_by * PRIOR.deviations
+        unsure = np.sqrt(np.maximum(((slopes @ sure) * slopes).sum(axis=1), 0.0))
         further = np.array([place.split.further for place in places])
-        return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
+        told = (np.exp(at.step) + further * np.exp(at.compute)) * np.exp(-OPTIMISM * unsure)
+        return np.asarray(told, dtype=np.float64)
 
     def spread(self, place: Place) -> float:
         """Standard deviation of the logarithm of a step there."""
@@ -105,8 +118,7 @@ class Steps:
     def _surprised(self, sample: PlacedSample) -> bool:
         if len(self._reports) < FEW or self._fit is None:
             return True
-        unknowns, unit, factors = _found(self._fit, [sample.setting])
-        at = times(unknowns, Arrays.of([sample.setting]), unit, factors[0], factors[1])
+        at = _fitted(self._fit, [sample.setting])
         return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
 
     def _make_room(self) -> None:
@@ -144,15 +156,21 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
     return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
 
 
-def _found(fit: FittedSpeed, settings: Sequence[Setting]) -> tuple[Array, Reference, Array]:
-    """The fit's unknowns, its unit, and its factors (computing, synchronising) at each setting."""
+def _fitted(fit: FittedSpeed, settings: Sequence[Setting]) -> Times:
+    """The most probable times, without their intervals: those cost as much again for each setting."""
     prior, columns = fit.columns.prior, fit.columns
-    known = len(prior.beliefs)
     factors = np.zeros((2, len(settings)))
     for i, setting in enumerate(settings):
-        keys = (("batch", setting.batch), ("placement", setting.shape))
-        spreads = (columns.spread.batch, columns.spread.placement)
-        for row, (key, spread) in enumerate(zip(keys, spreads, strict=True)):
-            if key in columns.factors:
-                factors[row, i] = spread * fit.found[columns.factors[key]]
-    return prior.middles + prior.deviations * fit.found[:known], fit.unit, factors
+        batch = columns.factors.get(("batch", setting.batch))
+        if batch is not None:
+            factors[0, i] = columns.spread.batch * fit.found[batch]
+        placement = columns.factors.get(("placement", setting.shape))
+        if placement is not None:
+            factors[1, i] = columns.spread.placement * fit.found[placement]
+    unknowns = prior.middles + prior.deviations * fit.found[: len(prior.beliefs)]
+    return times(unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])
+
+
+def _form(unknowns: Array, settings: Sequence[Setting], unit: Reference) -> Times:
+    even = np.zeros(len(settings))
+    return times(unknowns, Arrays.of(settings), unit, even, even)

@@ -15,11 +15,11 @@ import numpy as np
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.tables import Tuned
 from muster.sim.truth import Crew, Ideal, Pace, Shown
-from muster.sim.worlds.t4_tables import NODES, Array, Measured, packed
+from muster.sim.worlds.t4_tables import NODE, NODES, Array, Measured, packed
 
 GRID = 50
 """Batches tried between the smallest and the largest, evenly in their logarithm: as many as Pollux'."""
-DEVICES = 4 * NODES
+DEVICES = NODE * NODES
 """The most devices that the tables cover."""
 PARTS = 100
 """Pieces of a job's way, at least, each with one speed. In a hundredth of a job, speeds relative to one

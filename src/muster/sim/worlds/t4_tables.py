@@ -32,6 +32,8 @@ LARGEST_LOCAL = {"yolov3": 8}
 """Largest batch of one device where it is not the largest measured: the published evaluation's."""
 SINGLE = frozenset({"ncf"})
 """Models that run on one device only, whatever their batch."""
+NODE = 4
+"""Devices of a node there."""
 NODES = 16
 """Nodes of the largest measured placement; wider ones count as that."""
 
@@ -127,9 +129,10 @@ class Measured:
         ]
 
     def shapes(self, devices: int) -> list[tuple[int, ...]]:
-        """Placements of so many devices: those measured, and one for each number of nodes."""
+        """Placements of so many devices: those measured, or one for each number of nodes."""
         measured = [shape for shape in self._rows.placed if sum(shape) == devices]
-        return measured or [_even(devices, n) for n in range(-(-devices // 4), min(devices, NODES) + 1)]
+        nodes = range(-(-devices // NODE), min(devices, NODES) + 1)
+        return measured or [_even(devices, each) for each in nodes]
 
     def gains(self, batch: int) -> tuple[float, ...]:
         """Steps of the smallest batch that one step of this batch is worth, epoch by epoch."""
@@ -175,10 +178,10 @@ def smallest_rotation(shape: tuple[int, ...]) -> tuple[int, ...]:
     return min(shape[i:] + shape[:i] for i in range(len(shape)))
 
 
-def packed(devices: int, each: int = 4) -> tuple[int, ...]:
-    """Devices on full nodes of four, and the rest on one more."""
-    full, rest = divmod(devices, each)
-    return (each,) * full + ((rest,) if rest else ())
+def packed(devices: int) -> tuple[int, ...]:
+    """Devices on full nodes, and the rest on one more."""
+    full, rest = divmod(devices, NODE)
+    return (NODE,) * full + ((rest,) if rest else ())
 
 
 def _even(devices: int, nodes: int) -> tuple[int, ...]:

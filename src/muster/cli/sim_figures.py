@@ -1,0 +1,55 @@
+"""The report with figures, and figures by themselves, of one simulation or several."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from muster.files.errors import InputError
+from muster.sim.report.compare import Comparison, Digest
+from muster.sim.result import Result
+
+HOW_TO = "pip install 'musterd[report]'"
+
+
+def can_draw() -> bool:
+    """Whether the library that draws is there."""
+    return find_spec("matplotlib") is not None
+
+
+def write_page(
+    path: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
+) -> None:
+    """The report as one HTML file."""
+    from muster.sim.report.html import illustrations, page
+
+    title = " / ".join(row.policy for row in comparison.rows)
+    text = page(comparison, illustrations(digests, comparison, results), title)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError.at(str(path), error.strerror or str(error)) from None
+
+
+def write_plots(
+    folder: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
+) -> None:
+    """Every figure as a PNG of its own."""
+    from muster.sim.report.gantt import gantt
+    from muster.sim.report.holders import By, applications
+    from muster.sim.report.plots import completion_cdf, load_over_time, mean_bars, shares_over_time
+    from muster.sim.report.style import save_png
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError.at(str(folder), error.strerror or str(error)) from None
+    save_png(mean_bars(comparison), folder / "mean.png")
+    save_png(completion_cdf(digests), folder / "cdf.png")
+    sampled = [result for result in results if result.samples]
+    if sampled:
+        save_png(load_over_time(sampled), folder / "load.png")
+    for result in (result for result in results if result.stints):
+        by = By.APPLICATION if applications(result) > 1 else By.POOL
+        save_png(shares_over_time(result, by), folder / f"shares-{result.policy}.png")
+        save_png(gantt(result), folder / f"gantt-{result.policy}.png")

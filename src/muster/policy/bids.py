@@ -1,0 +1,186 @@
+"""A job as Muster's own policy sees it: what is left, its weight, what every share is worth to it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import exp
+
+import numpy as np
+
+from muster.model.job import Job
+from muster.model.outlook import Outlook, Speed
+from muster.model.view import JobState, View
+from muster.policy.base import Allocation, exactly
+from muster.policy.deal import Offer
+from muster.policy.prices import Array, gains, sizes, upto
+from muster.policy.room import holds, type_held
+from muster.policy.unknown import Prospect, outlook_of
+
+NOTHING = 1e-100
+"""Less than this, of work or of work per s, is none: its inverse must still be a number."""
+STEEPEST = 20
+"""Steps of priority beyond which weights do not go: 2^20 is as good as for ever."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A job's speeds on one device type, for each number of workers worth a thought."""
+
+    workers: tuple[int, ...]
+    devices: tuple[int, ...]
+    rates: Array
+    slowness: Array
+    """s per unit of work."""
+    peaks: tuple[float, ...]
+    """The best speed with so many workers or fewer."""
+    ladder: Array
+    """Work per s that each further device adds, on the concave hull."""
+
+
+Curves = Mapping[str, Curve]
+"""By device type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Curves of jobs whose speed is still the same value: they save time and change nothing."""
+
+    capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
+    curves: Mapping[str, tuple[Speed, Curves]] = field(default_factory=dict, compare=False)
+
+    def recall(self, name: str, speed: Speed) -> Curves | None:
+        """The job's curves, if they are those of this very speed."""
+        seen = self.curves.get(name)
+        return seen[1] if seen is not None and seen[0] is speed else None
+
+
+def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
+    """The job's speeds on each of these types where it can run at all."""
+    made = ((each, _curve(prospect, each, capacity[each])) for each in types)
+    return {each: curve for each, curve in made if curve is not None}
+
+
+def _curve(prospect: Prospect, device_type: str, capacity: int) -> Curve | None:
+    workers = sizes(prospect.gang, min(prospect.most, capacity // prospect.each))
+    rates = [prospect.rate(device_type, count) for count in workers]
+    if max(rates, default=0.0) <= NOTHING:
+        return None
+    devices = tuple(count * prospect.each for count in workers)
+    speeds = np.array(rates)
+    slowness = np.divide(1.0, speeds, out=np.full(len(rates), np.inf), where=speeds > NOTHING)
+    peaks = tuple(accumulate(rates, max))
+    return Curve(workers, devices, speeds, slowness, peaks, gains(devices, rates))
+
+
+class Bid:
+    """A job in a deal."""
+
+    __slots__ = (
+        "_here",
+        "_retuned",
+        "curves",
+        "each",
+        "held",
+        "job",
+        "left",
+        "name",
+        "outlook",
+        "price",
+        "state",
+        "type",
+        "type_held",
+        "weight",
+        "workers",
+    )
+
+    def __init__(self, view: View, state: JobState, outlook: Outlook, curves: Curves) -> None:
+        self.state = state
+        self.job: Job = state.job
+        self.name = state.job.name
+        self.outlook = outlook
+        self.curves = curves
+        self.each = state.job.workers.need.devices
+        self.left = max(outlook.left, NOTHING) * exp(outlook.spread**2 / 2)
+        """Work left, its mean."""
+        self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
+        self.price = 0.0
+        """s by which the sum of completion times shrinks with a unit of its work done."""
+        self.held = holds(state)
+        self.type_held = type_held(view, state) if self.held else None
+        self._retuned = self.type_held is not None and (
+            outlook.speed.batch(self.type_held, self.held) != state.batch
+        )
+        """Whether another batch than it has would be best on the devices it has."""
+        scattered = _scattered(view, state, self.type_held)
+        self._here = outlook.here if scattered or self._retuned else None
+        self.type = ""
+        """The type it is dealt, and how many workers there."""
+        self.workers = 0
+
+    def time(self, devices: Mapping[str, int]) -> float:
+        """s left at its best on what there is at most; the price order goes by it."""
+        within = ((curve, upto(curve.devices, devices.get(t, 0))) for t, curve in self.curves.items())
+        best = max((curve.peaks[count - 1] for curve, count in within if count), default=0.0)
+        return self.left / best / self.weight if best > NOTHING else 0.0
+
+    def offer(self, device_type: str, horizon: float, now: float) -> Offer:
+        """What each number of devices of the type is worth to it."""
+        curve = self.curves[device_type]
+        lasts = np.minimum(self.job.pause + self.left * curve.slowness, horizon)
+        worth = self.price * curve.rates * (1.0 - np.minimum(1.0, self.job.pause / lasts))
+        values: list[float] = worth.tolist()
+        if device_type == self.type_held and self.held in curve.workers:
+            at = curve.workers.index(self.held)
+            stay = self._stay(float(curve.rates[at]), horizon, now)
+            values[at] = max(stay, values[at]) if self._retuned else stay
+        return Offer((0, *curve.devices), (0.0, *values))
+
+    def gets(self, horizon: float, now: float) -> Allocation:
+        """What it was dealt, as the policy says it."""
+        if not self.workers:
+            return exactly(self.name, 0)
+        batch = self.outlook.speed.batch(self.type, self.workers)
+        if self.type == self.type_held and self.workers == self.held and self._keeps(horizon, now):
+            batch = self.state.batch
+        return exactly(self.name, self.workers, device_type=self.type, batch=batch)
+
+    def _keeps(self, horizon: float, now: float) -> bool:
+        """Whether it goes on with the batch it has: another must be worth a pause."""
+        if not self._retuned:
+            return True
+        rate = self.outlook.speed.rate(self.type, self.workers)
+        return self._stay(rate, horizon, now) >= self._worth(rate, self.job.pause, horizon)
+
+    def _stay(self, rate: float, horizon: float, now: float) -> float:
+        """What it is worth to go on as it does, without a pause."""
+        since = self.state.since
+        # Nothing has been measured before the pause is over: until then it is taken to lie well, or it
+        # might be changed again and again at one moment.
+        measured = since is None or now > since + self.job.pause
+        return self._worth(self._here if measured and self._here is not None else rate, 0.0, horizon)
+
+    def _worth(self, rate: float, pause: float, horizon: float) -> float:
+        """Price times speed, less the part of the time that is lost in a pause."""
+        if rate <= NOTHING:
+            return 0.0
+        lasts = min(horizon, pause + self.left / rate)
+        return self.price * rate * (1.0 - pause / lasts) if pause < lasts else 0.0
+
+
+def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
+    """Whether the job is on more nodes than its devices need."""
+    if state.placement is None or device_type is None:
+        return False
+    kinds = view.cluster.configurations.values()
+    on_node = max((kind.devices for kind in kinds if kind.device_type == device_type), default=1)
+    nodes = {slot.node for slot in state.placement.slots if slot.bits}
+    return len(nodes) * on_node >= state.placement.devices + on_node
+
+
+def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: Memory) -> Bid:
+    """The job's bid, with the curves of before where its speed is the same."""
+    outlook = outlook_of(view, state, now)
+    curves = memory.recall(state.job.name, outlook.speed)
+    if curves is None:
+        curves = curves_of(Prospect(view, state, now), types, memory.capacity)
+    return Bid(view, state, outlook, curves)

@@ -1,0 +1,382 @@
+"""Steering, by hand: what a cycle does so that every job has just what the policy says."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from muster.core.check import check
+from muster.core.cycle import Decisions, Memory, decide
+from muster.core.desk import Rules
+from muster.model.cluster import Cluster
+from muster.model.decision import Decision, Kind
+from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile
+from muster.model.pool import Entitlements, Pool, PoolTree, Quota
+from muster.model.reason import Code
+from muster.model.topology import Level
+from muster.model.view import JobState, Phase, View
+from muster.policy.base import Allocation, Shares, exactly
+from tests.builders import GB, cluster, job, mixed, node_set, placement, running, slot, view
+
+PACK = Rules(strategy="pack")
+FOUR = node_set(devices=4)
+TYPES = mixed((1, node_set("a", devices=4)), (1, node_set("b", device_type="V100", devices=4)))
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Says the same whatever it sees."""
+
+    allocations: tuple[Allocation, ...]
+    name: str = "says"
+    informed: bool = field(default=False)
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        return Shares(self.allocations, memory, steers=True)
+
+
+def steer(
+    on: Cluster,
+    jobs: Iterable[Job | JobState],
+    *wanted: Allocation,
+    pools: PoolTree | None = None,
+    rules: Rules = PACK,
+    memory: Memory | None = None,
+    now: float = 1000.0,
+) -> tuple[dict[str, Decision], Decisions]:
+    """One cycle, checked; its decisions by job."""
+    seen = view(on, jobs, pools)
+    decided = decide(Says(wanted), seen, now, memory or Memory(), rules)
+    check(seen, decided)
+    return {decision.job: decision for decision in decided.decisions}, decided
+
+
+def counts(decision: Decision) -> dict[str, int]:
+    """Devices on each node."""
+    assert decision.placement is not None
+    return {node: bits.bit_count() for node, bits in decision.placement.bits().items() if bits}
+
+
+def on(node: str, *bits: int, first: int = 0) -> Any:
+    return placement(*(slot(node, bit, first + i) for i, bit in enumerate(bits)))
+
+
+# Starts
+
+
+def test_a_waiting_job_gets_just_its_target() -> None:
+    told, _ = steer(cluster(2, FOUR), [job("j", 1, most=8)], exactly("j", 3))
+    assert (told["j"].kind, counts(told["j"])) == (Kind.START, {"n0": 3})
+
+
+def test_one_that_is_to_have_nothing_waits() -> None:
+    told, _ = steer(cluster(2, FOUR), [job("j")], exactly("j", 0))
+    assert told["j"].kind is Kind.WAIT
+    assert told["j"].reason.code is Code.WAITING_POLICY
+
+
+def test_one_that_is_left_out_waits_and_runs_on() -> None:
+    runs = running(job("r", 2), on("n0", 1, 2))
+    told, _ = steer(cluster(2, FOUR), [runs, job("w")])
+    assert set(told) == {"w"}
+
+
+def test_when_less_is_there_and_nothing_comes_it_starts_with_less() -> None:
+    """Six are free of the eight it should have, gang 2."""
+    stays = running(job("r", 2, preemptible=False), on("n0", 1, 2))
+    told, _ = steer(cluster(2, FOUR), [stays, job("j", 2, most=8)], exactly("j", 8))
+    assert (told["j"].kind, sum(counts(told["j"]).values())) == (Kind.START, 6)
+
+
+def test_when_more_is_about_to_come_it_waits_for_it() -> None:
+    """r is stopped for it: better to start once with eight than now with six and again later."""
+    runs = running(job("r", 2), on("n0", 1, 2))
+    told, _ = steer(cluster(2, FOUR), [runs, job("j", 2, most=8)], exactly("r", 0), exactly("j", 8))
+    assert (told["r"].kind, told["j"].kind) == (Kind.PREEMPT, Kind.WAIT)
+
+
+def test_below_the_gang_there_is_nothing() -> None:
+    stays = running(
+        job("r", 6, preemptible=False), on("n0", 1, 2, 4, 8).with_slots(on("n1", 1, 2, first=4).slots)
+    )
+    told, _ = steer(cluster(2, FOUR), [stays, job("j", 3, most=8)], exactly("j", 4))
+    assert told["j"].kind is Kind.WAIT
+    assert told["j"].reason.code is Code.WAITING_DEVICES
+
+
+@pytest.mark.parametrize(("widest", "racks", "got"), [(Level.NODE, 1, 4), (Level.RACK, 2, 8)])
+def test_a_contract_bounds_what_it_starts_with(widest: Level, racks: int, got: int) -> None:
+    """Twelve wanted; a node holds four, a rack of two nodes eight."""
+    asked = job("j", 1, most=12, locality=Locality(widest))
+    told, _ = steer(cluster(4, FOUR, racks=racks), [asked], exactly("j", 12))
+    assert sum(counts(told["j"]).values()) == got
+
+
+def test_scattered_room_is_made_whole_by_moving_small_jobs() -> None:
+    """Two free on each node, a gang of four that must be on one: a small job moves, then it starts."""
+    small = [running(job("a", 2), on("n0", 1, 2)), running(job("b", 2), on("n1", 1, 2))]
+    asked = replace(job("j", 4), locality=Locality(Level.NODE))
+    waits = JobState(asked, Phase.WAITING, submitted=0.0)
+    whole = cluster(2, FOUR)
+    told, decided = steer(whole, [*small, waits], exactly("j", 4))
+    moved = [name for name, decision in told.items() if decision.kind is Kind.MIGRATE]
+    assert len(moved) == 1 and told["j"].reason.code is Code.WAITING_MIGRATION
+    after = told[moved[0]].placement
+    assert after is not None
+    still = [replace(s, placement=after, generation=2) if s.name in moved else s for s in small]
+    told, _ = steer(whole, [*still, waits], exactly("j", 4), memory=decided.memory)
+    assert (told["j"].kind, told["j"].reason.code) == (Kind.START, Code.STARTED_PROMISED)
+
+
+# Letting go
+
+
+def test_what_has_too_much_gives_back_from_where_it_has_fewest() -> None:
+    runs = running(job("j", 1, most=8), on("n0", 1, 2, 4, 8).with_slots(on("n1", 1, 2, first=4).slots))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 4))
+    assert (told["j"].kind, counts(told["j"])) == (Kind.RESIZE, {"n0": 4})
+
+
+def test_a_job_that_must_restart_is_stopped_to_be_changed() -> None:
+    runs = running(job("j", 1, most=4, restarts=True), on("n0", 1, 2))
+    for wanted in (exactly("j", 4), exactly("j", 1), exactly("j", 2, batch=64)):
+        told, _ = steer(cluster(1, FOUR), [runs], wanted)
+        assert (told["j"].kind, told["j"].reason.code) == (Kind.PREEMPT, Code.RESIZED_POLICY)
+    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2))
+    assert not told
+
+
+def test_a_job_that_must_restart_is_not_stopped_for_what_it_cannot_have() -> None:
+    """Four on one node, and there are two free beside its two on n0 only if the other went."""
+    asked = job("j", 1, most=4, restarts=True, locality=Locality(Level.NODE))
+    stays = [running(job("r", 1), on("n0", 8)), running(job("s", 1), on("n1", 8))]
+    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly("j", 4))
+    assert not told
+    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly("j", 3))
+    assert told["j"].kind is Kind.PREEMPT
+
+
+def test_what_is_not_preemptible_is_neither_shrunk_nor_stopped_nor_moved() -> None:
+    fixed = running(job("j", 1, most=4, preemptible=False), on("n0", 1, 2))
+    for wanted in (exactly("j", 0), exactly("j", 1), exactly("j", 2, device_type="V100")):
+        told, _ = steer(TYPES, [fixed], wanted)
+        assert not told
+    told, _ = steer(TYPES, [fixed], exactly("j", 3))
+    assert told["j"].kind is Kind.RESIZE
+    assert told["j"].placement is not None and fixed.placement is not None
+    assert set(fixed.placement.slots) < set(told["j"].placement.slots)
+
+
+def test_shrinking_that_would_break_a_contract_places_the_rest_anew() -> None:
+    """Five need both sockets; four fit on one, and across they would be slower than tolerated. The four
+    that would stay are on both: so the job gets four on one socket, keeping those it has there."""
+    asked = job(
+        "j",
+        2,
+        most=5,
+        locality=Locality(max_slowdown=0.01),
+        profile=StepProfile(compute=0.1, gradients=10e9),
+    )
+    runs = running(asked, on("n0", 1, 2, 16, 32, 4))
+    told, _ = steer(cluster(1, node_set(devices=8)), [runs], exactly("j", 4))
+    assert told["j"].kind is Kind.RESIZE and told["j"].placement is not None
+    assert told["j"].placement.bits() in ({"n0": 0b1111}, {"n0": 0b11110000})
+
+
+# Growth
+
+
+def test_growth_goes_beside_what_it_has() -> None:
+    told, _ = steer(cluster(2, FOUR), [running(job("j", 1, most=8), on("n1", 1))], exactly("j", 3))
+    assert counts(told["j"]) == {"n1": 3}
+
+
+def test_growth_moves_everything_if_that_takes_fewer_nodes() -> None:
+    """One on n0 with nothing free beside it; four fit on n1 as a whole."""
+    runs = running(job("j", 1, most=4), on("n0", 1))
+    stays = running(job("r", 3), on("n0", 2, 4, 8))
+    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly("j", 4))
+    assert (told["j"].kind, counts(told["j"])) == (Kind.RESIZE, {"n1": 4})
+
+
+def test_growth_takes_what_there_is_when_nothing_comes() -> None:
+    stays = running(job("r", 5), on("n0", 2, 4, 8).with_slots(on("n1", 1, 2, first=3).slots))
+    runs = running(job("j", 1, most=8), on("n0", 1))
+    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly("j", 8))
+    assert sum(counts(told["j"]).values()) == 3
+
+
+def test_growth_waits_for_what_comes() -> None:
+    runs = running(job("j", 1, most=8), on("n0", 1))
+    goes = running(job("r", 3), on("n0", 2, 4, 8))
+    told, _ = steer(cluster(2, FOUR), [runs, goes], exactly("r", 0), exactly("j", 8))
+    assert set(told) == {"r"}
+
+
+def test_placing_anew_never_counts_on_cores_that_are_still_held() -> None:
+    """Each worker takes 1.5 of 4 cores. It holds device 0 and may only be on one socket, where device 1
+    is another's; devices 2 and 3 are free, but beside the worker that is still there only one more task
+    has cores. So it stays as it is."""
+    need = Need(1, 1_500, GB)
+    on_socket = job("j", 1, most=2, need=need, locality=Locality(Level.SOCKET))
+    runs = running(on_socket, placement(slot("n0", 1, need=need)))
+    other = running(job("r", need=Need(1)), placement(slot("n0", 2, need=Need(1))))
+    told, _ = steer(cluster(1, node_set(devices=4, cores=4)), [runs, other], exactly("j", 2))
+    assert not told
+    told, _ = steer(cluster(1, node_set(devices=4, cores=5)), [runs, other], exactly("j", 2))
+    assert told["j"].placement is not None
+    assert told["j"].placement.bits() == {"n0": 0b1100}
+
+
+def test_tasks_of_several_devices_grow_without_overlap() -> None:
+    """Two devices a task, on 0b11; three tasks need six of the eight."""
+    need = Need(2, 1_000, GB)
+    runs = running(job("j", 1, most=4, need=need), placement(slot("n0", 0b11, need=need)))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 3))
+    assert sum(counts(told["j"]).values()) == 6
+    # Its two devices are on both sockets, and nothing is free where it is: 0b0110 stays or all goes.
+    split = running(job("j", 1, most=2, need=need), placement(slot("n0", 0b0110, need=need)))
+    told, _ = steer(cluster(2, FOUR), [split], exactly("j", 2))
+    assert sum(counts(told["j"]).values()) == 4
+
+
+# Servers
+
+
+def with_servers(workers: int = 4, servers: int = 3) -> Job:
+    need = Need(0, 1_000, GB)
+    plain = job("j", 1, most=workers)
+    return replace(plain, roles=(*plain.roles, RoleSpec(Role.SERVER, need, 1, 1, servers)))
+
+
+def served(workers: int, servers: int) -> JobState:
+    need = Need(0, 1_000, GB)
+    slots = [slot("n0", 1 << i, i) for i in range(workers)]
+    slots += [slot("n0", 0, i, role=Role.SERVER, need=need) for i in range(servers)]
+    return running(with_servers(), placement(*slots))
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted"),
+    [
+        ((2, 1), (2, 3)),
+        ((4, 1), (2, 2)),
+        ((1, 3), (3, 1)),
+        ((2, 3), (2, 1)),
+        ((1, 1), (4, 3)),
+        ((3, 3), (1, 1)),
+    ],
+)
+def test_workers_and_servers_each_come_to_what_the_policy_says(
+    had: tuple[int, int], wanted: tuple[int, int]
+) -> None:
+    told, _ = steer(cluster(1, FOUR), [served(*had)], exactly("j", wanted[0], servers=wanted[1]))
+    placed = told["j"].placement
+    assert told["j"].kind is Kind.RESIZE and placed is not None
+    assert (placed.count(Role.WORKER), placed.count(Role.SERVER)) == wanted
+
+
+def test_with_just_what_it_should_have_nothing_happens() -> None:
+    told, _ = steer(cluster(1, FOUR), [served(2, 2)], exactly("j", 2, servers=2))
+    assert not told
+
+
+# Batches and types
+
+
+def test_another_batch_alone_is_a_resize_in_place() -> None:
+    runs = running(job("j", 1, most=4), on("n0", 1, 2), batch=32)
+    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=64))
+    assert (told["j"].kind, told["j"].batch, told["j"].placement) == (Kind.RESIZE, 64, runs.placement)
+    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=32))
+    assert not told
+
+
+def test_a_start_on_the_type_the_policy_wants() -> None:
+    told, _ = steer(TYPES, [job("j", 2)], exactly("j", 2, device_type="V100"))
+    assert counts(told["j"]) == {"n1": 2}
+
+
+def test_a_move_to_the_type_the_policy_wants() -> None:
+    runs = running(job("j", 2), on("n0", 1, 2))
+    told, _ = steer(TYPES, [runs], exactly("j", 2, device_type="V100"))
+    assert (told["j"].kind, counts(told["j"])) == (Kind.MIGRATE, {"n1": 2})
+    assert told["j"].reason.code is Code.MIGRATED_POLICY
+
+
+def test_a_move_for_which_there_is_no_room_waits() -> None:
+    runs, stays = running(job("j", 2), on("n0", 1, 2)), running(job("r", 3), on("n1", 1, 2, 4))
+    told, _ = steer(TYPES, [runs, stays], exactly("j", 2, device_type="V100"))
+    assert not told
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_jobs_that_are_to_change_places_are_stopped_for_it(restarts: bool) -> None:
+    """Both types are full, and each job is to have the other's."""
+    states = [
+        running(job("a", 4, restarts=restarts), on("n0", 1, 2, 4, 8)),
+        running(job("b", 4, restarts=restarts), on("n1", 1, 2, 4, 8)),
+    ]
+    wanted = exactly("a", 4, device_type="V100"), exactly("b", 4, device_type="A100")
+    told, _ = steer(TYPES, states, *wanted)
+    assert {decision.kind for decision in told.values()} == {Kind.PREEMPT}
+    waiting = [JobState(state.job, Phase.WAITING, 0.0) for state in states]
+    told, _ = steer(TYPES, waiting, *wanted)
+    assert (counts(told["a"]), counts(told["b"])) == ({"n1": 4}, {"n0": 4})
+
+
+def test_one_that_waits_for_another_that_cannot_move_is_not_stopped() -> None:
+    """a wants what b has, but b wants what r keeps."""
+    three = mixed(
+        *((1, node_set(n, device_type=t, devices=4)) for n, t in (("a", "A"), ("b", "B"), ("c", "C")))
+    )
+    states = [
+        running(job(name, 4), on(node, 1, 2, 4, 8))
+        for name, node in (("a", "n0"), ("b", "n1"), ("r", "n2"))
+    ]
+    told, _ = steer(three, states, exactly("a", 4, device_type="B"), exactly("b", 4, device_type="C"))
+    assert not told
+
+
+def test_a_type_on_which_the_contract_can_never_be_kept_is_not_waited_for() -> None:
+    """Two behind one switch: n0 has pairs of them, n1 none. The policy knows nothing of contracts."""
+    pairs = mixed((1, node_set("a", devices=8)), (1, node_set("b", device_type="V100", devices=4)))
+    asked = job("j", 2, locality=Locality(Level.SWITCH))
+    told, _ = steer(pairs, [asked], exactly("j", 2, device_type="V100"))
+    assert (told["j"].kind, counts(told["j"])) == (Kind.START, {"n0": 2})
+    runs = running(asked, on("n0", 1, 2))
+    told, _ = steer(pairs, [runs], exactly("j", 2, device_type="V100"))
+    assert not told
+
+
+# Pools
+
+
+def two_pools(**quota: Any) -> PoolTree:
+    return PoolTree({"p": Pool("p", quotas={"A100": Quota(**quota)}), "q": Pool("q")})
+
+
+def test_a_limit_binds_whatever_the_policy_says() -> None:
+    told, _ = steer(
+        cluster(2, FOUR), [job("j", 1, most=8, pool="p")], exactly("j", 6), pools=two_pools(limit=4)
+    )
+    assert sum(counts(told["j"]).values()) == 4
+    runs = running(job("j", 1, most=8, pool="p"), on("n0", 1, 2, 4, 8))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 6), pools=two_pools(limit=4))
+    assert not told
+
+
+def test_at_its_limit_a_job_may_still_shrink_and_change_its_batch() -> None:
+    runs = running(job("j", 1, most=8, pool="p"), on("n0", 1, 2, 4, 8))
+    pools = two_pools(limit=4)
+    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 2), pools=pools)
+    assert counts(told["j"]) == {"n0": 2}
+    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 4, batch=8), pools=pools)
+    assert told["j"].batch == 8
+
+
+def test_a_reservation_binds_what_is_not_preemptible() -> None:
+    asked = job("j", 1, most=8, pool="p", preemptible=False)
+    told, _ = steer(cluster(2, FOUR), [asked], exactly("j", 6), pools=two_pools(reservation=3))
+    assert sum(counts(told["j"]).values()) == 3

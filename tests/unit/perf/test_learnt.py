@@ -1,0 +1,207 @@
+"""What is learnt from what jobs show: lengths, the worth of batches, speeds."""
+
+import pickle
+from math import log
+
+import pytest
+
+from muster.model.job import Job
+from muster.perf.learnt.batches import BatchRange
+from muster.perf.learnt.learner import Held, Learner, Report
+from muster.perf.learnt.lengths import Lengths
+from muster.perf.learnt.steps import Place, Steps
+from muster.perf.learnt.way import Way, start, stretch
+from tests.builders import job
+
+RANGE = BatchRange(smallest=16, largest=512, least_each=4, most_each=64)
+
+
+def trained(name: str, application: str | None = "net", batch: int | None = 64, most: int = 32) -> Job:
+    return job(name, 1, most=most, application=application, batch=batch)
+
+
+def on(*shape: int, device_type: str = "A", batch: int | None = None) -> Held:
+    return Held(device_type, shape, batch)
+
+
+def lengths(*works: float) -> Lengths:
+    found = Lengths()
+    for work in works:
+        found.add(work)
+    return found
+
+
+# Lengths
+
+
+def test_with_nothing_to_go_by_a_job_takes_as_long_again() -> None:
+    assert lengths().left(0.0, first=1200.0).middle == 1200.0
+    assert lengths().left(5000.0, first=1200.0).middle == 5000.0
+    # Pareto's tail at 16 % and 84 %: d / 0.84 - d and d / 0.16 - d; half the log of their ratio.
+    assert lengths().left(5000.0).spread == pytest.approx(log((1 / 0.16 - 1) / (1 / 0.84 - 1)) / 2)
+
+
+@pytest.mark.parametrize(
+    ("ended", "done", "left"),
+    [
+        ((100.0,), 40.0, 60.0),
+        ((100.0, 200.0, 300.0), 0.0, 200.0),
+        ((100.0, 200.0, 300.0), 150.0, 150.0),  # 200, 300 or beyond: the middle is 300
+        ((100.0, 200.0, 300.0), 400.0, 400.0),  # longer than all: as long again
+    ],
+)
+def test_what_is_left_given_that_it_has_not_ended(
+    ended: tuple[float, ...], done: float, left: float
+) -> None:
+    assert lengths(*ended).left(done).middle == pytest.approx(left)
+
+
+def test_one_that_ended_is_little_to_go_by_and_many_alike_are_much() -> None:
+    # One of two is beyond 100: at 84 % that is 100 / (1 - 0.68). Eight alike leave one in nine beyond.
+    assert lengths(100.0).left(0.0).spread == pytest.approx(log(1 / 0.32) / 2)
+    assert lengths(*[100.0] * 8).left(0.0).spread == 0.0
+
+
+def test_what_another_has_reached_without_an_end_counts() -> None:
+    assert lengths(50.0, 60.0).left(10.0, exceeds=1000.0).middle == pytest.approx(1990.0)
+
+
+def test_old_lengths_are_forgotten() -> None:
+    found = lengths(*[10.0] * 300, *[70.0] * 256)
+    assert len(found) == 256
+    assert found.left(0.0).middle == 70.0
+
+
+# The worth of a batch
+
+
+def test_how_a_batch_is_dealt() -> None:
+    # 512 on 3: 171 each, at most 64 at a time: 3 passes of 57 would be 513, so 56.
+    split = RANGE.split(512, 3)
+    assert (split.at_once, split.further, split.batch) == (56, 2, 504)
+
+
+def test_stretches_without_a_report_are_like_the_last_with_one() -> None:
+    way = Way()
+    way.add(start(3), 8.0)
+    way.add(start(5), 2.0)
+    way.add(start(5), 8.0)
+    assert way.values() == pytest.approx([8.0, 8.0, 8.0, 8.0, 8.0, 4.0])
+    assert way.version == 2
+    assert stretch(start(7) + 1e-9) == 7
+
+
+# Steps
+
+
+def test_synchronising_measured_longer_than_the_step_is_believed_no_further() -> None:
+    steps = Steps()
+    place = Place((4,), RANGE.split(64, 4))
+    steps.add(place, 1.0, 1.04)
+    assert steps.seconds([place], 16)[0] == pytest.approx(1.0, rel=0.2)
+
+
+def test_many_settings_are_kept_within_bounds_and_predicted() -> None:
+    # One node, computing only: 0.1 s and 0.01 s a sample. Two dozen settings and more are seen.
+    steps = Steps()
+    for batch in range(4, 64, 2):
+        place = Place((1,), BatchRange(batch, 512, 1, 64).split(batch, 1))
+        steps.add(place, 0.1 + 0.01 * batch, 0.0)
+    asked = Place((1,), BatchRange(41, 512, 1, 64).split(41, 1))
+    assert steps.seconds([asked], 16)[0] == pytest.approx(0.51, rel=0.05)
+
+
+# The learner
+
+
+def test_of_the_unknown_little_is_promised() -> None:
+    told = Learner({"A": 4}).outlook(trained("j"), None, 0.0)
+    rates = [told.speed.rate("A", k) for k in range(1, 9)]
+    assert told.left == 1200.0
+    assert told.here is None
+    assert rates[0] == pytest.approx(1.0)
+    assert rates[0] < rates[1] < rates[3] < 4.0
+    assert rates[4:] == [rates[3]] * 4
+    assert told.spread > 0.7
+
+
+def test_speeds_are_told_for_twice_as_many_devices_as_were_seen() -> None:
+    learner, asked = Learner({"A": 4}), trained("j")
+    learner.watch(asked, on(4, 4), Report(1.0, 0.1), 10.0)
+    speed = learner.outlook(trained("another"), None, 0.0).speed
+    assert speed.rate("A", 16) > speed.rate("A", 12) > speed.rate("A", 8)
+    assert speed.rate("A", 32) == speed.rate("A", 16)
+
+
+def test_the_time_left_where_it_runs_is_measured() -> None:
+    # Jobs of the application take 100 units of work; a step of 2 s does one unit: 60 are left.
+    learner = Learner({"A": 4})
+    learner.watch(trained("first"), on(1), Report(2.0), 50.0)
+    learner.ended(trained("first"), 100.0)
+    learner.watch(trained("second"), on(3, 1), Report(2.0), 40.0)
+    told = learner.outlook(trained("second"), on(3, 1), 40.0)
+    assert told.here is not None
+    assert told.left / told.here == pytest.approx(120.0)
+    # On other devices than those it reported from nothing was measured yet.
+    assert learner.outlook(trained("second"), on(4), 40.0).here is None
+
+
+def test_a_worse_placement_shows_as_slower_here() -> None:
+    learner = Learner({"A": 4})
+    learner.watch(trained("packed"), on(4), Report(1.0, 0.2), 5.0)
+    learner.watch(trained("spread"), on(1, 1, 1, 1), Report(3.0, 2.2), 5.0)
+    packed = learner.outlook(trained("packed"), on(4), 5.0).here
+    spread = learner.outlook(trained("spread"), on(1, 1, 1, 1), 5.0).here
+    assert packed is not None
+    assert spread is not None
+    assert packed / spread == pytest.approx(3.0)
+
+
+def test_lengths_of_others_stand_in_until_one_of_its_own_has_ended() -> None:
+    # Others took 1000 steps of 3 s on one device; nothing is known of the new application.
+    learner = Learner({"A": 4})
+    for i in range(4):
+        learner.watch(trained(f"old{i}"), on(1), Report(3.0), 10.0)
+        learner.ended(trained(f"old{i}"), 1000.0)
+    assert learner.outlook(trained("new", "other"), None, 0.0).left == pytest.approx(3000.0, rel=0.25)
+
+
+def test_jobs_without_an_application_do_not_pass_for_each_other() -> None:
+    learner = Learner({"A": 4})
+    learner.watch(trained("x", None), on(8), Report(1.0), 5.0)
+    told = learner.outlook(trained("y", None), None, 0.0).speed
+    assert told.rate("A", 16) == told.rate("A", 4)
+
+
+def test_a_type_twice_as_fast_is_told_as_such() -> None:
+    learner, asked = Learner({"A": 4, "B": 4}), trained("j")
+    learner.watch(asked, on(1), Report(2.0, 0.0), 5.0)
+    learner.watch(asked, on(1, device_type="B"), Report(1.0, 0.0), 6.0)
+    speed = learner.outlook(asked, None, 6.0).speed
+    assert speed.rate("B", 1) / speed.rate("A", 1) == pytest.approx(2.0)
+    assert speed.rate("C", 1) == 0.0
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(1.0, 16, 32), (1e6, 256, 512)])
+def test_the_noisier_the_gradients_the_larger_the_best_batch(
+    noise: float, least: int, most: int
+) -> None:
+    learner = Learner({"A": 4}, {"net": RANGE}, free_batch=True)
+    for devices in (1, 2, 4):
+        learner.watch(trained("j"), on(devices), Report(1.0, 0.3, noise=noise), float(devices))
+    batch = learner.outlook(trained("j"), None, 4.0).speed.batch("A", 4)
+    assert batch is not None
+    assert least <= batch <= most
+
+
+def test_equal_reports_give_equal_outlooks_and_they_are_values() -> None:
+    def told() -> object:
+        learner = Learner({"A": 4}, {"net": RANGE}, free_batch=True)
+        for devices in (1, 2, 4):
+            learner.watch(trained("j"), on(devices), Report(1.0 + devices, 0.1, 2.0, 300.0), 10.0)
+        return learner.outlook(trained("j"), on(4), 12.0)
+
+    first, second = told(), told()
+    assert first == second
+    assert hash(first) == hash(second)
+    assert pickle.loads(pickle.dumps(first)) == first

@@ -1,0 +1,271 @@
+"""Muster's own policy on cases small enough to be worked by hand. Speeds in work per s."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.model.job import Job
+from muster.model.outlook import Outlook, Table
+from muster.model.pool import Entitlements, Pool, PoolTree, Quota
+from muster.model.view import JobState, Phase, View
+from muster.perf.learnt.tables import ByType, Tuned
+from muster.policy.base import Allocation, Shares
+from muster.policy.muster import Muster
+from tests import builders
+
+LINEAR = Table(tuple(float(k) for k in range(1, 9)))
+ROOT_LAW = Table(tuple(k**0.5 for k in range(1, 9)))
+EIGHT = builders.cluster(1)
+TWO_BY_FOUR = builders.cluster(2, builders.node_set(devices=4))
+
+
+def job(name: str, **fields: Any) -> Job:
+    """One to eight workers, and nothing lost in a change, unless told otherwise."""
+    return builders.job(name, **{"gang": 1, "most": 8, "pause": 0.0, **fields})
+
+
+def ask(
+    view: View, outlooks: Mapping[str, Outlook], now: float = 0.0, policy: Muster | None = None
+) -> Shares:
+    """What the policy says when all of the cluster is for all pools."""
+    whole = {each: view.cluster.count_devices(each) for each in view.cluster.device_types()}
+    entitled = {(pool, each): n for pool in view.pools.pools for each, n in whole.items()}
+    told = replace(view, outlooks=dict(outlooks))
+    return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, None)
+
+
+def counts(shares: Shares) -> dict[str, int]:
+    """Workers by job."""
+    assert shares.steers
+    assert all(each.least == each.most for each in shares.allocations)
+    return {each.job: each.most for each in shares.allocations}
+
+
+def said(shares: Shares, name: str) -> Allocation:
+    """What was said of a job."""
+    return next(each for each in shares.allocations if each.job == name)
+
+
+def on(asked: Job, *places: tuple[str, int], **fields: Any) -> JobState:
+    """The job running there for a long time."""
+    return builders.running(asked, builders.placement(*places), **{"since": -1e6, **fields})
+
+
+def each_device(node: str, count: int, first: int = 0) -> list[tuple[str, int]]:
+    """One worker on each of so many devices of a node."""
+    return [(node, 1 << bit) for bit in range(first, first + count)]
+
+
+def test_shares_are_those_of_hesrpt() -> None:
+    # p = 1/2, two jobs: the longer gets (1/2)^2 of the eight devices.
+    view = builders.view(EIGHT, [job("long"), job("short")])
+    shares = ask(view, {"long": Outlook(1000.0, ROOT_LAW), "short": Outlook(999.0, ROOT_LAW)})
+    assert counts(shares) == {"long": 2, "short": 6}
+
+
+def test_of_linear_jobs_the_shorter_goes_first() -> None:
+    view = builders.view(EIGHT, [job("long"), job("short")])
+    shares = ask(view, {"long": Outlook(1000.0, LINEAR), "short": Outlook(10.0, LINEAR)})
+    assert counts(shares) == {"long": 0, "short": 8}
+
+
+def test_a_long_job_is_not_fed_first() -> None:
+    # Optimus' gain, the fall of the time left with one worker more, is 100 times that of the short job.
+    view = builders.view(EIGHT, [job("long"), job("short")])
+    outlooks = {"long": Outlook(100_000.0, ROOT_LAW), "short": Outlook(1000.0, ROOT_LAW)}
+    dealt = counts(ask(view, outlooks))
+    assert dealt["short"] == 6
+
+
+def test_work_is_compared_by_the_time_it_takes() -> None:
+    # A million quick steps, 8,000 / s on one device, are less than a thousand slow ones at 1 / s.
+    quick = Table(tuple(8_000.0 * k for k in range(1, 9)))
+    view = builders.view(EIGHT, [job("quick"), job("slow")])
+    shares = ask(view, {"quick": Outlook(1e6, quick), "slow": Outlook(1e3, LINEAR)})
+    assert counts(shares) == {"quick": 8, "slow": 0}
+
+
+def test_no_job_gets_what_it_cannot_use() -> None:
+    flat = Table((1.0, 2.0, 2.0, 1.5))
+    view = builders.view(EIGHT, [job("a", most=4), job("b", most=4)])
+    assert counts(ask(view, {name: Outlook(10.0, flat) for name in "ab"})) == {"a": 2, "b": 2}
+
+
+def test_a_gang_is_had_whole_or_not_at_all() -> None:
+    view = builders.view(EIGHT, [job("gang", gang=6), job("short")])
+    outlooks = {"gang": Outlook(1000.0, LINEAR), "short": Outlook(10.0, Table((1.0, 1.5, 1.75)))}
+    assert counts(ask(view, outlooks)) == {"gang": 6, "short": 2}
+
+
+@pytest.mark.parametrize(("left", "workers"), [(80.0, 4), (8_000.0, 8)])
+def test_a_running_job_grows_only_if_that_gains_more_than_the_pause(left: float, workers: int) -> None:
+    # 80 left on 4 devices take 20 s; on 8 they would take 30 + 10 s. 8,000 take 2,000 s or 1,030 s.
+    state = on(job("a", pause=30.0), *each_device("n0", 4))
+    assert counts(ask(builders.view(EIGHT, [state]), {"a": Outlook(left, LINEAR)})) == {"a": workers}
+
+
+def test_a_small_gain_is_not_worth_a_pause_within_the_horizon() -> None:
+    # One device more raises the speed from 7 to 7.2, by 3 %; 30 of 600 s are 5 %.
+    nearly = Table((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.2))
+    state = on(job("a", pause=30.0), *each_device("n0", 7))
+    view = builders.view(EIGHT, [state])
+    assert counts(ask(view, {"a": Outlook(1e6, nearly)})) == {"a": 7}
+    assert counts(ask(view, {"a": Outlook(1e6, nearly)}, policy=Muster(horizon=3_000.0))) == {"a": 8}
+
+
+def test_a_job_makes_way_only_if_that_pays_for_both_pauses() -> None:
+    # The short job has 10 s of work on 8 devices. To give it 4 of the long one's costs the long one
+    # its pause too: (price 1/8) * 4 * 30 / 600 and 4 of its devices.
+    long = on(job("long", pause=30.0), *each_device("n0", 8))
+    view = builders.view(EIGHT, [long, job("short", pause=30.0)])
+    brief = counts(ask(view, {"long": Outlook(1e6, LINEAR), "short": Outlook(8.0, LINEAR)}))
+    assert brief == {"long": 8, "short": 0}
+    worthy = counts(ask(view, {"long": Outlook(1e6, LINEAR), "short": Outlook(8_000.0, LINEAR)}))
+    assert worthy["short"] > 0
+
+
+def test_a_job_that_lies_badly_is_placed_anew() -> None:
+    # 2 + 2 devices on two nodes give it 1.5 where 4 on one would give 4: even 3 on one are better. Of
+    # four at the least it cannot have fewer, and grows.
+    places = [*each_device("n0", 2), *each_device("n1", 2)]
+    outlooks = {"a": Outlook(1e5, Table((1.0, 2.0, 3.0, 4.0)), here=1.5)}
+    view = builders.view(TWO_BY_FOUR, [on(job("a", most=4, pause=30.0), *places)])
+    assert counts(ask(view, outlooks)) == {"a": 3}
+    # What is slow where it could not lie better is slow for another reason, and is left alone.
+    packed = builders.view(TWO_BY_FOUR, [on(job("a", most=4, pause=30.0), *each_device("n0", 4))])
+    assert counts(ask(packed, outlooks)) == {"a": 4}
+    # And nothing has been measured before its pause is over.
+    fresh = on(job("a", most=4, pause=30.0), *places, since=90.0)
+    assert counts(ask(builders.view(TWO_BY_FOUR, [fresh]), outlooks, now=100.0)) == {"a": 4}
+
+
+def test_nobody_starves() -> None:
+    # The gang of 8 is due 8 / 2 jobs / 8 = half a device: 600 s of its gang after 8 * 600 / 0.5 s.
+    outlooks = {"long": Outlook(1e6, LINEAR), "short": Outlook(10.0, LINEAR)}
+    long = JobState(job("long", gang=8), Phase.WAITING, submitted=0.0)
+    short = JobState(job("short"), Phase.WAITING, submitted=9_599.0)
+    view = builders.view(EIGHT, [long, short])
+    before = ask(view, outlooks, now=9_599.0)
+    assert counts(before) == {"long": 0, "short": 8}
+    assert before.again == pytest.approx(9_600.0)
+    after = ask(view, outlooks, now=9_600.0)
+    assert counts(after) == {"long": 8, "short": 0}
+    assert after.allocations[0].job == "long"
+
+
+@pytest.mark.parametrize(("now", "keeps"), [(10_100.0, True), (10_201.0, False)])
+def test_who_was_overdue_keeps_its_gang_for_the_horizon(now: float, keeps: bool) -> None:
+    long = on(job("long", gang=8), *each_device("n0", 8), submitted=0.0, since=9_600.0)
+    view = builders.view(EIGHT, [long, JobState(job("short"), Phase.WAITING, submitted=9_599.0)])
+    outlooks = {"long": Outlook(1e6, LINEAR), "short": Outlook(10.0, LINEAR)}
+    assert (counts(ask(view, outlooks, now=now))["long"] == 8) is keeps
+
+
+def test_of_several_overdue_the_most_overdue_goes_first() -> None:
+    jobs = [JobState(job(n, gang=8), Phase.WAITING, submitted=at) for n, at in (("b", 0.0), ("a", 9.0))]
+    outlooks = {"a": Outlook(10.0, LINEAR), "b": Outlook(1e6, LINEAR)}
+    assert counts(ask(builders.view(EIGHT, jobs), outlooks, now=1e5)) == {"a": 0, "b": 8}
+
+
+def test_a_pool_deals_only_what_it_may_use() -> None:
+    pools = PoolTree({name: Pool(name, quotas={"A100": Quota(reservation=4)}) for name in ("p", "q")})
+    jobs = [job("short", pool="p"), job("middle", pool="p"), job("long", pool="q")]
+    view = builders.view(EIGHT, jobs, pools)
+    outlooks = {
+        name: Outlook(left, LINEAR) for name, left in (("short", 1.0), ("middle", 2.0), ("long", 3.0))
+    }
+    entitled = Entitlements({("p", "A100"): 4, ("q", "A100"): 4}, {"A100": 8})
+    shares = Muster().allocate(replace(view, outlooks=outlooks), entitled, 0.0, None)
+    assert counts(shares) == {"short": 4, "middle": 0, "long": 4}
+
+
+def test_the_surer_of_two_goes_first() -> None:
+    # 100 s, give or take a factor of 4.5 (spread 1.5), are 308 s in the mean.
+    view = builders.view(EIGHT, [job("vague"), job("sure")])
+    outlooks = {"vague": Outlook(100.0, LINEAR, spread=1.5), "sure": Outlook(200.0, LINEAR)}
+    assert counts(ask(view, outlooks)) == {"vague": 0, "sure": 8}
+
+
+def test_a_step_of_priority_counts_double() -> None:
+    # Weighted, the shorter is the one with less time for its weight: 100 / 4 against 30.
+    view = builders.view(EIGHT, [job("urgent", priority=2), job("short")])
+    outlooks = {"urgent": Outlook(100.0, LINEAR), "short": Outlook(30.0, LINEAR)}
+    assert counts(ask(view, outlooks)) == {"urgent": 8, "short": 0}
+    assert counts(ask(view, {**outlooks, "short": Outlook(20.0, LINEAR)})) == {"urgent": 0, "short": 8}
+
+
+def test_each_job_gets_the_type_it_makes_most_of() -> None:
+    mixed = builders.mixed(
+        (1, builders.node_set("new", device_type="A100", devices=4)),
+        (1, builders.node_set("old", device_type="V100", generation="volta", devices=4)),
+    )
+    picky = ByType((("A100", Table((2.0, 4.0, 6.0, 8.0))), ("V100", Table((0.1, 0.2, 0.3, 0.4)))))
+    easy = ByType((("A100", Table((2.0, 4.0, 6.0, 8.0))), ("V100", Table((1.9, 3.8, 5.7, 7.6)))))
+    view = builders.view(mixed, [job("easy", most=4), job("picky", most=4)])
+    shares = ask(view, {"easy": Outlook(100.0, easy), "picky": Outlook(100.0, picky)})
+    assert counts(shares) == {"easy": 4, "picky": 4}
+    assert said(shares, "picky").device_type == "A100"
+    assert said(shares, "easy").device_type == "V100"
+
+
+def test_another_batch_must_be_worth_a_pause() -> None:
+    speed = Tuned((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
+    state = on(job("a", most=4, pause=30.0), *each_device("n0", 4), batch=120)
+    view = builders.view(EIGHT, [state])
+    # With 120 it does 3.9 of the 4.0 that 128 would give: 2.5 %, and 30 of 600 s are 5 %.
+    assert said(ask(view, {"a": Outlook(1e6, speed, here=3.9)}), "a").batch == 120
+    assert said(ask(view, {"a": Outlook(1e6, speed, here=3.0)}), "a").batch == 128
+
+
+def test_what_is_in_the_middle_of_a_change_is_left_alone_and_counted() -> None:
+    # The long job is being shrunk to 2; asked again, the policy still wants 6 for the short one.
+    places = each_device("n0", 8)
+    long = on(job("long"), *places)
+    outlooks = {"long": Outlook(1000.0, ROOT_LAW), "short": Outlook(999.0, ROOT_LAW)}
+    assert counts(ask(builders.view(EIGHT, [long, job("short")]), outlooks)) == {"long": 2, "short": 6}
+    shrinking = replace(long, phase=Phase.RESIZING, target=builders.placement(*places[:2]))
+    again = ask(builders.view(EIGHT, [shrinking, job("short")]), outlooks)
+    assert counts(again) == {"short": 6}
+    shrunk = on(job("long"), *places[:2], since=0.0)
+    done = ask(builders.view(EIGHT, [shrunk, job("short")]), outlooks)
+    assert counts(done) == {"long": 2, "short": 6}
+
+
+def test_a_job_stopped_to_be_resized_is_wanted_as_before() -> None:
+    long = on(job("long", pause=30.0, restarts=True), *each_device("n0", 8))
+    outlooks = {"long": Outlook(50_000.0, ROOT_LAW), "short": Outlook(9_000.0, ROOT_LAW)}
+    first = counts(ask(builders.view(EIGHT, [long, job("short", pause=30.0)]), outlooks))
+    assert 0 < first["long"] < 8
+    stopped = JobState(long.job, Phase.WAITING, submitted=0.0)
+    second = ask(builders.view(EIGHT, [stopped, job("short", pause=30.0)]), outlooks)
+    assert counts(second) == first
+
+
+def test_unknown_jobs_are_dealt_to_as_well() -> None:
+    view = builders.view(EIGHT, [job("told"), job("unknown", most=4)])
+    dealt = counts(ask(view, {"told": Outlook(1e5, LINEAR)}))
+    assert dealt == {"told": 4, "unknown": 4}
+
+
+def test_a_job_without_devices_gets_its_gang() -> None:
+    need = builders.SERVER_TASK
+    view = builders.view(EIGHT, [job("cpu", gang=2, need=need)])
+    assert counts(ask(view, {})) == {"cpu": 2}
+
+
+def test_what_it_remembers_changes_nothing() -> None:
+    view = builders.view(EIGHT, [job("long"), job("short")])
+    outlooks = {"long": Outlook(1000.0, ROOT_LAW), "short": Outlook(999.0, ROOT_LAW)}
+    entitled = Entitlements({("default", "A100"): 8}, {"A100": 8})
+    told = replace(view, outlooks=outlooks)
+    first = Muster().allocate(told, entitled, 0.0, None)
+    assert Muster().allocate(told, entitled, 0.0, first.memory) == first
+    # Fewer devices, or another speed: what is remembered does not count.
+    fewer = Entitlements({("default", "A100"): 4}, {"A100": 4})
+    again = Muster().allocate(told, fewer, 0.0, first.memory)
+    assert again.allocations == Muster().allocate(told, fewer, 0.0, None).allocations
+    faster = replace(view, outlooks={**outlooks, "long": Outlook(1000.0, LINEAR)})
+    recalled = Muster().allocate(faster, entitled, 0.0, first.memory)
+    assert recalled.allocations == Muster().allocate(faster, entitled, 0.0, None).allocations

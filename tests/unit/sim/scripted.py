@@ -1,0 +1,89 @@
+"""A policy that says what a test wants, and short ways to run it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from muster.model.cluster import Cluster
+from muster.model.job import Job
+from muster.model.pool import Entitlements, PoolTree, single_pool
+from muster.model.view import View
+from muster.policy.base import Policy, Shares, exactly
+from muster.sim.engine import Engine, Frame, Setting
+from muster.sim.executor import Pauses
+from muster.sim.result import JobRecord, Result
+from muster.sim.run import simulate
+from muster.sim.truth import Arrival, Truth
+from muster.sim.worlds.power import PowerLaw
+from tests.builders import cluster, node_set
+
+FREE = Pauses(start=0.0, resize=0.0, migrate=0.0, release=0.0)
+"""Nothing costs anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """From each moment on, so many workers for each job named; the others are left as they are."""
+
+    acts: tuple[tuple[float, Mapping[str, Any]], ...]
+    name: str = "script"
+    informed: bool = False
+    asked: list[float] = field(default_factory=list, compare=False)
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        self.asked.append(now)
+        begun = [act for at, act in self.acts if at <= now]
+        wanted = begun[-1] if begun else {}
+        again = next((at for at, _ in self.acts if at > now), inf)
+        found = tuple(_said(job, what) for job, what in wanted.items() if job in view.jobs)
+        return Shares(found, memory, steers=True, again=again)
+
+
+def _said(job: str, what: Any) -> Any:
+    return exactly(job, **what) if isinstance(what, dict) else exactly(job, what)
+
+
+def script(*acts: tuple[float, Mapping[str, Any]]) -> Script:
+    """Acts in order of time."""
+    return Script(acts)
+
+
+def arrival(asked: Job, work: float = 100.0, *, at: float = 0.0, truth: Truth | None = None) -> Arrival:
+    """A job that does `work` at one unit per s and worker."""
+    return Arrival(at, asked, truth or PowerLaw(work))
+
+
+def setting(
+    policy: Policy, on: Cluster | None = None, pools: PoolTree | None = None, **more: Any
+) -> Setting:
+    """Two nodes of four devices, one pool, changes that cost nothing; unless told otherwise."""
+    on = on or cluster(2, node_set(devices=4))
+    whole = {each: on.count_devices(each) for each in on.device_types()}
+    made = Setting(on, pools or single_pool(whole), policy, pauses=FREE)
+    return replace(made, **more)
+
+
+def run(made: Setting, *arrivals: Arrival, stints: bool = True) -> Result:
+    """Run to the end."""
+    return simulate(made, arrivals, stints=stints)
+
+
+def frames(made: Setting, *arrivals: Arrival) -> list[Frame]:
+    """All cycles."""
+    return list(Engine(made, arrivals).frames())
+
+
+def of(result: Result, name: str) -> JobRecord:
+    """One job's record."""
+    return next(each for each in result.records if each.name == name)
+
+
+def kinds(made: Sequence[Frame]) -> list[tuple[float, str, str]]:
+    """When, who, what: every decision but waiting."""
+    return [
+        (frame.now, decision.job, str(decision.kind))
+        for frame in made
+        for decision in frame.decided.decisions
+        if decision.kind != "wait"
+    ]

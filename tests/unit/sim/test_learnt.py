@@ -1,0 +1,79 @@
+"""Learnt beliefs against a measured truth: they never look at it, and come near it all the same."""
+
+from pathlib import Path
+
+import pytest
+
+from muster.model.outlook import Outlook
+from muster.sim.learnt import Learnt
+from muster.sim.truth import Arrival, Crew, Ideal, Pace, Shown, Truth
+from muster.sim.worlds.t4_files import read_tables, read_workload
+
+MINI = Path(__file__).parents[2] / "data" / "t4-mini"
+TABLES = read_tables(MINI / "speeds")
+RANGES = {name: model.range for name, model in TABLES.items()}
+
+
+class Sealed:
+    """A truth that nobody may look at."""
+
+    @property
+    def work(self) -> float:
+        raise AssertionError("looked at the work")
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        raise AssertionError("looked at the pace")
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        raise AssertionError("looked at the steps")
+
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+        raise AssertionError("looked at the outlook")
+
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        raise AssertionError("looked at the bounds")
+
+
+@pytest.fixture
+def jobs() -> list[Arrival]:
+    return list(read_workload(MINI / "workload.csv", TABLES))
+
+
+def truth_of(arrival: Arrival) -> Truth:
+    assert arrival.truth is not None
+    return arrival.truth
+
+
+def test_beliefs_come_near_the_truth_once_a_job_has_run(jobs: list[Arrival]) -> None:
+    first, second, _ = jobs
+    truth, beliefs = truth_of(first), Learnt({"T4": 4}, RANGES)
+    for part, nodes in enumerate([(1,), (4,), (4, 1), (4, 4)]):
+        done = truth.work * part / 4
+        crew = Crew("T4", nodes)
+        beliefs.watch(first.job, crew, truth.shown(crew, done), done)
+    beliefs.ended(first.job, truth.work)
+    told, true = beliefs.outlook(second.job, Sealed(), None, 0.0), truth_of(second).outlook(0.0)
+    for devices in (1, 4, 5, 8):
+        seconds = told.left / told.speed.rate("T4", devices)
+        assert seconds == pytest.approx(true.left / true.speed.rate("T4", devices), rel=0.15)
+
+
+def test_what_runs_is_measured_where_it_runs(jobs: list[Arrival]) -> None:
+    first = jobs[0]
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4, 1))
+    beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
+    told = beliefs.outlook(first.job, Sealed(), crew, 100.0)
+    assert told.here is not None
+    # What is told of packed devices is a little better than what was seen, while that is little.
+    assert told.here == pytest.approx(told.speed.rate("T4", 5), rel=0.2)
+    assert told.here < told.speed.rate("T4", 5)
+
+
+def test_lengths_are_unsure_until_jobs_have_ended(jobs: list[Arrival]) -> None:
+    first, second, _ = jobs
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4,))
+    beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
+    before = beliefs.outlook(second.job, Sealed(), None, 0.0).spread
+    for _ in range(8):
+        beliefs.ended(first.job, truth.work)
+    assert beliefs.outlook(second.job, Sealed(), None, 0.0).spread < before / 2
