@@ -201,11 +201,13 @@ def sweep(spread: Spread, seeds: int, *, quick: bool) -> None:
 REASONS = """\
 What the gain is made of, and where ours differs from the paper's
 - On GPU containers the 12 devices run out first. With a server for each worker 12 x (2 + 3) = 60 of the
-  208 cores are in use; Optimus puts the others to work as more servers. That is nearly all of its gain:
-  without it (`optimus-1:1`) it does no better than DRF, and DRF with more servers (`drf-1:3`) comes
-  near it.
+  208 cores are in use; Optimus puts the others to work as more servers. That is its gain over DRF:
+  without it (`optimus-1:1`) it does as DRF does, and DRF with three servers for each worker (`drf-1:3`)
+  equals it with 9 jobs and has most of it with more.
 - Where both roles take the same containers (5 cores) a server more is a worker less, nothing lies idle
-  under anybody, and little is left of the gain.
+  under anybody, and DRF is slower by a fifth at most.
+- Muster's own gives a server for each worker, too, so it is held against `drf` and `optimus-1:1`; it
+  does not yet let jobs grow whose workers take no devices (`on cpu`).
 - With few jobs everybody grows to the limit; with very many, who gets in first counts more than how
   jobs are laid out, and Optimus takes the oldest first, as DRF does, where Tetris prefers short ones.
 - Curves here follow from model sizes and links (1 Gbit/s), they are not measured ones.

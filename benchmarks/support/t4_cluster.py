@@ -35,6 +35,8 @@ class Case:
     rounds: bool = True
     """Decide every 60 s only; else at every event too."""
     oracle: bool = True
+    declared: bool = False
+    """Jobs say how many epochs they take; else even that is learnt from those that have ended."""
     strategy: str = "roomy"
     seed: int = 0
 
@@ -51,7 +53,12 @@ def arrivals(workload: int | Path, case: Case) -> Iterator[Arrival]:
     """The jobs of a workload: one of the four, or another file of their form."""
     path = workload if isinstance(workload, Path) else DATA / "workloads" / f"workload-{workload}.csv"
     read = read_workload(
-        path, tables(), most=case.most, elastic=case.elastic, free_batch=case.free_batch
+        path,
+        tables(),
+        most=case.most,
+        elastic=case.elastic,
+        free_batch=case.free_batch,
+        declared=case.declared,
     )
     for arrival in read:
         job = replace(arrival.job, pause=case.pause, restarts=case.pause >= 30.0)

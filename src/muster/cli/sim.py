@@ -74,14 +74,14 @@ def run(
     Example: muster sim run --cluster examples/clusters/t4-16x4.yaml --trace philly-like:jobs=200
     --policy tiresias --html report.html
     """
-    from muster.cli.sim_parse import configuration_of
-    from muster.cli.sim_run import Wanted, run_one
-
-    wanted = Wanted(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
     try:
+        from muster.cli.sim_parse import configuration_of
+        from muster.cli.sim_run import Wanted, run_one
+
+        wanted = Wanted(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
         typer.echo(run_one(configuration_of(asked, policy, seed), wanted))
     except KeyboardInterrupt:
-        typer.echo("muster: stopped; nothing was written", err=True)
+        typer.echo("muster: stopped; there is no result", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -69,8 +69,10 @@ def _stop_to_change(
     goal = plan_for(state.job, allocation.most, allocation.servers)
     if _elsewhere(desk, state, allocation) or goal.devices > state.placement.devices:
         enlarged.append((state, allocation))
-    elif _differs(state, allocation, goal):
+    elif _miscounts(state, goal):
         desk.stop(state, _SHARE)
+    elif allocation.batch != state.batch:
+        desk.rearrange(state, state.placement, _SHARE)
 
 
 def _stop_to_enlarge(desk: Desk, enlarged: list[tuple[JobState, Allocation]]) -> None:
@@ -128,11 +130,11 @@ def _excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
     return tuple(slot for role, count in roles for slot in _last(placed, role, count))
 
 
-def _differs(state: JobState, allocation: Allocation, goal: Plan) -> bool:
-    """Whether the job has not just as many tasks as it should, or another batch."""
-    assert state.placement is not None
-    counts = any(state.placement.count(s.role) != goal.count(s.role) for s in state.job.roles)
-    return counts or allocation.batch != state.batch
+def _miscounts(state: JobState, goal: Plan) -> bool:
+    """Whether the job has not just as many tasks as it should."""
+    placed = state.placement
+    assert placed is not None
+    return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
@@ -234,7 +236,7 @@ def _change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
     if _elsewhere(desk, state, allocation):
         return not state.job.preemptible or _relocate(desk, state, allocation)
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    if not _differs(state, allocation, goal) or state.job.restarts:
+    if state.job.restarts:
         return True
     if missing(goal, state.placement).parts or (state.job.preemptible and _excess(state, goal)):
         _rearrange(desk, state, allocation)

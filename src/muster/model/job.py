@@ -81,6 +81,8 @@ class Job:
     """The shape of its model, where the user names one."""
     batch: int | None = None
     """Samples of one step over all workers; None: the model's own batch for each device."""
+    work: float | None = None
+    """All its work, where the user declares it (so many epochs), in the unit it reports progress in."""
     restarts: bool = False
     """Whether it must be stopped and started anew to change its tasks; else it is resized live."""
     application: str | None = None

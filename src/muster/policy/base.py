@@ -2,8 +2,9 @@
 
 There are two kinds. A policy that *queues* names jobs in order, each with its least and most workers;
 the cycle starts gangs in that order, never stops one for another of its pool, and lets jobs grow into
-what is left. A policy that *steers* says how many workers each job is to have now, no more and no less: the
-cycle stops, shrinks, starts and grows until it is so. A job that either leaves out keeps what it has.
+what is left. A policy that *steers* says how many workers each job is to have now, no more and no
+less: the cycle stops, shrinks, starts and grows until it is so. A job that either leaves out keeps what
+it has.
 """
 
 from dataclasses import dataclass

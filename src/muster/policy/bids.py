@@ -3,21 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import exp
 
 import numpy as np
 
-from muster.model.job import Job
+from muster.model.job import Job, Role
 from muster.model.outlook import Outlook, Speed
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation, exactly
 from muster.policy.deal import Offer
 from muster.policy.prices import Array, gains, sizes, upto
 from muster.policy.room import holds, type_held
+from muster.policy.uncertainty import counts_as
 from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
 """Less than this, of work or of work per s, is none: its inverse must still be a number."""
+ABOUT = 0.05
+"""Speeds this close are taken for equal: as well as steps are measured."""
 STEEPEST = 20
 """Steps of priority beyond which weights do not go: 2^20 is as good as for ever."""
 
@@ -35,6 +37,8 @@ class Curve:
     """The best speed with so many workers or fewer."""
     ladder: Array
     """Work per s that each further device adds, on the concave hull."""
+    servers: tuple[int, ...] = ()
+    """Parameter servers that go with each number of workers; empty: it has none."""
 
 
 Curves = Mapping[str, Curve]
@@ -62,14 +66,30 @@ def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, i
 
 def _curve(prospect: Prospect, device_type: str, capacity: int) -> Curve | None:
     workers = sizes(prospect.gang, min(prospect.most, capacity // prospect.each))
-    rates = [prospect.rate(device_type, count) for count in workers]
+    servers = tuple(_servers(prospect, device_type, count) for count in workers)
+    rates = [
+        prospect.rate_with(device_type, count, each)
+        for count, each in zip(workers, servers, strict=True)
+    ]
     if max(rates, default=0.0) <= NOTHING:
         return None
     devices = tuple(count * prospect.each for count in workers)
     speeds = np.array(rates)
     slowness = np.divide(1.0, speeds, out=np.full(len(rates), np.inf), where=speeds > NOTHING)
     peaks = tuple(accumulate(rates, max))
-    return Curve(workers, devices, speeds, slowness, peaks, gains(devices, rates))
+    steps = gains(devices, rates)
+    return Curve(workers, devices, speeds, slowness, peaks, steps, servers if prospect.served else ())
+
+
+def _servers(prospect: Prospect, device_type: str, workers: int) -> int:
+    """The fewest servers with which so many workers are about as fast as with any number."""
+    spec = next((spec for spec in prospect.job.roles if spec.role is Role.SERVER), None)
+    if spec is None:
+        return 0
+    counts = range(spec.gang, spec.most + 1)
+    rates = [prospect.rate_with(device_type, workers, count) for count in counts]
+    enough = max(rates) * (1 - ABOUT)
+    return next(count for count, rate in zip(counts, rates, strict=True) if rate >= enough)
 
 
 class Bid:
@@ -100,19 +120,14 @@ class Bid:
         self.outlook = outlook
         self.curves = curves
         self.each = state.job.workers.need.devices
-        self.left = max(outlook.left, NOTHING) * exp(outlook.spread**2 / 2)
-        """Work left, its mean."""
+        self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        """Work left, as urgent as it is."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
         self.price = 0.0
         """s by which the sum of completion times shrinks with a unit of its work done."""
         self.held = holds(state)
         self.type_held = type_held(view, state) if self.held else None
-        self._retuned = self.type_held is not None and (
-            outlook.speed.batch(self.type_held, self.held) != state.batch
-        )
-        """Whether another batch than it has would be best on the devices it has."""
-        scattered = _scattered(view, state, self.type_held)
-        self._here = outlook.here if scattered or self._retuned else None
+        self._here = outlook.here if _scattered(view, state, self.type_held) else None
         self.type = ""
         """The type it is dealt, and how many workers there."""
         self.workers = 0
@@ -131,40 +146,25 @@ class Bid:
         values: list[float] = worth.tolist()
         if device_type == self.type_held and self.held in curve.workers:
             at = curve.workers.index(self.held)
-            stay = self._stay(float(curve.rates[at]), horizon, now)
-            values[at] = max(stay, values[at]) if self._retuned else stay
+            values[at] = self._stay(float(curve.rates[at]), now)
         return Offer((0, *curve.devices), (0.0, *values))
 
-    def gets(self, horizon: float, now: float) -> Allocation:
-        """What it was dealt, as the policy says it."""
+    def gets(self) -> Allocation:
+        """What it was dealt, as the policy says it. Another batch alone costs nothing."""
         if not self.workers:
             return exactly(self.name, 0)
+        curve = self.curves[self.type]
+        servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
         batch = self.outlook.speed.batch(self.type, self.workers)
-        if self.type == self.type_held and self.workers == self.held and self._keeps(horizon, now):
-            batch = self.state.batch
-        return exactly(self.name, self.workers, device_type=self.type, batch=batch)
+        return exactly(self.name, self.workers, servers=servers, device_type=self.type, batch=batch)
 
-    def _keeps(self, horizon: float, now: float) -> bool:
-        """Whether it goes on with the batch it has: another must be worth a pause."""
-        if not self._retuned:
-            return True
-        rate = self.outlook.speed.rate(self.type, self.workers)
-        return self._stay(rate, horizon, now) >= self._worth(rate, self.job.pause, horizon)
-
-    def _stay(self, rate: float, horizon: float, now: float) -> float:
+    def _stay(self, rate: float, now: float) -> float:
         """What it is worth to go on as it does, without a pause."""
         since = self.state.since
         # Nothing has been measured before the pause is over: until then it is taken to lie well, or it
         # might be changed again and again at one moment.
         measured = since is None or now > since + self.job.pause
-        return self._worth(self._here if measured and self._here is not None else rate, 0.0, horizon)
-
-    def _worth(self, rate: float, pause: float, horizon: float) -> float:
-        """Price times speed, less the part of the time that is lost in a pause."""
-        if rate <= NOTHING:
-            return 0.0
-        lasts = min(horizon, pause + self.left / rate)
-        return self.price * rate * (1.0 - pause / lasts) if pause < lasts else 0.0
+        return self.price * (self._here if measured and self._here is not None else rate)
 
 
 def _scattered(view: View, state: JobState, device_type: str | None) -> bool:

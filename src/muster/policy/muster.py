@@ -4,8 +4,8 @@ Rule. In each pool, which is dealt what it is entitled to, by itself:
 
 1. Every live job has a price c, in s per unit of its work, that makes greed optimal (see `prices`,
    which extends heSRPT to jobs with any speed-ups): short jobs are dear, long ones cheap but never
-   nothing. An uncertain length counts with its mean, left * exp(spread^2 / 2) (of a log-normal). A step
-   of `priority` doubles a job's weight: a second of its waiting counts as two of another's.
+   nothing. An uncertain length counts as a certain one of the same Gittins index (see `uncertainty`).
+   A step of `priority` doubles a job's weight: a second of its waiting counts as two of another's.
 2. k workers of speed s(k) are worth c s(k) to a job that has them. To any other they are worth
    c s(k) (1 - pause / h): it loses its pause, out of the h s that it will have them for, which is until
    it ends and at most `horizon`. So a running job is changed only if that gains more than the pause
@@ -113,7 +113,7 @@ class _Deal:
             spare = [bid for bid in self._open if not bid.workers and each in bid.curves]
             self._deal(each, spare, overdue, bonus)
         order = sorted(self._open, key=lambda bid: (bid.name not in overdue, -bid.workers * bid.each))
-        return [bid.gets(self._rule.horizon, self._now) for bid in order]
+        return [bid.gets() for bid in order]
 
     def _most(self, bids: Iterable[Bid]) -> dict[str, int]:
         """Devices of each type that the pool has for these jobs."""

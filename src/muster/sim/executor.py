@@ -191,8 +191,13 @@ class VirtualExecutor:
             self._stop(life)
             self._said.append(Preempted(name, generation, now))
         elif decision.kind is Kind.RESIZE:
-            life.resizes += 1
-            self._settle(life, decision, now + _of(self._pauses.resize, life.job))
+            # Another batch alone is taken up at the next step: nobody joins, leaves or waits.
+            if decision.placement == life.placement:
+                resumes = max(life.resumes, now)
+            else:
+                life.resizes += 1
+                resumes = now + _of(self._pauses.resize, life.job)
+            self._settle(life, decision, resumes)
             self._said.append(Resized(name, generation, now))
         else:
             life.migrations += 1

@@ -47,7 +47,7 @@ def jobs_of(trace: str) -> list[Arrival]:
 
 def started(load: object, jobs: list[Job | JobState]) -> dict[str, int]:
     """What an eight-device cluster's jobs start with."""
-    policy = module(load, "support.static").StaticShare()
+    policy = module(load, "support.sim_static").StaticShare()
     seen = view(cluster(1, node_set(devices=8)), jobs)
     devices = {"A100": 8}
     entitled = Entitlements({("default", "A100"): 8}, devices)

@@ -1,14 +1,17 @@
 """`muster sim run` and the help of `muster sim`: what is printed, written and refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.files import InputError
+from muster.policy.registry import POLICIES
 from muster.sim.report.files import read_result
 from tests.unit.sim.small import cluster_file, trace_file
 
@@ -165,3 +168,33 @@ def test_help_has_an_example(command: str) -> None:
     result = CliRunner().invoke(app, ["sim", command, "--help"])
     assert result.exit_code == 0
     assert f"Example: muster sim {command}" in result.stdout
+
+
+def test_the_page_names_only_what_there_is_and_every_policy() -> None:
+    page = (Path(__file__).parents[3] / "docs/simulator.md").read_text(encoding="utf-8")
+    group = get_command(app).commands["sim"].commands  # type: ignore[attr-defined]
+    known = {
+        name
+        for command in group.values()
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page)) - {"--help"}
+    assert named <= known, sorted(named - known)
+    options = {name for name in known if name.startswith("--")}
+    unsaid = {"--cluster", "--trace", "--policies", "--quiet", "--elastic", "--migrate", "--seed"}
+    assert options - named <= unsaid | {"--output", "--speeds"}, sorted(options - named)
+    for policy in POLICIES:
+        assert f"`{policy}`" in page
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("muster.sim.engine.Cycle.decide", interrupted)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, arguments(tmp_path, "--policy", "fifo", "--out", out))
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr == "muster: stopped; there is no result\n"
+    assert not out.exists()

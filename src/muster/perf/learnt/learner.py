@@ -135,7 +135,10 @@ class Learner:
         """What is believed of a live job that has done so much and runs on this."""
         kind, first = self._kind(job), self._types(job)[0]
         costs = self._cost(job, kind, first)
-        if kind.lengths:
+        if job.work is not None:
+            end = max(job.work, done)
+            left = Left(costs.alone(done, end), 0.0)
+        elif kind.lengths:
             work = kind.lengths.left(done)
             end = done + work.middle
             left = Left(costs.alone(done, end), work.spread)

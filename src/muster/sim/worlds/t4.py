@@ -69,8 +69,15 @@ class TrainedT4:
         way = _way(self.model, self.most(), None if self.free else self.batch)
         piece = _at(way.ends, done)
         alone = way.after[piece] + max(way.ends[piece] - done, 0.0) / way.rates[piece]
-        here = None if crew is None else self.pace(crew, done).rate / way.rates[piece]
-        return Outlook(alone, way.speeds[piece], here=here)
+        speed = way.speeds[piece]
+        return Outlook(alone, speed, here=None if crew is None else self._here(crew, done, speed))
+
+    def _here(self, crew: Crew, done: float, speed: Speed) -> float:
+        """The speed of so many packed ones, but for what this crew is slower or faster now."""
+        best = speed.batch(crew.device_type, crew.workers)
+        close = Crew(crew.device_type, packed(crew.workers), batch=best)
+        ratio = self.pace(crew, done).rate / self.pace(close, done).rate
+        return speed.rate(crew.device_type, crew.workers) * ratio
 
 
 def _at(ends: tuple[float, ...], done: float) -> int:

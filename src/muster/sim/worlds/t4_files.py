@@ -32,11 +32,13 @@ def read_workload(
     most: int | None = None,
     elastic: bool = True,
     free_batch: bool = False,
+    declared: bool = False,
 ) -> Iterator[Arrival]:
     """The jobs of a workload in the order of the file.
 
     Elastic ones run on 1 to `most` devices, but on no more than their batch has use for; others on the
-    number that the file gives. With a free batch, policies may choose any within the measured range.
+    number that the file gives. With a free batch, policies may choose any within the measured range. If
+    lengths are declared, a job says how many epochs it will take, though not how long they last.
     """
     for number, (name, time, application, replicas, batch) in enumerate(_read(path, _JOB), start=2):
         if application not in tables:
@@ -45,7 +47,8 @@ def read_workload(
         workers = truth.most(most) if elastic else int(replicas)
         gang = 1 if elastic else workers
         role = RoleSpec(Role.WORKER, Need(devices=1), gang=gang, least=gang, most=workers)
-        job = Job(name, roles=(role,), batch=int(batch), application=application)
+        work = truth.work if declared else None
+        job = Job(name, roles=(role,), batch=int(batch), application=application, work=work)
         yield Arrival(float(time), job, truth)
 
 
