@@ -140,9 +140,12 @@ def test_what_has_too_much_gives_back_from_where_it_has_fewest() -> None:
 
 def test_a_job_that_must_restart_is_stopped_to_be_changed() -> None:
     runs = running(job("j", 1, most=4, restarts=True), on("n0", 1, 2))
-    for wanted in (exactly("j", 4), exactly("j", 1), exactly("j", 2, batch=64)):
+    for wanted in (exactly("j", 4), exactly("j", 1)):
         told, _ = steer(cluster(1, FOUR), [runs], wanted)
         assert (told["j"].kind, told["j"].reason.code) == (Kind.PREEMPT, Code.RESIZED_POLICY)
+    # Another batch is taken up without a stop.
+    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=64))
+    assert (told["j"].kind, told["j"].batch, told["j"].placement) == (Kind.RESIZE, 64, runs.placement)
     told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2))
     assert not told
 

@@ -1,7 +1,7 @@
 """Muster's own policy on cases small enough to be worked by hand. Speeds in work per s."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -182,10 +182,12 @@ def test_a_pool_deals_only_what_it_may_use() -> None:
 
 
 def test_the_surer_of_two_goes_first() -> None:
-    # 100 s, give or take a factor of 4.5 (spread 1.5), are 308 s in the mean.
+    # 100 s, give or take a factor of e (spread 1), are as urgent as 147 s for sure (see uncertainty).
     view = builders.view(EIGHT, [job("vague"), job("sure")])
-    outlooks = {"vague": Outlook(100.0, LINEAR, spread=1.5), "sure": Outlook(200.0, LINEAR)}
+    outlooks = {"vague": Outlook(100.0, LINEAR, spread=1.0), "sure": Outlook(140.0, LINEAR)}
     assert counts(ask(view, outlooks)) == {"vague": 0, "sure": 8}
+    outlooks["sure"] = Outlook(155.0, LINEAR)
+    assert counts(ask(view, outlooks)) == {"vague": 8, "sure": 0}
 
 
 def test_a_step_of_priority_counts_double() -> None:
@@ -210,13 +212,29 @@ def test_each_job_gets_the_type_it_makes_most_of() -> None:
     assert said(shares, "easy").device_type == "V100"
 
 
-def test_another_batch_must_be_worth_a_pause() -> None:
+def test_a_job_is_told_the_batch_that_goes_with_its_devices() -> None:
     speed = Tuned((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
     state = on(job("a", most=4, pause=30.0), *each_device("n0", 4), batch=120)
     view = builders.view(EIGHT, [state])
-    # With 120 it does 3.9 of the 4.0 that 128 would give: 2.5 %, and 30 of 600 s are 5 %.
-    assert said(ask(view, {"a": Outlook(1e6, speed, here=3.9)}), "a").batch == 120
-    assert said(ask(view, {"a": Outlook(1e6, speed, here=3.0)}), "a").batch == 128
+    assert said(ask(view, {"a": Outlook(1e6, speed, here=3.9)}), "a").batch == 128
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Work per s is that of workers and servers, whichever are fewer."""
+
+    def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
+        return float(min(workers, servers))
+
+    def batch(self, device_type: str, workers: int) -> int | None:
+        return None
+
+
+def test_workers_get_the_fewest_servers_that_do_not_hold_them_up() -> None:
+    asked = builders.job("a", 1, most=4, servers=1)
+    asked = replace(asked, roles=(asked.roles[0], replace(asked.roles[1], gang=1, most=6)))
+    shares = ask(builders.view(EIGHT, [asked]), {"a": Outlook(1e6, Served())})
+    assert (said(shares, "a").most, said(shares, "a").servers) == (4, 4)
 
 
 def test_what_is_in_the_middle_of_a_change_is_left_alone_and_counted() -> None:
