@@ -64,9 +64,20 @@ def test_what_runs_is_measured_where_it_runs(jobs: list[Arrival]) -> None:
     beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
     told = beliefs.outlook(first.job, Sealed(), crew, 100.0)
     assert told.here is not None
-    # What is told of packed devices is a little better than what was seen, while that is little.
-    assert told.here == pytest.approx(told.speed.rate("T4", 5), rel=0.2)
-    assert told.here < told.speed.rate("T4", 5)
+    assert told.here == pytest.approx(told.speed.rate("T4", 5), rel=0.05)
+
+
+def test_more_devices_than_were_ever_tried_are_told_as_if_they_scaled(jobs: list[Arrival]) -> None:
+    """Five were tried, twice as many are told of: at twice the speed, so that somebody tries them."""
+    first = jobs[0]
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4, 1))
+    beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
+    told = beliefs.outlook(first.job, Sealed(), crew, 100.0).speed
+    assert told.rate("T4", 10) >= 2 * told.rate("T4", 5) * 0.999
+    wide = Crew("T4", (4, 4, 2))
+    beliefs.watch(first.job, wide, truth.shown(wide, 100.0), 100.0)
+    told = beliefs.outlook(first.job, Sealed(), wide, 100.0).speed
+    assert told.rate("T4", 10) < 2 * told.rate("T4", 5) * 0.999
 
 
 def test_lengths_are_unsure_until_jobs_have_ended(jobs: list[Arrival]) -> None:

@@ -159,7 +159,7 @@ class Learner:
         steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
         predicted, _ = self._kept(
-            key, steps.refreshed(), lambda: self._seconds(kind, held.device_type, (batch,), (devices,))
+            key, steps.known(), lambda: self._seconds(kind, held.device_type, (batch,), (devices,))
         )
         return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
 
@@ -177,14 +177,14 @@ class Learner:
         key = ("cost", kind.name, device_type, batches, len(devices))
         return self._kept(
             key,
-            (steps.refreshed(), kind.way.version),
+            (steps.known(), kind.way.version),
             lambda: Costs(batches, self._rates(kind, device_type, batches, devices)),
         )
 
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
         """Work per s with each batch on so many devices in each stretch."""
         key = ("seconds", kind.name, device_type, batches, len(devices))
-        version = self._steps(kind, device_type).refreshed()
+        version = self._steps(kind, device_type).known()
         seconds, used = self._kept(
             key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
@@ -206,6 +206,7 @@ class Learner:
         places = [Place(_packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
+        _hope(seconds, devices, steps.widest)
         if kind.range is not None and len(batches) > 1:
             small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
             small[-1] = False
@@ -220,7 +221,7 @@ class Learner:
             _packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
-        return self._kept(key, steps.refreshed(), lambda: steps.spread(place))
+        return self._kept(key, steps.known(), lambda: steps.spread(place))
 
     def _batches(self, job: Job, kind: _Kind) -> Batches:
         if not self._free or kind.range is None:
@@ -268,6 +269,18 @@ def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
         batches = costs.best(begin)
         tables.append((name, Table(rates) if batches is None else Tuned(rates, batches)))
     return ByType(tuple(tables))
+
+
+def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
+    """Tell steps on more devices than were ever tried as if these scaled perfectly.
+
+    As Pollux does with what it has not seen (its unknown costs are 0 until then). The form alone may
+    believe that more would not help, nobody would ever try, and it would believe so for ever.
+    """
+    at = widest - devices[0]
+    if 0 <= at < len(devices):
+        perfect = seconds[:, at : at + 1] * widest / np.array(devices[at:])
+        seconds[:, at:] = np.minimum(seconds[:, at:], perfect)
 
 
 def _split(limits: BatchRange | None, batch: int | None, devices: int) -> Split:

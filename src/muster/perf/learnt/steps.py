@@ -29,10 +29,6 @@ AVERAGED = 8
 SURPRISE = 0.15
 """Error of the logarithm of a step from which on the form is fitted again: the usual difference of
 one placement from another that the form cannot know (`speed.fitted.Spread`)."""
-OPTIMISM = 1.0
-"""Standard deviations of the form's unknowns by which a step is told shorter than it most probably is:
-what was never tried is then tried, and known after (optimism in the face of uncertainty: Lai and
-Robbins, 1985). What jobs have shown leaves little to be optimistic about."""
 LEAST_COMPUTING = 0.02
 """Part of a step that is computing at the very least: where synchronising is measured with an error
 of its own it may come out longer than the step."""
@@ -76,40 +72,37 @@ class Steps:
             self._make_room()
         self._reports[setting] = [*self._reports.pop(setting, []), sample][-AVERAGED:]
 
-    def refreshed(self) -> int:
-        """The version of what is known, everything reported taken in."""
+    def known(self) -> tuple[int, int]:
+        """Changes with what is known, everything reported taken in: the fit, and how wide it goes."""
+        self._refresh()
+        return self._version, self.widest
+
+    def _refresh(self) -> None:
         if self._stale:
             fit = fit_placed([_mean(reports) for reports in self._reports.values()])
             self._fit = None if isinstance(fit, Unknown) else fit
             self._stale = False
             self._version += 1
-        return self._version
 
     def seconds(self, places: Sequence[Place], prior_batch: int) -> Array:
-        """s of a step at each place, as short as it may well be.
+        """s of a step at each place.
 
         The form's even where a step was measured: beside what was never tried, the truth about one
         number of devices would be a dip, at which policies that give one at a time stop. Before any
         report in units of a step of `prior_batch` samples on one device.
         """
-        self.refreshed()
+        self._refresh()
         settings = [place.setting for place in places]
         if self._fit is None:
             at = _form(PRIOR.middles, settings, Reference(1.0, prior_batch))
-            sure = np.eye(len(PRIOR.beliefs))
         else:
             at = _fitted(self._fit, settings)
-            known = len(PRIOR.beliefs)
-            sure = self._fit.covariance[:known, :known]
-        slopes = at.step_by * PRIOR.deviations
-        unsure = np.sqrt(np.maximum(((slopes @ sure) * slopes).sum(axis=1), 0.0))
         further = np.array([place.split.further for place in places])
-        told = (np.exp(at.step) + further * np.exp(at.compute)) * np.exp(-OPTIMISM * unsure)
-        return np.asarray(told, dtype=np.float64)
+        return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
 
     def spread(self, place: Place) -> float:
         """Standard deviation of the logarithm of a step there."""
-        self.refreshed()
+        self._refresh()
         if self._fit is None:
             return UNSEEN
         estimate = self._fit.seconds(place.setting)
