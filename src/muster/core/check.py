@@ -5,6 +5,8 @@ Each check is a sentence; the first that is broken is raised.
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress, repeat
+from operator import attrgetter, is_
 
 from muster.core.cycle import Decisions
 from muster.core.demand import held_by_type
@@ -34,6 +36,11 @@ def check(view: View, decided: Decisions) -> None:
     _limits_and_reservations_hold(view, decided)
 
 
+_PHASE = attrgetter("phase")
+_PREEMPTIBLE = attrgetter("job.preemptible")
+"""Asked of every job in every cycle: by these it is quick."""
+
+
 def _expect(held: bool, sentence: str) -> None:
     if not held:
         raise BrokenInvariantError(sentence)
@@ -43,8 +50,8 @@ def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
     names = {decision.job for decision in decided.decisions}
     _expect(len(names) == len(decided.decisions), "no job gets two decisions")
     _expect(names <= view.jobs.keys(), "decisions are about jobs of the view")
-    waiting = [s.job.name for s in view.jobs.values() if s.phase is Phase.WAITING]
-    _expect(names.issuperset(waiting), "a job that waits is started or told to wait")
+    waits = map(is_, map(_PHASE, view.jobs.values()), repeat(Phase.WAITING))
+    _expect(names.issuperset(compress(view.jobs, waits)), "a job that waits is started or told to wait")
 
 
 _PHASES = {
@@ -125,6 +132,8 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     fixed: Counter[tuple[str, str]] = Counter()
     limited = _below_a_limit(view)
     states = view.jobs.values()
+    if not limited and all(map(_PREEMPTIBLE, states)):
+        return
     for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
         for device_type, count in _most_held(view, state, placed.get(state.name)).items():
             for pool in view.pools.ancestry(state.job.pool):

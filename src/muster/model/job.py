@@ -1,6 +1,6 @@
 """What a user asks for: a job, its roles, its gang and its locality contract."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.model.profile import ModelProfile
@@ -88,6 +88,12 @@ class Job:
     application: str | None = None
     """What it trains: jobs of one application are expected to resemble each other."""
 
+    elastic: bool = field(init=False, repr=False, compare=False)
+    """Whether it can run with more than its gang. Kept, because every cycle asks it of every job."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "elastic", any(spec.most > spec.gang for spec in self.roles))
+
     @property
     def workers(self) -> RoleSpec:
         """The role whose count the policy decides."""
@@ -95,11 +101,3 @@ class Job:
             if spec.role is Role.WORKER:
                 return spec
         raise LookupError(f"job {self.name!r} has no workers")
-
-    @property
-    def elastic(self) -> bool:
-        """Whether it can run with more than its gang."""
-        for spec in self.roles:  # noqa: SIM110, for the same reason
-            if spec.most > spec.gang:
-                return True
-        return False

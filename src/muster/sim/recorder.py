@@ -11,7 +11,7 @@ from muster.sim.result import Fate, JobRecord, Sample
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.fixed import Fixed
 
-SAMPLES = 4096
+SAMPLES = 2048
 """Samples kept: twice what a wide screen can show. When there are more, every second one goes."""
 
 
