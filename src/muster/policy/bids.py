@@ -45,12 +45,19 @@ Curves = Mapping[str, Curve]
 """By device type."""
 
 
+Measured = tuple[str, int, float, float]
+"""Device type, workers, work per s, and when that was measured, s."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Curves of jobs whose speed is still the same value: they save time and change nothing."""
+    """What the policy keeps from one call to the next."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
     curves: Mapping[str, tuple[Speed, Curves]] = field(default_factory=dict, compare=False)
+    """Of jobs whose speed is still the same value: they save time and change nothing."""
+    measured: Mapping[str, tuple[Measured, ...]] = field(default_factory=dict)
+    """Of jobs that were spread over more nodes than they needed: how fast they were there."""
 
     def recall(self, name: str, speed: Speed) -> Curves | None:
         """The job's curves, if they are those of this very speed."""
@@ -97,7 +104,7 @@ class Bid:
 
     __slots__ = (
         "_here",
-        "_retuned",
+        "_measured",
         "curves",
         "each",
         "held",
@@ -128,6 +135,7 @@ class Bid:
         self.held = holds(state)
         self.type_held = type_held(view, state) if self.held else None
         self._here = outlook.here if _scattered(view, state, self.type_held) else None
+        self._measured: tuple[Measured, ...] = ()
         self.type = ""
         """The type it is dealt, and how many workers there."""
         self.workers = 0
@@ -138,16 +146,48 @@ class Bid:
         best = max((curve.peaks[count - 1] for curve, count in within if count), default=0.0)
         return self.left / best / self.weight if best > NOTHING else 0.0
 
+    def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
+        """Take in what was measured of it since some moment, and what is measured now."""
+        found = {(each[0], each[1]): each for each in known if each[3] >= since}
+        if self._here is not None and self.type_held is not None and self._settled(now):
+            found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
+        self._measured = tuple(found.values())
+        return self._measured
+
     def offer(self, device_type: str, horizon: float, now: float) -> Offer:
         """What each number of devices of the type is worth to it."""
         curve = self.curves[device_type]
-        lasts = np.minimum(self.job.pause + self.left * curve.slowness, horizon)
-        worth = self.price * curve.rates * (1.0 - np.minimum(1.0, self.job.pause / lasts))
+        held = self.held if device_type == self.type_held and self.held in curve.workers else None
+        if held is not None and not self._settled(now):
+            # A change is not called off before it can have been worth anything.
+            at = curve.workers.index(held)
+            return Offer((0, curve.devices[at]), (0.0, self.price * float(curve.rates[at])))
+        rates, slowness = self._had(curve, device_type)
+        lasts = np.minimum(self.job.pause + self.left * slowness, horizon)
+        worth = self.price * rates * (1.0 - np.minimum(1.0, self.job.pause / lasts))
         values: list[float] = worth.tolist()
-        if device_type == self.type_held and self.held in curve.workers:
-            at = curve.workers.index(self.held)
-            values[at] = self._stay(float(curve.rates[at]), now)
+        if held is not None:
+            at = curve.workers.index(held)
+            here = float(curve.rates[at]) if self._here is None else self._here
+            values[at] = self.price * here
         return Offer((0, *curve.devices), (0.0, *values))
+
+    def _had(self, curve: Curve, device_type: str) -> tuple[Array, Array]:
+        """Speeds and their inverses, where they were measured of late no better than that: what was
+        spread over too many nodes a moment ago would be so again."""
+        caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
+        if not caps:
+            return curve.rates, curve.slowness
+        rates = curve.rates.copy()
+        for workers, rate in caps.items():
+            at = curve.workers.index(workers)
+            rates[at] = max(NOTHING, min(rates[at], rate))
+        return rates, np.divide(1.0, rates, out=np.full(len(rates), np.inf), where=rates > NOTHING)
+
+    def _settled(self, now: float) -> bool:
+        """Whether the pause of its last change is over."""
+        since = self.state.since
+        return since is None or now > since + self.job.pause
 
     def gets(self) -> Allocation:
         """What it was dealt, as the policy says it. Another batch alone costs nothing."""
@@ -157,14 +197,6 @@ class Bid:
         servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
         batch = self.outlook.speed.batch(self.type, self.workers)
         return exactly(self.name, self.workers, servers=servers, device_type=self.type, batch=batch)
-
-    def _stay(self, rate: float, now: float) -> float:
-        """What it is worth to go on as it does, without a pause."""
-        since = self.state.since
-        # Nothing has been measured before the pause is over: until then it is taken to lie well, or it
-        # might be changed again and again at one moment.
-        measured = since is None or now > since + self.job.pause
-        return self.price * (self._here if measured and self._here is not None else rate)
 
 
 def _scattered(view: View, state: JobState, device_type: str | None) -> bool:

@@ -10,7 +10,8 @@ Rule. In each pool, which is dealt what it is entitled to, by itself:
    c s(k) (1 - pause / h): it loses its pause, out of the h s that it will have them for, which is until
    it ends and at most `horizon`. So a running job is changed only if that gains more than the pause
    costs it, and jobs that have to make way weigh the same way. A job that is spread over more nodes
-   than it needs counts where it is with the speed measured there, `here`.
+   than it needs counts where it is with the speed measured there, `here`, and for `horizon` s after it
+   has left as if it would be spread again. Before the pause of a change is over, it is not undone.
 3. Devices are dealt so that what they are worth together is the most (see `deal`). Where there are
    several types, a job is dealt to on that on which it was priced, or, if it runs, on the one it has
    unless the other is worth more beyond what the devices are worth to others (`Market.margin`).
@@ -65,13 +66,20 @@ class Muster:
                 pools[state.job.pool].append(bid)
             elif state.name in movable:
                 told.append(exactly(state.name, state.job.workers.gang))
+        measured = {}
+        for bid in (bid for bids in pools.values() for bid in bids):
+            known = bid.remember(memory.measured.get(bid.name, ()), now - self.horizon, now)
+            if known:
+                measured[bid.name] = known
         again = inf
         for bids in pools.values():
             deal_out = _Deal(self, room, bids, movable, now)
             told += deal_out.run()
             again = min(again, deal_out.again)
         curves = {bid.name: (bid.outlook.speed, bid.curves) for bids in pools.values() for bid in bids}
-        return Shares(tuple(told), replace(memory, curves=curves), steers=True, again=again)
+        return Shares(
+            tuple(told), replace(memory, curves=curves, measured=measured), steers=True, again=again
+        )
 
 
 class _Deal:

@@ -145,7 +145,7 @@ class Learner:
         else:
             end = max(done, kind.reached)
             passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
-            left = self._all.left(passed, reached, FIRST)
+            left = self._all.coarse(passed, reached, FIRST)
         speed = self._speed(job, kind, stretch(done), stretch(end))
         spread = hypot(left.spread, self._spread(job, kind, first))
         return Outlook(left.middle, speed, spread, self._here(job, kind, held, speed))

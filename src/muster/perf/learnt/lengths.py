@@ -8,12 +8,17 @@ Beyond all that is known, x = max(d, w_n), the tail is Pareto's with exponent 1,
     P(W > w | W > x) = x / w,
 
 so that with nothing to go by a job is expected to take as long again as it has taken (Lindy).
+
+Of jobs that only happen to be on the same cluster lengths differ so much that the longer one has run
+the more is expected of it: alike jobs would take turns for ever, each stopped as soon as it has run longer
+than another. For those, d is rounded up to a power of two; what is left then shrinks while a job runs,
+and grows only when it has run as long again (Tiresias has discrete queues for the same reason).
 """
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil, log, log2
 
 KEPT = 256
 """Newest lengths kept: enough for every quantile asked for, and old ones may be out of date."""
@@ -51,11 +56,16 @@ class Lengths:
         if len(self._order) > KEPT:
             del self._sorted[bisect_right(self._sorted, self._order.pop(0)) - 1]
 
-    def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
-        """What is left of a job that has done so much and is known to exceed this, if nothing more.
+    def coarse(self, done: float, exceeds: float, first: float) -> Left:
+        """The same for a job that does not resemble these, by octaves of what it has done.
 
         `first`: the length expected when nothing at all is known.
         """
+        least = max(done, exceeds, first / 2)
+        return self.left(done, 2.0 ** ceil(log2(least)) if least > first / 2 else 0.0, first)
+
+    def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
+        """What is left of a job that has done so much and is known to exceed this, if nothing more."""
         least = max(done, exceeds)
         alive = self._sorted[bisect_right(self._sorted, least) :]
         tail = alive[-1] if alive else max(least, first / 2)
