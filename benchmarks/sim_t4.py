@@ -1,8 +1,8 @@
 """Policies on the measured T4 cluster: 16 nodes of 4, four published workloads of 160 jobs.
 
 faithful   Tiresias, Optimus + oracle and AFS-L under the published rules, against the published means
-better     Muster's own: batch fixed or free, pauses of 30 s or 1 s, decided every 60 s or at every event,
-           by an oracle or by what jobs have shown; and the ratio of each policy to the lower bound
+better     Muster's own: batch fixed or free, pauses of 30 s or 1 s, decided every 60 s or at every
+           event, by an oracle or by what jobs have shown; each with its ratio to the lower bound
 held out   the same on workloads drawn anew from the four (other jobs, other times), against AFS-L
 
 The data is the Pollux artifact's (OSDI'21); its rules are in the README beside it.
@@ -163,7 +163,7 @@ def print_held_out(quick: bool) -> None:
     """Workloads that nobody has looked at."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [drawn(seed, Path(folder)) for seed in HELD_OUT[: 1 if quick else None]]
-        rows = {}
+        rows: dict[tuple[str, ...], Row] = {}
         heading = " ".join(f"D{n}" for n in range(len(paths)))
         learnt = replace(OWN, oracle=False)
         table = (
