@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check format bench perf torch docs clean
+.PHONY: demo test check format bench perf sim torch docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -36,6 +36,9 @@ bench: $(STAMP)  ## print the core's figures against their targets
 
 perf: torch  ## print the figures of the performance models and the planner (some 10 minutes; root)
 	$(BIN)/python benchmarks/perf.py
+
+sim: $(STAMP)  ## print the figures of the policies and the simulator (some 20 minutes)
+	$(BIN)/python benchmarks/sim.py
 
 torch: $(STAMP)  ## add torch to the environment: for real training and the benchmarks that run it
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0

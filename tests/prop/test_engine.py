@@ -121,15 +121,7 @@ def refuse_bad_figures(result: Result, play: Play) -> None:
         assert 0 <= sample.used <= sample.capacity
 
 
-QUIET = [
-    # It sizes jobs that are not preemptible by their pool's entitlement, but only the reservation is
-    # theirs: one whose least is above that is never dealt anything.
-    pytest.param(name, marks=pytest.mark.xfail(strict=False)) if name == "max-min" else name
-    for name in POLICIES
-]
-
-
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize("name", POLICIES)
 @given(play=plays(troubled=False))
 @SOME
 def test_in_a_quiet_world_every_job_that_can_run_does(name: str, play: Play) -> None:

@@ -190,6 +190,8 @@ def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool
         speeds: dict[str, float] = {}
         for each in room.types(prospect.job):
             bound = pools.get((prospect.job.pool, each), devices[each])
+            if not prospect.job.preemptible:  # only its pool's reservation is for it
+                bound = min(bound, room.most(prospect.job, each) * prospect.each)
             sizes[each] = _size(prospect, bound)
             rate = prospect.rate(each, sizes[each]) if sizes[each] else 0.0
             speeds[each] = rate if aware else float(rate > 0)
