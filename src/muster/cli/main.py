@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.choices import Output, Strategy
 from muster.cli.sim import sim
 
 app = typer.Typer(
@@ -21,27 +22,11 @@ BAD_INPUT = 2
 """Exit code when a file or an argument is at fault."""
 
 
-class Strategy(StrEnum):
-    """Where jobs go: see docs/placement.md."""
-
-    ADAPTIVE = "adaptive"
-    PACK = "pack"
-    SPREAD = "spread"
-    EVEN = "even"
-
-
 class Goal(StrEnum):
     """What a plan can be best at: see docs/planner.md."""
 
     THROUGHPUT = "throughput"
     PER_DEVICE = "per_device"
-
-
-class Output(StrEnum):
-    """How an answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Schema(StrEnum):

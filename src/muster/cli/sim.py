@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.choices import Output
 from muster.cli.sim_options import (
     FILES,
     INPUT,
     Asked,
     First,
-    Output,
     Printed,
     Rigid,
     Seed,

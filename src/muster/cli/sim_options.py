@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from muster.cli.choices import Output
+
 INPUT, KNOWN, COSTS, WORLD, FILES = (
     "What is simulated",
     "What policies know",
@@ -17,13 +19,6 @@ INPUT, KNOWN, COSTS, WORLD, FILES = (
     "What comes out",
 )
 """Groups of options in the help."""
-
-
-class Output(StrEnum):
-    """How an answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Resize(StrEnum):
