@@ -34,17 +34,17 @@ from support.t4_cluster import run as run_t4
 ROOT = Path(__file__).resolve().parents[1]
 PHILLY = ROOT.parent / "shared" / "data" / "philly.csv"
 CLUSTERS = ROOT / "examples" / "clusters"
-LENGTHS = (1_000, 4_000, 16_000, 64_000)
+LENGTHS = (1_000, 4_000, 16_000, 32_000)
 """Jobs of the traces of one load."""
 
 
 def trace(name: str) -> Iterator[Arrival]:
-    """`philly`, or a Philly-like one of so many jobs that asks for 95 % of 512 devices."""
+    """`philly`, or a Philly-like one of so many jobs at four fifths of 512 devices."""
     if name == "philly":
         if not PHILLY.is_file():
             raise SystemExit(f"the extract is not there: {PHILLY} (see docs/traces.md)")
         return open_trace(str(PHILLY), TraceOptions(one_pool=True))
-    return open_trace(f"philly-like:jobs={name},load=0.95,capacity=512", TraceOptions(seed=1))
+    return open_trace(f"philly-like:jobs={name},load=0.8,capacity=512", TraceOptions(seed=1))
 
 
 def one(policy: str, name: str) -> dict[str, float]:
