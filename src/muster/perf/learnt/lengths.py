@@ -10,9 +10,9 @@ Beyond all that is known, x = max(d, w_n), the tail is Pareto's with exponent 1,
 so that with nothing to go by a job is expected to take as long again as it has taken (Lindy).
 
 Of jobs that only happen to be on the same cluster lengths differ so much that the longer one has run
-the more is expected of it: alike jobs would take turns for ever, each stopped as soon as it has run longer
-than another. For those, d is rounded up to a power of two; what is left then shrinks while a job runs,
-and grows only when it has run as long again (Tiresias has discrete queues for the same reason).
+the more is expected of it: alike jobs would take turns for ever, each stopped as soon as it has run
+longer than another. For those, d is rounded up to a power of two; what is left then shrinks while a job
+runs, and grows only when it has run as long again (Tiresias has discrete queues for the same reason).
 """
 
 from bisect import bisect_right, insort
