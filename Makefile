@@ -37,7 +37,7 @@ bench: $(STAMP)  ## print the core's figures against their targets
 perf: torch  ## print the figures of the performance models and the planner (some 10 minutes; root)
 	$(BIN)/python benchmarks/perf.py
 
-sim: $(STAMP)  ## print the figures of the policies and the simulator (some 20 minutes)
+sim: $(STAMP)  ## print the figures of the policies and the simulator (some 17 minutes)
 	$(BIN)/python benchmarks/sim.py
 
 torch: $(STAMP)  ## add torch to the environment: for real training and the benchmarks that run it
