@@ -115,7 +115,7 @@ def main() -> None:
         print(json.dumps(one(*arguments.one)))
         return
     heading = "POLICY TRACE JOBS EVENTS CPU/s us/EVENT MB MEAN/s WAITED"
-    lengths = LENGTHS[:3] if arguments.quick else LENGTHS
+    lengths = LENGTHS[:2] if arguments.quick else LENGTHS
     kept: dict[tuple[str, str], dict[str, float]] = {}
     full = [] if arguments.quick else [("fifo", "philly"), ("tiresias", "philly")]
     growth = [(policy, str(n)) for policy in ("fifo", "tiresias") for n in lengths]
