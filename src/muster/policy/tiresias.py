@@ -45,7 +45,7 @@ _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Rung:
     """Where a job stands: good while it holds what it holds, and until `due`."""
 
     name: str
@@ -75,7 +75,7 @@ class Queues:
     thresholds: tuple[float, ...]
     starve: float | None = None
 
-    def stand(self, state: JobState, old: Standing | None, now: float) -> Standing:
+    def stand(self, state: JobState, old: Rung | None, now: float) -> Rung:
         """Where the job stands now; `old` is what was known of it."""
         since, served = state.since, state.served
         queue, arrived = old.rank[1:3] if old else (0, state.submitted)
@@ -93,7 +93,7 @@ class Queues:
             queue, arrived = queue + 1, due
             due = self.crossing(queue, served - forgiven, since, devices)
         rank = (-state.job.priority, queue, arrived, state.submitted, state.name)
-        return Standing(state.name, rank, devices, since, served, due, None, forgiven)
+        return Rung(state.name, rank, devices, since, served, due, None, forgiven)
 
     def crossing(self, queue: int, served: float, since: float, devices: int) -> float:
         """When a job of the queue that holds so many devices moves to the next, in s."""
@@ -104,12 +104,12 @@ class Queues:
     def _waiting(
         self,
         state: JobState,
-        old: Standing | None,
+        old: Rung | None,
         now: float,
         queue: int,
         arrived: float,
         forgiven: float,
-    ) -> Standing:
+    ) -> Rung:
         devices = _wanted(state)
         waits = old.waits if old and old.waits is not None else now
         due = inf
@@ -118,11 +118,11 @@ class Queues:
             if due <= now:
                 queue, arrived, forgiven, due = 0, due, state.served, inf
         rank = (-state.job.priority, queue, arrived, state.submitted, state.name)
-        return Standing(state.name, rank, devices, None, state.served, due, waits, forgiven)
+        return Rung(state.name, rank, devices, None, state.served, due, waits, forgiven)
 
-    def survey(self, view: View, known: Mapping[str, Standing], now: float) -> dict[str, Standing]:
+    def survey(self, view: View, known: Mapping[str, Rung], now: float) -> dict[str, Rung]:
         """Where every job stands that needs devices; those known before first, in the old order."""
-        found: dict[str, Standing] = {}
+        found: dict[str, Rung] = {}
         jobs = view.jobs
         for name, old in known.items():
             state = jobs.get(name)
@@ -141,7 +141,7 @@ class Queues:
 class Remembered:
     """What the policy keeps: where jobs stood, and (Gittins) what those took that have ended."""
 
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    rungs: Mapping[str, Rung] = field(default_factory=dict)
     sample: Sample = field(default_factory=Sample)
 
 
@@ -163,7 +163,7 @@ class Tiresias:
             return Shares(_start_all(waiting), memory, steers=True)
         known = memory if isinstance(memory, Remembered) else Remembered()
         queues = Queues(self.thresholds, self.starve)
-        found = queues.survey(view, known.standings, now)
+        found = queues.survey(view, known.rungs, now)
         order = sorted(found.values(), key=attrgetter("rank"))
         walk = _walk(view, entitlements, order)
         ordered = {standing.name: standing for standing in order}
@@ -182,8 +182,8 @@ class TiresiasGittins:
         """Starts and stops; every other job keeps what it has."""
         known = memory if isinstance(memory, Remembered) else Remembered()
         queues = Queues(LEVELS[1:])
-        found = queues.survey(view, known.standings, now)
-        sample = known.sample.learn(_ended(known.standings, view, now), LEVELS)
+        found = queues.survey(view, known.rungs, now)
+        sample = known.sample.learn(_ended(known.rungs, view, now), LEVELS)
         waiting = [state for state in view.jobs.values() if state.phase is Phase.WAITING]
         if _plenty(view, entitlements, waiting):
             walk, again = _start_all(waiting), inf
@@ -197,24 +197,24 @@ class TiresiasGittins:
         return Shares(walk, Remembered(found, sample), steers=True, again=again)
 
 
-def _by_index(sample: Sample) -> Callable[[Standing], tuple[float | str, ...]]:
+def _by_index(sample: Sample) -> Callable[[Rung], tuple[float | str, ...]]:
     """Order of the walk: priority, then the highest index, then as by attained service."""
     index = sample.index or (0.0,) * len(LEVELS)
     return lambda standing: (standing.rank[0], -index[standing.rank[1]], *standing.rank[1:])
 
 
-def _ended(known: Mapping[str, Standing], view: View, now: float) -> list[float]:
+def _ended(known: Mapping[str, Rung], view: View, now: float) -> list[float]:
     """Service of the jobs that ran when last seen and are gone, in device-s."""
     gone = (standing for name, standing in known.items() if name not in view.jobs)
     return [standing.attained(now) for standing in gone if standing.since is not None]
 
 
-def _begun(queues: Queues, standing: Standing, now: float) -> Standing:
+def _begun(queues: Queues, standing: Rung, now: float) -> Rung:
     """Where a waiting job stands once it is started."""
     return replace(standing, since=now, due=_due_once_begun(queues, standing, now), waits=None)
 
 
-def _due_once_begun(queues: Queues, standing: Standing, now: float) -> float:
+def _due_once_begun(queues: Queues, standing: Rung, now: float) -> float:
     served = standing.served - standing.forgiven
     return queues.crossing(standing.rank[1], served, now, standing.devices)
 
@@ -257,7 +257,7 @@ def _start_all(waiting: Iterable[JobState]) -> tuple[Allocation, ...]:
     return tuple(exactly(state.name, state.job.workers.gang) for state in waiting)
 
 
-def _walk(view: View, entitlements: Entitlements, order: list[Standing]) -> tuple[Allocation, ...]:
+def _walk(view: View, entitlements: Entitlements, order: list[Rung]) -> tuple[Allocation, ...]:
     """Who is to start and who to stop, when devices are dealt in this order."""
     jobs = view.jobs
     waiting = [state for state in jobs.values() if state.phase is Phase.WAITING]
@@ -267,10 +267,10 @@ def _walk(view: View, entitlements: Entitlements, order: list[Standing]) -> tupl
     return without_devices + tuple(deal(view, entitlements, order))
 
 
-def _deal_count(view: View, entitlements: Entitlements, order: list[Standing]) -> list[Allocation]:
+def _deal_count(view: View, entitlements: Entitlements, order: list[Rung]) -> list[Allocation]:
     """The walk where the number of devices is the only limit."""
     jobs = view.jobs
-    movable: list[Standing] = []
+    movable: list[Rung] = []
     (left,) = entitlements.capacity.values()
     for standing in order:
         state = jobs[standing.name]
@@ -290,7 +290,7 @@ def _deal_count(view: View, entitlements: Entitlements, order: list[Standing]) -
     return answer
 
 
-def _deal_pools(view: View, entitlements: Entitlements, order: list[Standing]) -> list[Allocation]:
+def _deal_pools(view: View, entitlements: Entitlements, order: list[Rung]) -> list[Allocation]:
     """The walk where pools, their limits and device types matter."""
     room = Room(view, entitlements)
     movable = {state.name for state in room.movable}
@@ -317,7 +317,7 @@ def _choose(view: View, room: Room, state: JobState) -> Allocation | None:
 
 
 def _again(
-    queues: Queues, found: Mapping[str, Standing], walk: tuple[Allocation, ...], now: float
+    queues: Queues, found: Mapping[str, Rung], walk: tuple[Allocation, ...], now: float
 ) -> float:
     """When the next job changes queue if the walk is followed."""
     moved = {allocation.job: allocation.most for allocation in walk}

@@ -6,10 +6,11 @@ set of decisions is checked, and the executor carries it out. What that frees at
 another cycle at the same moment. With `rounds` the cycle runs at fixed intervals only.
 """
 
-import heapq
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from operator import attrgetter
 from random import Random
 
 from muster.core.begin import begun
@@ -75,7 +76,7 @@ class Setting:
     """Decide every `interval` only, as the published evaluations do; else at every event too."""
     disturbance: Disturbance = UNDISTURBED
     incidents: tuple[NodeEvent, ...] = ()
-    """Nodes that come and go, in order of time."""
+    """Nodes that come and go."""
     seed: int = 0
     noise: float = 0.05
     """Standard deviation of the logarithm of what jobs measure of themselves."""
@@ -121,9 +122,7 @@ class Engine:
         self._memory = Memory()
         self._coming = iter(arrivals)
         self._next: Arrival | None = next(self._coming, None)
-        self._incidents = list(setting.incidents)
-        heapq.heapify(order := [(event.at, i) for i, event in enumerate(self._incidents)])
-        self._order = order
+        self._incidents = deque(sorted(setting.incidents, key=attrgetter("at")))
         self._tick = inf
         self._idle = 0
         """Cycles in a row that changed nothing, since something last happened."""
@@ -153,8 +152,8 @@ class Engine:
             facts += self._submitted(self._next)
             self._next = next(self._coming, None)
         lost: list[str] = []
-        while self._order and self._order[0][0] <= now:
-            incident = self._incidents[heapq.heappop(self._order)[1]]
+        while self._incidents and self._incidents[0].at <= now:
+            incident = self._incidents.popleft()
             facts.append(incident)
             if isinstance(incident, NodeLost):
                 lost.append(incident.node)
@@ -232,8 +231,8 @@ class Engine:
         first = inf if due is None else due
         if self._next is not None:
             first = min(first, self._next.at)
-        if self._order:
-            first = min(first, self._order[0][0])
+        if self._incidents:
+            first = min(first, self._incidents[0].at)
         first = max(first, now)
         if first == inf and self._idle > IDLE:
             return inf

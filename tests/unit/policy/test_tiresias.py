@@ -248,10 +248,10 @@ def test_of_several_types_the_first_with_room_is_named_and_who_runs_stays() -> N
 def test_what_it_remembers_is_only_about_live_jobs() -> None:
     memory = ask([runs("r", 0, 8), job("large", 12)], 5.0).memory
     assert isinstance(memory, Remembered)
-    assert set(memory.standings) == {"r", "large"}
+    assert set(memory.rungs) == {"r", "large"}
     memory = ask([runs("s", 0, 8), job("large", 12)], 6.0, memory).memory
     assert isinstance(memory, Remembered)
-    assert set(memory.standings) == {"s", "large"}
+    assert set(memory.rungs) == {"s", "large"}
 
 
 def test_a_job_that_has_the_name_of_one_that_is_gone_begins_anew() -> None:

@@ -52,11 +52,6 @@ class Draws:
         drawn = self.drawn[:, policy] / self.drawn[:, to]
         return _interval(self.value[policy] / self.value[to], drawn)
 
-    def difference(self, policy: int, to: int) -> Interval:
-        """Of one policy's figure less another's."""
-        drawn = self.drawn[:, policy] - self.drawn[:, to]
-        return _interval(self.value[policy] - self.value[to], drawn)
-
 
 def draws(seeds: Sequence[Floats], statistic: Statistic, *, seed: int = 0, count: int = DRAWS) -> Draws:
     """Draw a figure again; `seeds` holds values (job, policy) for each seed."""

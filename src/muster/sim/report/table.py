@@ -117,16 +117,6 @@ def footer(comparison: Comparison) -> list[str]:
     return [*lines, *(f"Note: {note}." for note in comparison.notes)]
 
 
-def markdown(comparison: Comparison) -> str:
-    """The full table in Markdown."""
-    shown = columns(comparison)
-    head = ["policy", *(column.heading.lower() for column in shown)]
-    rule = ["---", *("---:" for _ in shown)]
-    lines = [head, rule, *cells(comparison, shown)]
-    table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
-    return "\n".join([table, "", *footer(comparison)]) + "\n"
-
-
 def as_json(comparison: Comparison) -> str:
     """Everything, unrounded."""
     data = asdict(comparison)
@@ -187,7 +177,3 @@ def _time(value: float | None) -> str:
 
 def _decimal(value: float | None) -> str:
     return NONE if value is None else f"{value:,.2f}"
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -7,7 +7,7 @@ import pytest
 
 from muster.files.errors import InputError
 from muster.sim.report.compare import Comparison, compare, digest
-from muster.sim.report.table import as_json, markdown, text
+from muster.sim.report.table import as_json, text
 from muster.sim.result import Fate, JobRecord, Result
 from tests.unit.sim.report.made_up import record, result, sample
 
@@ -113,7 +113,6 @@ def test_the_table_is_aligned_and_in_capitals() -> None:
 def test_a_policy_is_not_markup() -> None:
     found = compared(run("[red]a|b<i>", 10.0))
     assert "[red]a|b<i>" in text(found)
-    assert "[red]a\\|b&lt;i>" in markdown(found)
 
 
 def test_json_has_everything_unrounded() -> None:
