@@ -1,0 +1,1 @@
+"""Inside the training process: elastic groups, uneven shares, owners of parameters. Needs torch alone."""

@@ -1,0 +1,1 @@
+"""What daemon, launcher, training processes and clients say to each other. Imports nothing of ours."""

@@ -1,0 +1,191 @@
+"""Messages between a coordinator (launcher or daemon) and the tasks of a job: frozen values, JSON on the wire.
+
+Every message that orders or reports a change carries the generation it belongs to; what is older is
+ignored. A field may be added with a default; anything else is a new `VERSION`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One task of a generation: its name, role ("worker" or "server"), and where its peers reach it."""
+
+    task: str
+    role: str
+    address: str
+    """host:port of its post."""
+    bandwidth: float = 0.0
+    """Bytes/s of its link, each way; 0 where nobody has measured it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The members that a job shall have next. Their order is the order of the ranks, workers first."""
+
+    generation: int
+    after: int
+    """The generation it changes; members that have moved on ignore it."""
+    members: tuple[Member, ...]
+    deadline: float = 30.0
+    """Seconds after which a member that has not answered counts as gone."""
+    sync: str = "auto"
+    """"auto", "ring", "sharded" or "dedicated"."""
+    owners: str = "reduce"
+    """What owners of parameters do: "reduce" only, or "update" as well."""
+    batch: tuple[int, ...] = ()
+    """Samples of each worker to begin with; empty: as many each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointNow:
+    """Write a checkpoint at the next step."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the training after this step, with a checkpoint where there is a place for one."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first message of a task on every connection."""
+
+    job: str
+    task: str
+    role: str
+    address: str
+    pid: int
+    token: str = ""
+    generation: int = 0
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The task has built its model, has warmed up and waits for a plan that names it."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The shape of the training (see `runtime/capture.py`), sent once by the first worker that has it."""
+
+    task: str
+    shape: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """One committed step as one worker saw it; times in seconds."""
+
+    task: str
+    generation: int
+    step: int
+    epoch: int
+    samples: int
+    """This worker's share."""
+    loss: float
+    """Mean over the global batch."""
+    forward: float
+    backward: float
+    wait: float
+    """From the end of the backward pass to the last sum: what synchronisation did not hide."""
+    sync: float
+    """From the first bucket handed over to the last sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """One transfer: over which link, bytes, seconds."""
+
+    task: str
+    generation: int
+    link: str
+    """"ring" for a collective, else the name of the other task."""
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The members changed: what they are now, since which step, and how long training stood still."""
+
+    task: str
+    generation: int
+    step: int
+    members: tuple[str, ...]
+    pause: float
+    cause: str
+    """"start", "plan" or "failure"."""
+    lost: tuple[str, ...] = ()
+    """Tasks that were found gone."""
+    sync: str = ""
+    """How gradients are synchronised now, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Straggling:
+    """A worker that is slow even with a small share of the batch: worth replacing."""
+
+    task: str
+    straggler: str
+    generation: int
+    step: int
+    factor: float
+    """Its seconds per sample over the others' median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint is on disk."""
+
+    task: str
+    step: int
+    path: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The user's code or input is at fault: the job cannot go on anywhere."""
+
+    task: str
+    error: str
+    """One line."""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The task is done: its training is finished ("finished"), or it left ("left")."""
+
+    task: str
+    generation: int
+    step: int
+    how: str
+
+
+Message = (
+    Plan
+    | CheckpointNow
+    | Stop
+    | Hello
+    | Ready
+    | Captured
+    | StepDone
+    | Transferred
+    | Changed
+    | Straggling
+    | Saved
+    | Failed
+    | Ended
+)
