@@ -20,7 +20,6 @@ from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Overlap, Part, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.balance import Bearer, shares
 from muster.perf.costs import price, trips
 from muster.perf.estimate import Unknown
 from muster.perf.memory import most_samples, server_bytes
@@ -31,6 +30,7 @@ from muster.perf.traffic import Place
 from muster.planner.assign import optimus, shares_of
 from muster.planner.candidates import SERVER_CORES, Crew, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
+from muster.split.batch import Bearer, shares
 
 ROOT = Path(__file__).parents[2]
 WORKER = Need(devices=1, millicores=2_000, memory=4 * 10**9)

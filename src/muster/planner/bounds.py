@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.model.plan import Sync
-from muster.perf.balance import Bearer, finish_alike
 from muster.perf.estimate import Unknown, Why
 from muster.perf.overlap import FORWARD, Pieces
 from muster.planner.candidates import Family, Workshop
 from muster.planner.layout import Group, Layout, Rack
-from muster.planner.owners import Edge, Owners, edge, level
+from muster.split.batch import Bearer, finish_alike
+from muster.split.owners import Edge, Owners, edge, level
 
 
 @dataclass(frozen=True, slots=True)

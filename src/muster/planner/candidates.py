@@ -15,13 +15,13 @@ from muster.model.job import Job, Need, Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Part, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.balance import Bearer, shares
 from muster.perf.estimate import Unknown
 from muster.perf.memory import most_samples, server_bytes, worker_bytes
 from muster.perf.predict import Predictor
 from muster.planner.layout import Layout, Rack, nodes_of
-from muster.planner.owners import Edge, Owners, edge, water_filled
 from muster.planner.rates import Rates
+from muster.split.batch import Bearer, shares
+from muster.split.owners import Edge, Owners, edge, water_filled
 
 SERVER_CORES = 2_000
 """Thousandths of a core for a server of a job that says nothing of servers."""

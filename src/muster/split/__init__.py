@@ -1,1 +1,1 @@
-"""How a batch and the parameters are split among unequal devices. Pure; imports nothing, of ours or of others."""
+"""How a batch and the parameters are split among unequal devices. Pure; imports nothing."""

@@ -11,7 +11,6 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.model.topology import Level, Link
-from muster.perf.balance import Bearer, shares
 from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, Line
 from muster.perf.estimate import Estimate, Unknown, Why
 from muster.perf.history.interference import Interference, Shared
@@ -19,6 +18,7 @@ from muster.perf.history.links import Carried, LinkHistory
 from muster.perf.history.shown import SPREAD, Shown, Stepped
 from muster.perf.predict import Breakdown, Knowledge, Neighbour, Predictor
 from muster.perf.wires import LinkClass, Wire
+from muster.split.batch import Bearer, shares
 from tests.builders import cluster, mixed, node_set, placement, slot
 from tests.unit.perf.shapes import CHUNK, MB, cpu_worker, device_set, model, plan, server
 

@@ -11,8 +11,20 @@ until all M are done. A device takes at most what its memory holds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, inf
+from typing import Protocol
 
-from muster.perf.compute import Line
+
+class Line(Protocol):
+    """Seconds that a device takes for a batch: `fixed` s + `per_sample` s/sample x batch; hashable."""
+
+    @property
+    def fixed(self) -> float: ...
+
+    @property
+    def per_sample(self) -> float: ...
+
+    def seconds(self, batch: float, /) -> float:
+        """For so many samples on one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +72,36 @@ def finish(bearers: Sequence[Bearer], batch: int) -> float:
 
 def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
     """The same for few bearers, alike devices already together."""
-    rate = begun = 0.0
-    for bearer in bearers:
-        each = bearer.devices / max(bearer.line.per_sample, 1e-12)
-        rate += each
-        begun += each * bearer.line.fixed
-    time = (batch + begun) / rate
+    time = _together(bearers, batch)
     while time < inf:
         done = [bearer.samples_by(time) for bearer in bearers]
         if sum(each * b.devices for each, b in zip(done, bearers, strict=True)) >= batch:
             break
         time = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
     return time
+
+
+def _together(bearers: Sequence[Bearer], batch: float) -> float:
+    """When all would finish if samples could be cut; those whose memory is full finish before."""
+    time = _unbounded(bearers, batch)
+    roomy = [bearer for bearer in bearers if not bearer.line.seconds(bearer.most) < time]
+    left = batch - sum(b.most * b.devices for b in bearers if b.line.seconds(b.most) < time)
+    if not 0 < len(roomy) < len(bearers) or left <= 0:
+        return time
+    return max(time, _together(roomy, left))
+
+
+def _unbounded(bearers: Sequence[Bearer], batch: float) -> float:
+    """The same with memory enough."""
+    rate = begun = 0.0
+    for bearer in bearers:
+        each = bearer.devices / max(bearer.line.per_sample, 1e-12)
+        rate += each
+        begun += each * bearer.line.fixed
+    time = (batch + begun) / rate
+    # Who would begin only then takes no samples; the formula has it undo some of the others'.
+    begin = [bearer for bearer in bearers if bearer.line.fixed < time]
+    return _unbounded(begin, batch) if 0 < len(begin) < len(bearers) else time
 
 
 def _finished(bearer: Bearer, part: int) -> float:

@@ -1,15 +1,24 @@
 """Parts of a batch with which unequal devices finish together."""
 
+from dataclasses import dataclass
 from math import inf
 
 import pytest
 
-from muster.perf.balance import Bearer, finish, shares
-from muster.perf.compute import Line
+from muster.split.batch import Bearer, finish, shares
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    fixed: float
+    per_sample: float
+
+    def seconds(self, batch: float) -> float:
+        return self.fixed + self.per_sample * batch
 
 
 def bearer(per_sample: float, *, fixed: float = 0.0, devices: int = 1, most: float = inf) -> Bearer:
-    return Bearer(Line(fixed, per_sample, 1.0), devices, most)
+    return Bearer(Line(fixed, per_sample), devices, most)
 
 
 def test_devices_eight_to_one_apart_take_eight_to_one_samples() -> None:
@@ -52,3 +61,16 @@ def test_devices_of_one_task_finish_like_devices_of_two() -> None:
 def test_whole_samples_finish_when_the_last_of_them_does() -> None:
     # Three samples on two devices of 1 s each: one device takes two.
     assert finish([bearer(1)] * 2, 3) == pytest.approx(2)
+
+
+def test_devices_that_begin_after_the_others_have_finished_take_nothing() -> None:
+    # By the formula over all three, (12 + 40 + 80) / 3 = 44 s; the first alone needs 12.
+    late = [bearer(1), bearer(1, fixed=40), bearer(1, fixed=80)]
+    assert finish(late, 12) == pytest.approx(12)
+    assert shares(late, 12) == (12, 0, 0)
+
+
+def test_the_rest_of_full_devices_is_shared_by_the_others() -> None:
+    # The first is full with 10; the other two do 500 each.
+    assert shares([bearer(1, most=10), bearer(2), bearer(2)], 1010) == (10, 500, 500)
+    assert finish([bearer(1, most=10), bearer(2), bearer(2)], 1010) == pytest.approx(1000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.planner.owners import Owners, edge, level, water_filled
+from muster.split.owners import Owners, edge, level, water_filled
 
 
 def sharded(*cards: float) -> list[Owners]:

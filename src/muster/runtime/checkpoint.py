@@ -1,0 +1,372 @@
+"""Checkpoints: copied at a step boundary, written by a thread, whole or not there, checked when read.
+
+A file is what `torch.save` writes, then a manifest (JSON: step, signature), then a SHA-256 of both and
+their lengths. It is written under another name, forced to disk and then renamed, so a process that is
+killed at any point leaves the earlier ones whole. Nothing in it belongs to a rank: any number of
+workers can load it.
+"""
+
+import json
+import logging
+import os
+import re
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor
+
+from muster.runtime.errors import BadCheckpointError, BadTrainingError
+
+_END = struct.Struct(">32sQQ8s")
+"""The end of a file: SHA-256 of all before, bytes of the content and of the manifest, mark."""
+_MARK = b"MUSTER-1"
+_NAME = re.compile(r"step-(\d{12})\.pt")
+_UNFINISHED = re.compile(r"\.step-(\d{12})\.pt\.\d+")
+_CHUNK = 4 << 20
+"""Bytes read at once to check a file."""
+_NAMED = 3
+"""Differing tensors that an error names."""
+
+_log = logging.getLogger("muster")
+
+
+class Checkpoints:
+    """The checkpoints of one training in a folder, the newest `keep` of them.
+
+    `on_saved(step, path, seconds)` and `on_error(message)` are called by the thread that writes, the
+    latter also by `latest`; without it messages are logged.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        keep: int = 3,
+        on_saved: Callable[[int, Path, float], None] | None = None,
+        on_error: Callable[[str], None] | None = None,
+    ) -> None:
+        self.folder, self._keep = Path(folder), max(1, keep)
+        self._on_saved, self._on_error = on_saved or (lambda *_: None), on_error or _log.warning
+        self._buffers = _Buffers()
+        self._thread: Thread | None = None
+
+    def save(self, step: int, state: dict[str, Any], signature: str, wait: bool = False) -> bool:
+        """Copy the state and have it written; False if the one before is still being written.
+
+        `wait`: for the one before and until this one is on disk: the last of a training.
+        """
+        if wait:
+            self.close()
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        copy = self._buffers.copied(state)
+        self._thread = Thread(
+            target=self._write, args=(step, copy, signature), name="muster-checkpoint"
+        )
+        self._thread.start()
+        if wait:
+            self.close()
+        return True
+
+    def prepare(self, state: dict[str, Any]) -> None:
+        """Make the buffers for a state like this: the first save is then as quick as the others."""
+        self.close()
+        self._buffers.copied(state)
+
+    def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
+        """Step and state of the newest whole checkpoint; None where there is none at all."""
+        damaged = []
+        for path in self._files():
+            try:
+                manifest, state = _read(path, signature)
+            except FileNotFoundError:
+                continue  # Its writer has just removed it for a newer one.
+            except (_DamagedError, OSError) as problem:
+                damaged.append(path.name)
+                self._on_error(f"checkpoint {path} is damaged ({problem}): trying the one before")
+                continue
+            return manifest.step, state
+        if damaged:
+            raise BadCheckpointError(
+                f"no checkpoint in {self.folder} is whole: {', '.join(damaged)}; "
+                "to begin anew, take another folder"
+            )
+        return None
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _files(self) -> list[Path]:
+        """Newest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted((p for p in self.folder.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+
+    def _write(self, step: int, state: dict[str, Any], signature: str) -> None:
+        begun = time.monotonic()
+        path = self.folder / f"step-{step:012d}.pt"
+        unfinished = self.folder / f".{path.name}.{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write_file(unfinished, state, _Manifest(step, signature))
+            unfinished.replace(path)
+            _force(self.folder)
+            self._prune(step)
+        except Exception as problem:  # Whatever it is: training goes on, and the last one is whole.
+            with suppress(OSError):
+                unfinished.unlink()
+            self._on_error(
+                f"checkpoint of step {step} could not be written to {self.folder}: {problem}"
+            )
+        else:
+            self._on_saved(step, path, time.monotonic() - begun)
+
+    def _prune(self, step: int) -> None:
+        """Remove what is older than the newest few, and what killed processes have left."""
+        older = [path for path in self._files() if _step(_NAME, path) <= step]
+        left = [p for p in self.folder.iterdir() if 0 <= _step(_UNFINISHED, p) <= step]
+        for path in [*older[self._keep :], *left]:
+            path.unlink(missing_ok=True)
+
+
+def signature_of(model: Any, optimizer: Any) -> str:
+    """What a checkpoint must agree with: names, shapes and types of the tensors, kind of optimizer."""
+    tensors = {
+        name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
+        for name, value in model.state_dict().items()
+        if isinstance(value, Tensor)
+    }
+    groups = [len(group["params"]) for group in optimizer.param_groups]
+    return json.dumps({"tensors": tensors, "optimizer": type(optimizer).__name__, "groups": groups})
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    step: int
+    signature: str
+
+    def text(self) -> bytes:
+        return json.dumps({"step": self.step, "signature": self.signature}).encode()
+
+
+class _DamagedError(Exception):
+    """A file that is not what was written."""
+
+
+class _Buffers:
+    """Standing copies of a state's tensors in host memory, used again by the next save."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Any, ...], Tensor] = {}
+        self._used: dict[tuple[Any, ...], Tensor] = {}
+
+    def copied(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state as it is now; valid until the next call."""
+        self._used = {}
+        with torch.no_grad():
+            copy = self._value((), state)
+            if any(buffer.is_pinned() for buffer in self._used.values()):
+                torch.cuda.synchronize()
+        self._held = self._used
+        return copy
+
+    def _value(self, path: tuple[Any, ...], value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self._tensor(path, value.detach())
+        if isinstance(value, dict):
+            return {key: self._value((*path, key), each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            parts = [self._value((*path, place), each) for place, each in enumerate(value)]
+            return parts if isinstance(value, list) else tuple(parts)
+        return _plain(path, value)
+
+    def _tensor(self, path: tuple[Any, ...], tensor: Tensor) -> Tensor:
+        if tensor.layout != torch.strided:
+            return tensor.cpu().clone()
+        buffer = self._held.get(path)
+        if buffer is None or buffer.shape != tensor.shape or buffer.dtype != tensor.dtype:
+            buffer = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+        self._used[path] = buffer
+        return buffer.copy_(tensor, non_blocking=tensor.is_cuda)
+
+
+class _Sink:
+    """A file to which bytes are appended and hashed; the first error is kept and raised by `check`.
+
+    Kept, for torch's archive writer does not bear an error in the middle.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.hash, self.bytes = sha256(), 0
+        self._problem: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self.hash.update(view)
+        self.bytes += len(view)
+        try:
+            rest = view
+            while self._problem is None and len(rest):
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as problem:
+            self._problem = problem
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self._problem is not None:
+            raise self._problem
+
+
+class _Content(RawIOBase):
+    """The first bytes of a file as a file of their own."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        super().__init__()
+        self._file, self._length = file, length
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        left = max(0, self._length - self._file.tell())
+        data = self._file.read(min(len(view), left))
+        view[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        base = {SEEK_SET: 0, SEEK_CUR: self._file.tell(), SEEK_END: self._length}[whence]
+        return self._file.seek(base + offset)
+
+
+def _write_file(path: Path, state: dict[str, Any], manifest: _Manifest) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        sink = _Sink(descriptor)
+        torch.save(state, sink)
+        content, text = sink.bytes, manifest.text()
+        sink.write(text)
+        sink.write(_END.pack(sink.hash.digest(), content, len(text), _MARK))
+        sink.check()
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _force(folder: Path) -> None:
+    """Make a rename in a folder last."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path, signature: str) -> tuple[_Manifest, dict[str, Any]]:
+    with path.open("rb") as file:
+        length, manifest = _checked(file)
+        if manifest.signature != signature:
+            raise BadCheckpointError(
+                f"checkpoint {path} is of another model: {_difference(manifest.signature, signature)}"
+            )
+        file.seek(0)
+        try:
+            # Read, not mapped: a file that is mapped must not be replaced.
+            return manifest, torch.load(_Content(file, length), map_location="cpu", weights_only=True)
+        except OSError:
+            raise
+        except Exception as problem:
+            raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
+
+
+def _checked(file: BinaryIO) -> tuple[int, _Manifest]:
+    """Bytes of the content and the manifest of a file that is as it was written."""
+    size = file.seek(0, SEEK_END)
+    if size < _END.size:
+        raise _DamagedError(f"{size} bytes")
+    file.seek(size - _END.size)
+    digest, content, text, mark = _END.unpack(file.read(_END.size))
+    if mark != _MARK or content + text + _END.size != size:
+        raise _DamagedError("its end is missing")
+    file.seek(0)
+    found = sha256()
+    for chunk in _chunks(file, content + text):
+        found.update(chunk)
+    if found.digest() != digest:
+        raise _DamagedError("its content has changed")
+    file.seek(content)
+    return content, _Manifest(**json.loads(file.read(text)))
+
+
+def _chunks(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length > 0:
+        chunk = file.read(min(_CHUNK, length))
+        if not chunk:
+            return
+        length -= len(chunk)
+        yield chunk
+
+
+def _difference(saved: str, here: str) -> str:
+    """The first tensors that differ, in words."""
+    then, now = json.loads(saved), json.loads(here)
+    names = list(dict.fromkeys([*now["tensors"], *then["tensors"]]))
+    differing = [name for name in names if then["tensors"].get(name) != now["tensors"].get(name)]
+    if not differing:
+        return (
+            f"its optimizer is {then['optimizer']} with groups of {then['groups']} parameters, "
+            f"here it is {now['optimizer']} with {now['groups']}"
+        )
+    said = [
+        f"{name} is {_shape(then['tensors'], name)} there and {_shape(now['tensors'], name)} here"
+        for name in differing[:_NAMED]
+    ]
+    more = f"; and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
+    return "; ".join(said) + more
+
+
+def _shape(tensors: dict[str, Any], name: str) -> str:
+    return "{1}{0}".format(*tensors[name]) if name in tensors else "missing"
+
+
+def _plain(path: tuple[Any, ...], value: Any) -> Any:
+    """A number or text as itself: only such can be loaded without running code of the file's."""
+    if value is None:
+        return None
+    kinds: tuple[Any, ...] = (bool, int, float, str, bytes)
+    for kind in kinds:
+        if isinstance(value, kind):
+            return kind(value)  # numpy's float64, say, is a float that is pickled as numpy's own
+    place = "".join(f"[{key!r}]" for key in path)
+    raise BadTrainingError(
+        f"state{place} is a {type(value).__name__}: a checkpoint holds tensors, numbers, text, "
+        "lists, tuples and dicts"
+    )
+
+
+def _step(pattern: re.Pattern[str], path: Path) -> int:
+    """The step in a file's name; -1 if it is none of ours."""
+    found = pattern.fullmatch(path.name)
+    return int(found[1]) if found else -1

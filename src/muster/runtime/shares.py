@@ -1,0 +1,179 @@
+"""Shares of the batch with which unequal workers finish together (KAIST, seed 001).
+
+Every worker fits its own line, t = a + c b seconds for b samples, and tells it in its ballot. All
+workers then solve for the same shares: `reshare` is pure, and every float in it comes out of the summed
+ballots, so the same numbers go in everywhere (a worker's own unrounded line must not).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median_low
+
+from muster.runtime.errors import BadTrainingError
+from muster.split.batch import Bearer, shares
+
+STEPS = 12
+"""Steps that a line rests on."""
+NEAR = 0.1
+"""Shares this close say nothing of the slope: steps differ by some percent without a reason."""
+STEEPEST_GAIN = 5.0
+"""A larger batch makes a sample at most so many times cheaper: ResNet-50 on an H200 goes from 519 to
+2528 samples/s between batches of 8 and 512. So no worker looks free and gets everything."""
+CHANGED = 1.2
+"""Steps all this many times slower or faster than earlier ones alike: the worker has changed."""
+NEW = 3
+"""That many in a row: one or two may be somebody else's burst."""
+GAIN = 0.03
+"""Shares change for a step at least so much shorter. Less is within the noise of a dozen steps, and a
+change is not free: samples loaded ahead lie on other workers, and kernels meet a new shape."""
+LEAST_MOVE = 2
+"""Samples by which some share must move: one is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    fixed: float
+    per_sample: float
+
+    def seconds(self, batch: float) -> float:
+        return self.fixed + self.per_sample * batch
+
+
+class Gauge:
+    """One worker's own speed, by its last steps."""
+
+    def __init__(self) -> None:
+        self._steps: deque[tuple[int, float]] = deque(maxlen=STEPS)
+
+    def note(self, samples: int, seconds: float) -> None:
+        """A step's samples here, and the seconds of computing on them (without waiting for others)."""
+        if samples < 1 or not 0 < seconds < inf:
+            return
+        self._steps.append((samples, seconds))
+        if self._has_changed():
+            while len(self._steps) > NEW:
+                self._steps.popleft()
+
+    def line(self) -> tuple[float, float] | None:
+        """(a in s, c in s/sample); None before the first step.
+
+        Medians, so that one slow step does not count, and of two values the lower: a step has many
+        reasons to be slow and none to be fast. The slope is the median over the steps of their median
+        slope to the others (Siegel), in which the line through 0 has two votes: one odd step alone
+        does not outvote them.
+        """
+        if not self._steps:
+            return None
+        plain = median_low(seconds / samples for samples, seconds in self._steps)
+        slope = max(self._slope(plain), plain / STEEPEST_GAIN)
+        fixed = median_low(seconds - slope * samples for samples, seconds in self._steps)
+        return (fixed, slope) if fixed > 0 else (0.0, plain)
+
+    def _slope(self, plain: float) -> float:
+        slopes = []
+        for b, t in self._steps:
+            far = [(other, then) for other, then in self._steps if not _near(b, other)]
+            slopes.append(median_low([(then - t) / (other - b) for other, then in far] + [plain] * 2))
+        return median_low(slopes)
+
+    def _has_changed(self) -> bool:
+        """Are the newest steps all slower, or all faster, than the earlier ones of about their size?"""
+        steps = list(self._steps)
+        old, new = steps[:-NEW], steps[-NEW:]
+        ratios = []
+        for samples, seconds in new:
+            alike = [t / b for b, t in old if _near(b, samples)]
+            if not alike:
+                return False
+            ratios.append(seconds / samples / median_low(alike))
+        return min(ratios) > CHANGED or max(ratios) < 1 / CHANGED
+
+
+def _near(b: int, other: int) -> bool:
+    return abs(b - other) <= NEAR * max(b, other)
+
+
+def reshare(
+    lines: Sequence[tuple[float, float] | None],
+    caps: Sequence[float],
+    able: Sequence[bool],
+    batch: int,
+    current: Sequence[int],
+) -> tuple[int, ...]:
+    """Samples of each worker for a full batch, in the order of the ranks.
+
+    `lines`: (a, c) of each, None where it has not been measured: it is then taken for an ordinary one,
+    so that it will be. `caps`: samples that fit into its memory (inf where unknown). `able`: False has
+    no state yet and gets nothing. `current`: today's shares, which are kept where a change gains
+    little. Everybody able gets a sample at least: who has none is never measured again.
+    """
+    ranks = [rank for rank, can in enumerate(able) if can and caps[rank] >= 1]
+    room = [caps[rank] for rank in ranks]
+    measured = [lines[rank] for rank in ranks]
+    today = [current[rank] for rank in ranks] if len(current) == len(able) else []
+    _check_fit(room, batch)
+    stands = sum(current) == batch and _may_stand(today, room, batch)
+    if stands and not any(measured):
+        return tuple(current)
+    taken = _filled_in(measured, batch)
+    found = _one_each(_at_one_finish(taken, room, batch), taken)
+    if stands and not _worth_it(found, today, taken):
+        return tuple(current)
+    given = dict(zip(ranks, found, strict=True))
+    return tuple(given.get(rank, 0) for rank in range(len(able)))
+
+
+def _worth_it(found: Sequence[int], current: Sequence[int], lines: Sequence[_Line]) -> bool:
+    moved = max(abs(new - old) for new, old in zip(found, current, strict=True))
+    return moved >= LEAST_MOVE and _step(lines, found) <= (1 - GAIN) * _step(lines, current)
+
+
+def _step(lines: Sequence[_Line], parts: Sequence[int]) -> float:
+    """Seconds until the last worker is done."""
+    return max(line.seconds(part) for line, part in zip(lines, parts, strict=True) if part)
+
+
+def _filled_in(lines: Sequence[tuple[float, float] | None], batch: int) -> list[_Line]:
+    """Every worker's line; one that is missing is the measured workers' median at an equal share."""
+    equal = batch / len(lines)
+    known = sorted((_Line(*line) for line in lines if line), key=lambda line: line.seconds(equal))
+    ordinary = known[(len(known) - 1) // 2] if known else _Line(0.0, 1.0)
+    return [_Line(*line) if line else ordinary for line in lines]
+
+
+def _at_one_finish(lines: Sequence[_Line], caps: Sequence[float], batch: int) -> list[int]:
+    found = shares([Bearer(line, 1, cap) for line, cap in zip(lines, caps, strict=True)], batch)
+    if found is None:
+        raise ValueError(f"{batch} samples do not fit into {caps}")
+    return list(found)
+
+
+def _one_each(found: list[int], lines: Sequence[_Line]) -> list[int]:
+    """The same with a sample for everybody, given by whoever would finish last without it."""
+    for rank, share in enumerate(found):
+        givers = [i for i, held in enumerate(found) if held > 1]
+        if not share and givers:
+            found[max(givers, key=lambda i: lines[i].seconds(found[i]))] -= 1
+            found[rank] = 1
+    return found
+
+
+def _may_stand(today: Sequence[int], caps: Sequence[float], batch: int) -> bool:
+    """Do these shares make up the batch and fit, with a sample for everybody if there are as many?"""
+    least = 1 if batch >= len(caps) else 0
+    return sum(today) == batch and all(
+        least <= share <= cap for share, cap in zip(today, caps, strict=True)
+    )
+
+
+def _check_fit(caps: Sequence[float], batch: int) -> None:
+    if not caps:
+        raise BadTrainingError("no worker has the training's state: nobody can begin")
+    if sum(caps) < batch:
+        held = ", ".join(f"{cap:g}" for cap in caps)
+        raise BadTrainingError(
+            f"a global batch of {batch} samples does not fit: the memory of the {len(caps)} workers "
+            f"holds {held}, {sum(caps):g} together; take a smaller global batch or more workers"
+        )
