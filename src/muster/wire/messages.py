@@ -1,4 +1,4 @@
-"""Messages between a coordinator (launcher or daemon) and the tasks of a job: frozen values, JSON on the wire.
+"""Messages between a coordinator (launcher or daemon) and the tasks of a job: frozen, JSON on the wire.
 
 Every message that orders or reports a change carries the generation it belongs to; what is older is
 ignored. A field may be added with a default; anything else is a new `VERSION`.
@@ -65,7 +65,17 @@ class Hello:
     pid: int
     token: str = ""
     generation: int = 0
+    """The generation it is a member of; 0: of none yet."""
+    ready: bool = False
+    """It has said `Ready`, perhaps to a coordinator that is no more."""
     version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The coordinator has dealt with so many messages of this connection, the `Hello` not counted."""
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The shape of the training (see `runtime/capture.py`), sent once by the first worker that has it."""
+    """The shape of the training (see `runtime/capture.py`), said once by the first worker with it."""
 
     task: str
     shape: dict[str, Any]
@@ -178,6 +188,7 @@ Message = (
     Plan
     | CheckpointNow
     | Stop
+    | Received
     | Hello
     | Ready
     | Captured

@@ -16,6 +16,23 @@ class Transfer:
     seconds: float
 
 
+class Alone:
+    """The communicator of a job's only member: its buckets are the sums."""
+
+    def begin(self) -> None:
+        """Nothing to post."""
+
+    def put(self, bucket: int) -> None:
+        """Nothing to send."""
+
+    def finish(self) -> list[Transfer]:
+        """Nothing to wait for."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to drop."""
+
+
 class Communicator(Protocol):
     """Sums buckets over the members of one generation, step after step.
 

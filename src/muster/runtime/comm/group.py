@@ -1,10 +1,11 @@
-"""A gloo process group of one generation, made by hand: no global state, so old and new exist at once."""
+"""A gloo process group of one generation, made by hand: no global state, so old and new coexist."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-
+import torch
 from torch import Tensor, distributed
 
 from muster.runtime.errors import BrokenGroupError
@@ -12,31 +13,38 @@ from muster.runtime.errors import BrokenGroupError
 Torch: Any = distributed
 """Gloo's own classes, which torch's annotations leave out."""
 
+_NOBODY = (1 << 31) - 1
+"""A tag that nobody sends with."""
+
 _devices: dict[str, Any] = {}
 """One gloo device for each address of this process: a device keeps a thread, so it is used again."""
 
 
 def serve_store(host: str) -> Any:
     """A store at which the members of one generation find each other; lives as long as the object."""
-    return Torch.TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=60))
+    return Torch.TCPStore(
+        host, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=60)
+    )
 
 
 class Group:
-    """Members of one generation that reach each other; every call raises `BrokenGroupError` when it is over."""
+    """Members of one generation; once it is over, every call raises `BrokenGroupError`."""
 
     def __init__(
         self, address: tuple[str, int], name: str, rank: int, size: int, host: str, deadline: float
     ) -> None:
         """Meet the others at a store under this name; `host`: the address that others reach us at."""
-        self.rank, self.size, self.name = rank, size, name
+        self.rank, self.size, self.name, self.deadline = rank, size, name, deadline
         self._pg: Any = None
+        self._under_way: set[Work] = set()
         try:
             store = Torch.TCPStore(*address, is_master=False, timeout=timedelta(seconds=deadline))
             options = Torch.ProcessGroupGloo._Options()
             options._timeout = timedelta(seconds=deadline)
             options._devices = [_device(host)]
             options._threads = 2
-            self._pg = Torch.ProcessGroupGloo(Torch.PrefixStore(name, store), rank, size, options)
+            self.store = Torch.PrefixStore(name, store)
+            self._pg = Torch.ProcessGroupGloo(self.store, rank, size, options)
         except (RuntimeError, ValueError) as problem:
             raise BrokenGroupError(f"group {name} could not be built: {problem}") from problem
 
@@ -58,14 +66,17 @@ class Group:
 
     def close(self) -> None:
         """Drop the group: its sockets close, and the error runs through all who still wait in it."""
-        self._pg = None
+        pg, self._pg = self._pg, None
+        if pg is not None and self._under_way:
+            _break(pg, self.rank, self.size)
+        self._under_way.clear()
 
     def _begin(self, call: Callable[[Any], Any]) -> "Work":
         pg = self._pg
         if pg is None:
             raise BrokenGroupError(f"group {self.name} is closed")
         try:
-            return Work(call(pg), self)
+            return Work(call(pg), self._under_way)
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
 
@@ -73,22 +84,37 @@ class Group:
 class Work:
     """Something begun on a group."""
 
-    def __init__(self, work: Any, group: Group) -> None:
-        self._work, self._group = work, group
+    def __init__(self, work: Any, under_way: "set[Work]") -> None:
+        self._work, self._under_way = work, under_way
+        under_way.add(self)
 
-    def wait(self) -> None:
-        """Until it is done; at the latest when the group's deadline has passed."""
+    def wait(self, until: float | None = None) -> None:
+        """Until it is done; at the latest until a time (`time.monotonic`), or the group's deadline."""
+        limit = () if until is None else (timedelta(seconds=max(1e-3, until - time.monotonic())),)
         try:
-            self._work.wait()
+            self._work.wait(*limit)
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
-        finally:
-            self._work = None
+        self._work = None
+        self._under_way.discard(self)
+
+
+def _break(pg: Any, rank: int, size: int) -> None:
+    """Close all connections of a group, so that whatever waits in it, here or there, gets an error.
+
+    gloo's `abort` and `shutdown` do nothing, and a group that is dropped lives on in what is under way.
+    But a receive that runs out of time closes every connection of its group; where a connection is
+    broken already, the receive fails at once and the next one is tried.
+    """
+    for peer in range(size):
+        if peer != rank:
+            try:
+                pg.recv([torch.zeros(1)], peer, _NOBODY).wait(timedelta(milliseconds=1))
+            except RuntimeError:
+                continue
 
 
 def _device(host: str) -> Any:
     if host not in _devices:
         _devices[host] = Torch.ProcessGroupGloo.create_device(hostname=host)
     return _devices[host]
-
-

@@ -1,0 +1,91 @@
+"""Asynchronous training with parameter servers (Optimus' other form): no barrier, no common steps.
+
+Servers hold the parameters by ranges. A worker pulls them, computes the gradient of its own mini-batch
+(global batch over workers) and pushes it; servers apply it at once. So gradients may be made with
+parameters that others have changed since (staleness, counted and reported), the result depends on who
+is fast, and samples are used at least once an epoch rather than exactly once. With one worker it is
+plain training. BatchNorm statistics stay those of each worker. A worker may come, go and die at any
+time. A server's death loses its part of the parameters: an error says where to go on from.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from muster.runtime.asynchronous.batches import LeasedBatches
+from muster.runtime.asynchronous.protocol import PATIENCE, LostServerError, assign, checksum
+from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
+from muster.runtime.asynchronous.worker import AsyncWorker, Forward, Report, Save
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.loader import Loader
+from muster.runtime.peers import Post
+from muster.runtime.samples import Order, Position
+
+__all__ = ["AsyncWorker", "LeasedBatches", "LostServerError", "Report", "serve", "train_asynchronously"]
+
+
+def train_asynchronously(
+    model: Any,
+    optimizer: Any,
+    forward: Forward,
+    dataset: Any,
+    batch: int,
+    epochs: int | None,
+    role: str,
+    servers: list[str],
+    *,
+    index: int = 0,
+    workers: int = 1,
+    post: Post | None = None,
+    token: str = "",
+    steps: int | None = None,
+    until: Callable[[float], bool] | None = None,
+    seed: int = 0,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    collate: Callable[[list[Any]], Any] | None = None,
+    augment: bool = False,
+    scheduler: Any = None,
+    position: Position | None = None,
+    place: Callable[[Any], Any] = lambda batch: batch,
+    save: Save | None = None,
+    save_every: int = 0,
+    checkpoint: str = "",
+    on_step: Callable[[Report], None] | None = None,
+    patience: float = PATIENCE,
+) -> Report | LeasedBatches | None:
+    """Do this task's part, in every task alike, until the training ends.
+
+    `forward`: (model, batch) to one loss for each sample. `batch`: of all `workers` at once; each takes
+    an equal part, however many there are later. `servers`: addresses of their posts; `index`: which of
+    them this server is, at `post`. `steps`: mini-batches in all. `save`, `save_every`, `checkpoint`:
+    how to write the whole state, after how many mini-batches, and the folder's name for errors; to go
+    on from one, restore model and optimiser in every task and give `position`.
+
+    A worker gets its report, the first server the leases (losses of the epochs, what was repeated).
+    """
+    if epochs is None and steps is None and until is None:
+        raise BadTrainingError("when does it end? give epochs, steps or until")
+    if not servers:
+        raise BadTrainingError("an asynchronous training needs at least one server")
+    Order(len(dataset), batch)  # says what is wrong with the two
+    order = Order(len(dataset), max(1, batch // workers), seed, shuffle, drop_last)
+    if role == "worker":
+        loader = Loader(dataset, collate, 0, seed, augment)
+        worker = AsyncWorker(
+            model, optimizer, forward, loader, order, servers, token,
+            place=place, save=save, checkpoint=checkpoint, on_step=on_step,
+        )  # fmt: skip
+        return worker.run()
+    if post is None:
+        raise BadTrainingError("a server needs the post at which its workers find it")
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    shard = Shard(optimizer, parameters, assign(parameters, len(servers))[index], scheduler)
+    leases = None
+    if index == 0:
+        leases = LeasedBatches(order, epochs=epochs, steps=steps, until=until, position=position)
+    every = save_every if save is not None else 0
+    server = ParameterServer(
+        shard, checksum(parameters), leases, patience=patience, save_every=every, checkpoint=checkpoint
+    )
+    serve(server, post, servers[1:] if index == 0 else [], token)
+    return leases

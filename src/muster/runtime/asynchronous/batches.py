@@ -1,0 +1,128 @@
+"""Samples of an asynchronous training: parts of the order, leased to workers one at a time.
+
+A lease whose worker is gone is given out again, so every sample of an epoch is used at least once; one
+is used twice where a worker died between its push and its word of it. Epochs follow each other without
+a pause: workers may be in the next one while a lease of the last is still out.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muster.runtime.samples import Order, Position
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedBatch:
+    """One mini-batch, named by its place in the order of the samples."""
+
+    number: int
+    place: Position
+
+
+class LeasedBatches:
+    """Who has which samples, and which are done. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        order: Order,
+        *,
+        epochs: int | None = None,
+        steps: int | None = None,
+        until: Callable[[float], bool] | None = None,
+        position: Position | None = None,
+    ) -> None:
+        """`order`: its batch is what one lease holds. `until`: what an epoch's mean loss must meet."""
+        self._order, self._epochs, self._steps, self._until = order, epochs, steps, until
+        self._next = self._begun = position or Position()
+        self._open: dict[int, tuple[int, LeasedBatch]] = {}
+        self._back: deque[LeasedBatch] = deque()
+        self._count = 0
+        self._stopped = False
+        self._sums: dict[int, tuple[float, int]] = {}
+        self._changed = threading.Condition()
+        self.done = self._next.step
+        """LeasedBatches that are done."""
+        self.losses: list[float] = []
+        """Mean loss of each epoch that is done."""
+        self.repeated = 0
+        """LeasedBatches that were given out again."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all samples are done, or enough of them."""
+        with self._changed:
+            return self._ended()
+
+    @property
+    def position(self) -> Position:
+        """Where to go on after a restart: before the first lease that is not done."""
+        with self._changed:
+            out = [lease.place for _, lease in self._open.values()] + [
+                lease.place for lease in self._back
+            ]
+            return min([*out, self._next], key=lambda place: (place.epoch, place.cursor))
+
+    def take(self, holder: int, wait: float) -> LeasedBatch | None:
+        """A lease for this holder; None where there is none within so many s, or none any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._back or self._more() or self._ended(), wait)
+            if self._back:
+                lease = self._back.popleft()
+            elif self._more():
+                self._count += 1
+                lease = LeasedBatch(self._count, self._next)
+                self._next = self._order.after(self._next)
+            else:
+                return None
+            self._open[lease.number] = (holder, lease)
+            return lease
+
+    def finish(self, number: int, losses: float, samples: int) -> None:
+        """A lease is done, with this sum of losses; one that was taken back meanwhile is not."""
+        with self._changed:
+            _, lease = self._open.pop(number, (0, None))
+            if lease is None:
+                return
+            self.done += 1
+            epoch = lease.place.epoch
+            before, count = self._sums.get(epoch, (0.0, 0))
+            self._sums[epoch] = before + losses, count + samples
+            if count + samples >= self._length(epoch):
+                self._close_epoch(epoch)
+            self._changed.notify_all()
+
+    def lose(self, holder: int) -> None:
+        """This holder is gone: what it had is given out again."""
+        with self._changed:
+            lost = [number for number, (other, _) in self._open.items() if other == holder]
+            for number in lost:
+                _, lease = self._open.pop(number)
+                if not self._stopped:
+                    self._back.append(lease)
+                    self.repeated += 1
+            self._changed.notify_all()
+
+    def _length(self, epoch: int) -> int:
+        """Samples of an epoch; of the first one, those that were left when this began."""
+        order, begun = self._order, self._begun
+        whole = min(order.count, order.steps_per_epoch * order.batch)
+        return whole - begun.cursor if epoch == begun.epoch else whole
+
+    def _close_epoch(self, epoch: int) -> None:
+        total, count = self._sums.pop(epoch)
+        self.losses.append(total / count)
+        if self._until is not None and self._until(total / count):
+            self._stopped = True
+            self._back.clear()
+
+    def _more(self) -> bool:
+        return not (
+            self._stopped
+            or (self._epochs is not None and self._next.epoch >= self._epochs)
+            or (self._steps is not None and self._next.step >= self._steps)
+        )
+
+    def _ended(self) -> bool:
+        return not (self._more() or self._open or self._back)

@@ -1,0 +1,129 @@
+"""What servers and workers of an asynchronous training say to each other, and who holds what.
+
+A worker opens one connection to each server's post and keeps it. Requests are JSON with an `op`;
+tensors follow where the op has some, in the order of the server's segments:
+
+| op | with | answer |
+|---|---|---|
+| pull | | version, then the parameters |
+| push | version pulled, unused parameters, then the gradients | version, staleness |
+| lease (first server) | the lease that is done, its losses | lease, or wait, or end; perhaps save |
+| snapshot | | version, hyper-parameters, schedule, then parameters, then the optimiser's pieces |
+| bye | | none: the worker leaves, its training is over |
+| end (from the first server) | | none: the training is over |
+"""
+
+import socket
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from muster.runtime.errors import BadTrainingError, RuntimeFault
+from muster.runtime.peers import connect
+from muster.runtime.stream import receive_json
+
+KIND = "asynchronous"
+"""The kind of request by which a connection to a post becomes one of this training."""
+
+SPLIT = 4 * 2**20
+"""Bytes. Larger tensors are split, so that servers can hold even shares."""
+
+START = 60.0
+"""Seconds in which all servers must have come up: a task's start takes a few (importing torch)."""
+
+PATIENCE = 300.0
+"""Seconds after which a silent worker counts as gone. A killed one is noticed at once, by its closed
+connection; this is for nodes that vanish, and must be longer than any mini-batch takes."""
+
+
+class LostServerError(RuntimeFault):
+    """A server is gone, and with it its part of the parameters."""
+
+
+def lost(servers: Sequence[str], checkpoint: str, problem: object) -> LostServerError:
+    """The error that names the servers that are gone, and where to go on from."""
+    where = (
+        f"go on from the latest checkpoint in {checkpoint}" if checkpoint else "no checkpoint is kept"
+    )
+    return LostServerError(
+        f"{' and '.join(f'server {name}' for name in servers)}: gone ({problem}), and with it the "
+        f"parameters held there; {where}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Elements [begin, end) of a parameter."""
+
+    parameter: int
+    begin: int
+    end: int
+
+
+def assign(parameters: Sequence[Any], servers: int) -> list[list[Segment]]:
+    """The segments of each server: even bytes, the largest first, each to whoever holds least."""
+    total = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    limit = min(SPLIT, -(-total // servers))
+    pieces = [piece for index, p in enumerate(parameters) for piece in _split(index, p, limit)]
+    loads = [0] * servers
+    found: list[list[Segment]] = [[] for _ in range(servers)]
+    for size, segment in sorted(
+        pieces, key=lambda piece: (-piece[0], piece[1].parameter, piece[1].begin)
+    ):
+        least = loads.index(min(loads))
+        loads[least] += size
+        found[least].append(segment)
+    return [_merged(segments) for segments in found]
+
+
+def checksum(parameters: Sequence[Any]) -> int:
+    """Alike for tasks that train the same model."""
+    return zlib.crc32(repr([(tuple(p.shape), str(p.dtype)) for p in parameters]).encode())
+
+
+def join(address: str, role: str, model: int, token: str, wait: float) -> socket.socket:
+    """A connection to a server that is ready to serve; tries again for `wait` seconds."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            return _joined_once(address, role, model, token)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def _joined_once(address: str, role: str, model: int, token: str) -> socket.socket:
+    connection = connect(address, {"kind": KIND, "role": role, "checksum": model}, token, PATIENCE)
+    try:
+        answer = receive_json(connection)
+    except OSError:
+        connection.close()
+        raise
+    if "lost" in answer or "error" in answer:
+        connection.close()
+    if "lost" in answer:
+        raise LostServerError(answer["lost"])
+    if "error" in answer:
+        raise BadTrainingError(f"server {address}: {answer['error']}")
+    return connection
+
+
+def _split(index: int, parameter: Any, limit: int) -> list[tuple[int, Segment]]:
+    size = parameter.element_size()
+    step, count = max(1, limit // size), parameter.numel()
+    ends = [(begin, min(begin + step, count)) for begin in range(0, count, step)]
+    return [((end - begin) * size, Segment(index, begin, end)) for begin, end in ends]
+
+
+def _merged(segments: Sequence[Segment]) -> list[Segment]:
+    found: list[Segment] = []
+    for segment in sorted(segments, key=lambda s: (s.parameter, s.begin)):
+        last = found[-1] if found else None
+        if last is not None and (last.parameter, last.end) == (segment.parameter, segment.begin):
+            found[-1] = replace(last, end=segment.end)
+        else:
+            found.append(segment)
+    return found

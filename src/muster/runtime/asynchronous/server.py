@@ -1,0 +1,302 @@
+"""A parameter server of an asynchronous training: applies each gradient at once, whoever sends it."""
+
+import contextlib
+import itertools
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.asynchronous.batches import LeasedBatches
+from muster.runtime.asynchronous.protocol import (
+    KIND,
+    PATIENCE,
+    START,
+    Segment,
+    join,
+    lost,
+)
+from muster.runtime.peers import Post, Request
+from muster.runtime.pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
+from muster.runtime.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.update import SliceOptimizer, groups_of, options_of
+
+WAIT = 1.0
+"""Seconds until a worker hears that there is no lease for it yet: well below any time-out."""
+
+
+class Shard:
+    """One server's part of the parameters, and the optimiser's state for it."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        parameters: Sequence[Any],
+        segments: Sequence[Segment],
+        scheduler: Any = None,
+    ) -> None:
+        """Begins with the values and the state that parameters and optimiser have now.
+
+        `scheduler`: of this optimiser; an update is a step of it.
+        """
+        groups = groups_of(optimizer)
+        state = by_parameter(pieces_of(optimizer, parameters, optimizer.state_dict()))
+        self.segments = list(segments)
+        self._optimizer, self._scheduler = optimizer, scheduler
+        self._lock, self._version = threading.Lock(), 0
+        # The user's optimiser lends its hyper-parameters and never steps; schedules would warn of that.
+        optimizer._opt_called = True
+        self._values = [_read(parameters[s.parameter], s) for s in segments]
+        self._trained = [i for i, s in enumerate(segments) if id(parameters[s.parameter]) in groups]
+        slices = [
+            (_state(state, s), groups[id(p)], p.dtype)
+            for s in (segments[i] for i in self._trained)
+            for p in (parameters[s.parameter],)
+        ]
+        self._slices = SliceOptimizer(optimizer, slices) if slices else None
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        return self._version
+
+    def read(self) -> tuple[int, list[Tensor]]:
+        """The version, and a copy of the parameters."""
+        with self._lock:
+            return self._version, [value.clone() for value in self._values]
+
+    def snapshot(self) -> tuple[Request, list[Tensor], list[Piece]]:
+        """Version, hyper-parameters and schedule; parameters; the optimiser's state: of one moment."""
+        with self._lock:
+            schedule = _carried(self._scheduler.state_dict()) if self._scheduler else None
+            groups = [_carried(options) for options in options_of(self._optimizer)]
+            header = {"version": self._version, "groups": groups, "schedule": schedule}
+            held = self._slices.pieces() if self._slices else []
+            pieces = [part for p in held for part in cuts([p], p.begin, p.end)]
+            return header, [value.clone() for value in self._values], pieces
+
+    def update(
+        self, pulled: int, gradients: Sequence[Tensor], unused: Sequence[int]
+    ) -> tuple[int, int]:
+        """Apply gradients made with the parameters of version `pulled`; the new version, and staleness.
+
+        Staleness: updates by others between the pull and this.
+        """
+        with self._lock:
+            if self._slices is not None:
+                self._slices.step(
+                    options_of(self._optimizer),
+                    [self._target(place, unused) for place in self._trained],
+                    [gradients[place] for place in self._trained],
+                )
+                self._slices.commit(unused)
+            staleness = self._version - pulled
+            self._version += 1
+            if self._scheduler is not None:
+                self._scheduler.step()
+            return self._version, staleness
+
+    def _target(self, place: int, unused: Sequence[int]) -> Tensor:
+        """What the optimiser works on: the values themselves, or a copy that nobody will see."""
+        value = self._values[place]
+        return value.clone() if self.segments[place].parameter in unused else value
+
+
+class ParameterServer:
+    """Serves one shard to however many workers there are, a thread for each of them."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        model_checksum: int,
+        leases: LeasedBatches | None = None,
+        *,
+        patience: float = PATIENCE,
+        save_every: int = 0,
+        checkpoint: str = "",
+    ) -> None:
+        """`leases`: on the first server. `patience`: s after which a silent worker counts as gone.
+        `save_every`: leases after which some worker is told to write a checkpoint; 0: never.
+        `checkpoint`: where they are, for the error when a server is lost."""
+        self.shard, self.leases = shard, leases
+        self.checksum, self._patience, self.checkpoint = model_checksum, patience, checkpoint
+        self._every, self._saved = save_every, leases.done if leases else 0
+        self._numbers = itertools.count(1)
+        self._changed = threading.Condition()
+        self._workers: dict[int, socket.socket] = {}
+        self._came = self._over = False
+        self._problem: Exception | None = None
+
+    def answer(self, connection: socket.socket, request: Request) -> None:
+        """Serve one connection until it ends: a handler for a post."""
+        if request.get("checksum") != self.checksum:
+            send_json(connection, {"error": "this task trains another model than the server"})
+            return
+        if self._problem is not None:
+            send_json(connection, {"lost": str(self._problem)})
+            return
+        from_worker = request.get("role") == "worker"
+        connection.settimeout(self._patience if from_worker else None)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        send_json(connection, {"version": self.shard.version})
+        try:
+            if from_worker:
+                with self._counted(connection) as holder:
+                    self._serve_worker(connection, holder)
+            else:
+                self._follow(connection)
+        except OSError:
+            pass  # A worker that is gone disturbs nobody; its lease has been taken back.
+        except Exception as problem:
+            self.fail(problem)
+
+    def wait(self) -> None:
+        """Until the training is over; raises what has gone wrong."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._problem is not None or self._finished())
+            if self._problem is not None:
+                raise self._problem
+
+    def fail(self, problem: Exception) -> None:
+        """The training cannot go on: workers are let go, and find out why when they come again."""
+        with self._changed:
+            self._problem = self._problem or problem
+            for connection in self._workers.values():
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._changed.notify_all()
+
+    def _finished(self) -> bool:
+        """A worker must have come: it may want the result of a training that was over before."""
+        ended = self.leases is not None and self.leases.ended
+        return self._over or (ended and self._came and not self._workers)
+
+    @contextlib.contextmanager
+    def _counted(self, connection: socket.socket) -> Iterator[int]:
+        """This worker is here; when it goes, its lease is given to another."""
+        holder = next(self._numbers)
+        with self._changed:
+            self._workers[holder], self._came = connection, True
+        try:
+            yield holder
+        finally:
+            if self.leases is not None:
+                self.leases.lose(holder)
+            with self._changed:
+                del self._workers[holder]
+                self._changed.notify_all()
+
+    def _serve_worker(self, connection: socket.socket, holder: int) -> None:
+        gradients = [torch.empty_like(value) for value in self.shard.read()[1]]
+        while (request := receive_json(connection))["op"] != "bye":
+            if request["op"] == "pull":
+                version, values = self.shard.read()
+                _send(connection, {"version": version}, values)
+            elif request["op"] == "push":
+                for gradient in gradients:
+                    receive_into(connection, gradient)
+                send_json(connection, self._update(request, gradients))
+            elif request["op"] == "snapshot":
+                self._send_all(connection)
+            elif request["op"] == "lease" and self.leases is not None:
+                send_json(connection, self._lease(self.leases, request, holder))
+            else:
+                raise ConnectionError(f"a worker asked for {request['op']!r}")
+
+    def _follow(self, connection: socket.socket) -> None:
+        """The first server holds this connection to the end: if it breaks, the training is lost."""
+        try:
+            receive_json(connection)
+        except OSError as problem:
+            self.fail(lost(["0"], self.checkpoint, problem))
+            return
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def _update(self, request: Request, gradients: Sequence[Tensor]) -> Request:
+        version, staleness = self.shard.update(request["version"], gradients, request["unused"])
+        return {"version": version, "staleness": staleness}
+
+    def _lease(self, leases: LeasedBatches, request: Request, holder: int) -> Request:
+        if request["done"] is not None:
+            leases.finish(request["done"], request["losses"], request["samples"])
+        answer: Request = {"save": self._save_due(leases)}
+        lease = leases.take(holder, WAIT)
+        if lease is None:
+            return {**answer, "end": leases.ended}
+        place = lease.place
+        return {**answer, "lease": [lease.number, place.epoch, place.cursor, place.step]}
+
+    def _save_due(self, leases: LeasedBatches) -> Request | None:
+        """Whoever asks first when a checkpoint is due writes it; the last is due at the end."""
+        with self._changed:
+            least = 1 if leases.ended else self._every
+            if not self._every or leases.done < self._saved + least:
+                return None
+            self._saved = leases.done
+        place = leases.position
+        return {"step": leases.done, "position": [place.epoch, place.cursor, leases.done]}
+
+    def _send_all(self, connection: socket.socket) -> None:
+        header, values, pieces = self.shard.snapshot()
+        _send(connection, header, values)
+        send_pieces(connection, pieces)
+
+
+def serve(server: ParameterServer, post: Post, others: Sequence[str], token: str) -> None:
+    """Serve at this post until the training is over. `others`: the other servers, on the first one."""
+    post.on(KIND, server.answer)
+    links: list[socket.socket] = []
+    try:
+        for address in others:
+            links.append(join(address, "server", server.checksum, token, START))
+            threading.Thread(
+                target=_watch, args=(server, links[-1], address), name="muster-server-link", daemon=True
+            ).start()
+        server.wait()
+        for link in links:
+            with contextlib.suppress(OSError):
+                send_json(link, {"op": "end"})
+    finally:
+        for link in links:
+            with contextlib.suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)  # frees the thread that watches it
+            link.close()
+
+
+def _watch(server: ParameterServer, link: socket.socket, address: str) -> None:
+    """Thread: nothing ever comes over this connection but its end."""
+    try:
+        receive_json(link)
+    except OSError as problem:
+        server.fail(lost([address], server.checkpoint, problem))
+
+
+def _send(connection: socket.socket, header: Request, values: Sequence[Tensor]) -> None:
+    send_json(connection, header)
+    for value in values:
+        send_tensor(connection, value)
+
+
+def _carried(state: dict[str, Any]) -> dict[str, Any]:
+    """What JSON can carry of a schedule's state: its numbers, not its functions."""
+    found = {}
+    for name, value in state.items():
+        with contextlib.suppress(TypeError, ValueError):
+            found[name] = json.loads(json.dumps(value))
+    return found
+
+
+def _read(parameter: Any, segment: Segment) -> Tensor:
+    flat = parameter.detach().reshape(-1)
+    return flat[segment.begin : segment.end].to("cpu", copy=True)
+
+
+def _state(stored: dict[int, list[Piece]], segment: Segment) -> Piece:
+    index, begin, end = segment.parameter, segment.begin, segment.end
+    return joined(cuts(stored.get(index, ()), begin, end), index, begin, end)

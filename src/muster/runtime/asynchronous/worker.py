@@ -1,0 +1,244 @@
+"""A worker of an asynchronous training: pulls, takes a gradient on a lease of samples, pushes."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.asynchronous.protocol import (
+    START,
+    assign,
+    checksum,
+    join,
+    lost,
+)
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.loader import Loader
+from muster.runtime.peers import Request
+from muster.runtime.pieces import Piece, assemble, receive_pieces
+from muster.runtime.samples import Order, Position
+from muster.runtime.stream import receive_into, receive_json, send_json, send_tensor
+
+Forward = Callable[[Any, Any], Tensor]
+"""(model, batch) to one loss for each sample."""
+Save = Callable[[int, dict[str, Any]], None]
+"""(step, state) to a checkpoint."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one worker did."""
+
+    updates: int = 0
+    samples: int = 0
+    loss: float = 0.0
+    """Mean of its last mini-batch."""
+    staleness: int = 0
+    """Updates by others between its pulls and pushes, summed over its own (the worst server's)."""
+    stalest: int = 0
+    """The largest of them."""
+    repeats: int = 0
+    """Times it had to connect anew."""
+
+    @property
+    def mean_staleness(self) -> float:
+        """Updates by others that its gradients missed, in the mean."""
+        return self.staleness / self.updates if self.updates else 0.0
+
+
+class AsyncWorker:
+    """Trains with servers that hold the parameters; other workers may come and go."""
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        forward: Forward,
+        loader: Loader,
+        order: Order,
+        servers: Sequence[str],
+        token: str = "",
+        *,
+        place: Callable[[Any], Any] = lambda batch: batch,
+        save: Save | None = None,
+        checkpoint: str = "",
+        on_step: Callable[[Report], None] | None = None,
+    ) -> None:
+        """`order`: the servers' own, its batch is one lease. `place`: moves a batch to the device."""
+        self._model, self._optimizer, self._forward, self._place = model, optimizer, forward, place
+        self._loader, self._order, self._on_step = loader, order, on_step
+        self._servers, self._token = list(servers), token
+        self._save, self._checkpoint = save, checkpoint
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._segments = assign(self._parameters, len(servers))
+        self._host = [_flat_in_host(parameter) for parameter in self._parameters]
+        self._links: list[socket.socket] = []
+        self._versions = [0] * len(servers)
+        self._at = ""
+        self.report = Report()
+
+    def run(self) -> Report:
+        """Train to the end; the model then has the servers' parameters."""
+        wait, before = START, -1
+        try:
+            while True:
+                self._connect(wait)
+                try:
+                    self._train()
+                    return self.report
+                except OSError as problem:
+                    # It may be we who were silent for too long: once more, unless that did not help.
+                    if self.report.updates == before:
+                        raise lost([self._at], self._checkpoint, problem) from problem
+                    wait, before = 0.0, self.report.updates
+                    self.report.repeats += 1
+        finally:
+            self._close()
+
+    def _connect(self, wait: float) -> None:
+        self._close()
+        model = checksum(self._parameters)
+        missing: dict[str, OSError] = {}
+        for address in self._servers:
+            try:
+                self._links.append(join(address, "worker", model, self._token, wait))
+            except OSError as problem:
+                missing[address] = problem
+        if missing:  # all of them: the first one ends, too, when it has lost another
+            raise lost(list(missing), self._checkpoint, next(iter(missing.values())))
+
+    def _train(self) -> None:
+        nothing: Request = {"done": None, "losses": 0.0, "samples": 0}
+        done, ended = nothing, False
+        while not ended:
+            answer = self._ask(0, {"op": "lease", **done})
+            done, ended = nothing, answer.get("end", False)
+            if answer["save"] is not None and self._save is not None:
+                self._save_all(self._save, answer["save"])
+            if "lease" in answer:
+                number, *at = answer["lease"]
+                done = {"done": number, **self._step(Position(*at))}
+        self._pull()
+        # The first server ends the training when all have gone, so it must be the last to hear of it.
+        for place in reversed(range(len(self._links))):
+            self._say(place, {"op": "bye"})
+
+    def _step(self, at: Position) -> Request:
+        """One lease: the sum of its losses and its samples, when all servers have its gradient."""
+        ids = self._order.ids(at)
+        batch = self._place(self._loader.load(ids, at.epoch))
+        self._pull()
+        for parameter in self._parameters:
+            parameter.grad = None
+        losses = self._forward(self._model, batch)
+        total = _checked(losses, len(ids))
+        losses.mean().backward()
+        self._push()
+        self.report.updates += 1
+        self.report.samples += len(ids)
+        self.report.loss = total / len(ids)
+        if self._on_step is not None:
+            self._on_step(self.report)
+        return {"losses": total, "samples": len(ids)}
+
+    def _pull(self) -> None:
+        for place in range(len(self._links)):
+            self._say(place, {"op": "pull"})
+        for place in range(len(self._links)):
+            self._versions[place] = self._receive_values(place)["version"]
+        self._settle()
+
+    def _push(self) -> None:
+        unused = [i for i, parameter in enumerate(self._parameters) if parameter.grad is None]
+        flats = [
+            torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
+            for p in self._parameters
+        ]
+        for place, segments in enumerate(self._segments):
+            self._say(place, {"op": "push", "version": self._versions[place], "unused": unused})
+            for segment in segments:
+                send_tensor(self._links[place], flats[segment.parameter][segment.begin : segment.end])
+        answers = [self._hear(place) for place in range(len(self._links))]
+        staleness = max(answer["staleness"] for answer in answers)
+        self.report.staleness += staleness
+        self.report.stalest = max(self.report.stalest, staleness)
+
+    def _save_all(self, save: Save, due: Request) -> None:
+        """A checkpoint of what the servers hold now; they need not be at the same update."""
+        pieces: list[Piece] = []
+        header: Request = {}
+        for place in range(len(self._links)):
+            self._say(place, {"op": "snapshot"})
+            header = self._receive_values(place)
+            pieces += receive_pieces(self._links[place])
+        self._settle()
+        self._take_over(header["groups"])
+        whole = {
+            "model": self._model.state_dict(),
+            "optimizer": assemble(self._optimizer, self._parameters, pieces),
+            "scheduler": header["schedule"],
+            "position": due["position"],
+            "losses": 0.0,
+        }
+        save(due["step"], whole)
+
+    def _receive_values(self, place: int) -> Request:
+        header = self._hear(place)
+        for segment in self._segments[place]:
+            target = self._host[segment.parameter][segment.begin : segment.end]
+            receive_into(self._links[place], target)
+        return header
+
+    def _take_over(self, groups: Sequence[Request]) -> None:
+        """The servers' hyper-parameters: schedules run there."""
+        for group, values in zip(self._optimizer.param_groups, groups, strict=True):
+            for name, value in values.items():
+                group[name] = tuple(value) if isinstance(group.get(name), tuple) else value
+
+    def _settle(self) -> None:
+        """Parameters that are not flat in host memory get what was received for them."""
+        with torch.no_grad():
+            for parameter, flat in zip(self._parameters, self._host, strict=True):
+                if flat.data_ptr() != parameter.data_ptr():
+                    parameter.copy_(flat.view(parameter.shape))
+
+    def _ask(self, place: int, request: Request) -> Request:
+        self._say(place, request)
+        return self._hear(place)
+
+    def _say(self, place: int, request: Request) -> None:
+        self._at = self._servers[place]
+        send_json(self._links[place], request)
+
+    def _hear(self, place: int) -> Request:
+        self._at = self._servers[place]
+        return dict(receive_json(self._links[place]))
+
+    def _close(self) -> None:
+        for link in self._links:
+            with contextlib.suppress(OSError):
+                link.close()
+        self._links.clear()
+
+
+def _flat_in_host(parameter: Any) -> Tensor:
+    """Where a parameter's elements are received: itself where that can be, else room of their own."""
+    if parameter.is_cpu and parameter.is_contiguous():
+        return parameter.detach().view(-1)
+    return torch.empty(parameter.numel(), dtype=parameter.dtype)
+
+
+def _checked(losses: Any, count: int) -> float:
+    """The sum of the losses, if there is a finite one for each sample."""
+    if not isinstance(losses, Tensor) or losses.shape != (count,):
+        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        raise BadTrainingError(f'{count} samples need {count} losses (reduction="none"), not {shape}')
+    total = float(losses.detach().sum())
+    if not isfinite(total):
+        raise BadTrainingError(f"the loss is {total}: nothing of this batch was applied")
+    return total

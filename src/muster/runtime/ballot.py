@@ -1,0 +1,92 @@
+"""What members tell each other with every step, and when a generation begins.
+
+A ballot is a small float32 vector in which each rank fills its own row and leaves the others' zero:
+the sum that is made of them beside the gradients' is everybody's row, exactly and alike on all ranks.
+Behind the rows stands one number for each parameter tensor: by how many ranks it was used.
+"""
+
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SAVE, STOP = 1, 2
+"""Requests, as bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One rank's row of a step's ballot."""
+
+    samples: float = 0.0
+    """Samples whose gradients are in the sum."""
+    loss: float = 0.0
+    """Sum of their losses."""
+    built: float = 0.0
+    """The generation whose group this rank has built and could switch to; 0: none."""
+    able: float = 0.0
+    """1 when the rank holds the whole state and can take samples in the next step."""
+    cap: float = 0.0
+    """Samples that fit into its memory; 0: no limit known."""
+    fixed: float = 0.0
+    per_sample: float = 0.0
+    """Its line t = fixed + per_sample b, seconds; 0 and 0: not known yet."""
+    request: float = 0.0
+    """SAVE and STOP, where a coordinator asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One rank's row of a roll call: where it stands when a generation begins (float64)."""
+
+    worker: float = 0.0
+    holds: float = 0.0
+    """1 when it holds the whole state."""
+    step: float = 0.0
+    epoch: float = 0.0
+    cursor: float = 0.0
+    losses: float = 0.0
+    """Sum of the losses of this epoch so far."""
+    cap: float = 0.0
+    fixed: float = 0.0
+    per_sample: float = 0.0
+    layout: float = 0.0
+    """Checksum of the buckets: all members must train the same model."""
+
+
+WIDTH = len(fields(Vote))
+
+
+def ballot_size(ranks: int, tensors: int) -> int:
+    """Elements of the ballot of so many ranks and parameter tensors."""
+    return ranks * WIDTH + tensors
+
+
+def fill(ballot: Tensor, rank: int, ranks: int, vote: Vote, used: Tensor) -> None:
+    """Write one rank's row."""
+    ballot.zero_()
+    ballot[rank * WIDTH : (rank + 1) * WIDTH] = torch.tensor(astuple(vote), dtype=ballot.dtype)
+    ballot[ranks * WIDTH :] = used
+
+
+def read(ballot: Tensor, ranks: int) -> tuple[Vote, ...]:
+    """Every rank's row of a summed ballot."""
+    rows = ballot[: ranks * WIDTH].tolist()
+    return tuple(Vote(*rows[i * WIDTH : (i + 1) * WIDTH]) for i in range(ranks))
+
+
+def unused(ballot: Tensor, ranks: int) -> list[int]:
+    """Parameter tensors that no rank got a gradient for."""
+    return [int(i) for i in (ballot[ranks * WIDTH :] == 0).nonzero().flatten().tolist()]
+
+
+def roll_call(group: Any, mine: Standing, rank: int, ranks: int) -> tuple[Standing, ...]:
+    """Where every member stands; a collective of the whole group."""
+    width = len(fields(Standing))
+    rows = torch.zeros(ranks * width, dtype=torch.float64)
+    rows[rank * width : (rank + 1) * width] = torch.tensor(astuple(mine), dtype=torch.float64)
+    if ranks > 1:
+        group.allreduce(rows).wait()
+    values = rows.tolist()
+    return tuple(Standing(*values[i * width : (i + 1) * width]) for i in range(ranks))

@@ -1,0 +1,208 @@
+"""Ring or owners of parameters: both predicted from the members' links, and the faster one taken.
+
+Pure, and alike on all members: it takes what the plan and the ballots say, nothing else. `make` builds
+what was chosen.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import inf
+from typing import Literal
+
+from torch import Tensor
+
+from muster.runtime.comm.base import Communicator
+from muster.runtime.comm.group import Group
+from muster.runtime.comm.nccl import Nccl
+from muster.runtime.comm.ring import Ring
+from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded
+from muster.split.owners import Owners, edge, water_filled
+from muster.wire.messages import Member
+
+Kind = Literal["none", "ring", "sharded", "dedicated", "nccl"]
+
+LATENCY = 1e-4
+"""Seconds of a small message between two nodes of one network: a few switches and two kernels."""
+MARGIN = 0.9
+"""What comes first (a ring, or servers) is left only for what needs less than this part of its time: on
+equal links owners need 1.03 to 1.1 times as long as a ring, and a probed link is off by per cents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How gradients are synchronised, each rank's share of the parameters, and why."""
+
+    kind: Kind
+    shares: tuple[float, ...] = ()
+    """Of each rank, sum 1; empty where nobody owns anything."""
+    predicted: Mapping[Kind, float] = field(default_factory=dict)
+    """Seconds of a step's synchronisation by kind, where the links are known."""
+    words: str = ""
+
+
+def choose(
+    sync: str,
+    members: Sequence[Member],
+    sizes: Sequence[int],
+    sums: Sequence[float] = (),
+    *,
+    gpus: bool = False,
+) -> Choice:
+    """What to use for buckets of these sizes (bytes).
+
+    `sync`: the plan's; `sums`: bytes/s at which each rank adds up (and updates) what it owns, where
+    that is known; `gpus`: each worker has a GPU of its own.
+    """
+    if len(members) == 1:
+        return Choice("none", words="alone, nothing to synchronise")
+    offers = _offers(sync, members)
+    if gpus and "ring" in offers:
+        return Choice("nccl", words="ring of GPUs")
+    hosts = _hosts(members, sums)
+    known = len(hosts) > 1 and all(host.bandwidth > 0 for host in hosts)
+    shares = {kind: _shares(hosts, owners, known) for kind, owners in offers.items()}
+    seconds = {kind: _seconds(hosts, shares[kind], sizes) for kind in offers} if known else {}
+    kind = _fastest(seconds) if known else next(iter(offers))
+    return Choice(kind, shares[kind], seconds, _words(kind, shares[kind], seconds))
+
+
+def make(
+    choice: Choice,
+    group: Group,
+    flats: Sequence[Tensor],
+    members: Sequence[Member],
+    rank: int,
+    after_sum: AfterSum | None = None,
+) -> Communicator:
+    """The communicator that was chosen, for one member of a group; it closes the group with itself."""
+    if len(members) != group.size or rank != group.rank:
+        raise ValueError(f"rank {rank} of {len(members)} members in a group of {group.size}")
+    if choice.kind == "nccl":
+        return Nccl(group, flats)
+    if not choice.shares:
+        return Ring(group, flats)
+    owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
+    workers = range(sum(member.role == "worker" for member in members))
+    return Sharded(group, flats, owners, workers, [member.task for member in members], after_sum)
+
+
+def _offers(sync: str, members: Sequence[Member]) -> dict[Kind, list[int]]:
+    """What may be used, and which ranks would own something; the first is taken when all seem equal."""
+    workers = [rank for rank, member in enumerate(members) if member.role == "worker"]
+    servers = [rank for rank, member in enumerate(members) if member.role != "worker"]
+    if sync == "sharded" or (sync == "ring" and servers):  # a server holds no gradients for a ring
+        return {"sharded": workers}
+    if servers:
+        both: dict[Kind, list[int]] = {"dedicated": servers, "sharded": workers + servers}
+        return both if sync == "auto" else {"dedicated": servers}
+    return {"ring": []} if sync == "ring" else {"ring": [], "sharded": workers}
+
+
+# --- what each would take ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """Members behind one link: its bytes/s each way, their ranks, the workers among them, and the
+    bytes/s at which each adds up."""
+
+    bandwidth: float
+    ranks: tuple[int, ...]
+    workers: tuple[int, ...]
+    sums: Mapping[int, float]
+
+
+def _hosts(members: Sequence[Member], sums: Sequence[float]) -> list[_Host]:
+    """Members by the host of their address, in the order of their first ranks."""
+    by_host: dict[str, list[int]] = {}
+    for rank, member in enumerate(members):
+        by_host.setdefault(host_of(member), []).append(rank)
+    return [
+        _Host(
+            max(members[rank].bandwidth for rank in ranks),
+            tuple(ranks),
+            tuple(rank for rank in ranks if members[rank].role == "worker"),
+            {rank: (sums[rank] if sums else 0.0) or inf for rank in ranks},
+        )
+        for ranks in by_host.values()
+    ]
+
+
+def host_of(member: Member) -> str:
+    """The host of a member's address."""
+    return member.address.rpartition(":")[0]
+
+
+def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple[float, ...]:
+    """Each rank's share: water-filled over the hosts' links, equal where they are not known."""
+    if not owners:
+        return ()
+    size, n = sum(len(host.ranks) for host in hosts), sum(len(host.workers) for host in hosts)
+    shares = [0.0] * size
+    behind = [[rank for rank in host.ranks if rank in owners] for host in hosts]
+    if known:
+        racks = [_rack(host, n, ranks) for host, ranks in zip(hosts, behind, strict=True)]
+        # A worker that owns nothing still pushes and pulls everything: no step ends before that.
+        floor = max(rack.edges[0][0] for rack in racks)
+        filled = water_filled([rack for rack in racks if rack.owners], floor)
+        parts = [part for parts in filled for part in parts]
+    else:
+        parts = [1 / len(owners)] * len(owners)
+    for rank, part in zip((rank for ranks in behind for rank in ranks), parts, strict=True):
+        shares[rank] = part
+    return tuple(shares)
+
+
+def _rack(host: _Host, n: int, owners: Sequence[int]) -> Owners:
+    """A host as a rack: T = (k S + (n - 2k) O)/bw + O/u, k of n workers and the share O behind it."""
+    base, slope = edge(len(host.workers), n, host.bandwidth)
+    adding = sum(host.sums[rank] for rank in owners)
+    return Owners([(base, slope + (1 / adding if adding else 0.0))], [((), 1) for _ in owners])
+
+
+def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[int]) -> float:
+    """Seconds of one synchronisation: the last host's."""
+    n, total = sum(len(host.workers) for host in hosts), sum(sizes)
+    if not shares:
+        # Bandwidth: each worker sends 2 (n-1)/n of all; latency: in so many turns, bucket by bucket.
+        rounds = 2 * (n - 1)
+        most = max(crossings / host.bandwidth for host, crossings in _crossings(hosts))
+        return rounds / n * total * most + rounds * LATENCY * len(sizes)
+    return max(_owned_seconds(host, n, shares, total) for host in hosts) + 2 * LATENCY
+
+
+def _owned_seconds(host: _Host, n: int, shares: Sequence[float], total: int) -> float:
+    """The notes' T_j, and how far a worker's pulls are behind its pushes: a chunk for each owner."""
+    base, slope = edge(len(host.workers), n, host.bandwidth)
+    adding = max(shares[rank] / host.sums[rank] for rank in host.ranks)
+    seconds = (base + slope * sum(shares[rank] for rank in host.ranks) + adding) * total
+    others = [share for rank, share in enumerate(shares) if rank not in host.ranks]
+    return seconds + base * sum(min(CHUNK, share * total) for share in others)
+
+
+def _crossings(hosts: Sequence[_Host]) -> list[tuple[_Host, int]]:
+    """How often a ring in the order of the ranks leaves each host."""
+    home = {rank: i for i, host in enumerate(hosts) for rank in host.workers}
+    runs = [host for host, _ in groupby(home[rank] for rank in sorted(home))]
+    if len(runs) > 1 and runs[0] == runs[-1]:
+        runs.pop()
+    return [(host, runs.count(i)) for i, host in enumerate(hosts)]
+
+
+def _fastest(seconds: Mapping[Kind, float]) -> Kind:
+    """The first one, unless another needs clearly less."""
+    first, *_ = seconds
+    best = min(seconds, key=seconds.__getitem__)
+    return best if seconds[best] < MARGIN * seconds[first] else first
+
+
+def _words(kind: Kind, shares: Sequence[float], seconds: Mapping[Kind, float]) -> str:
+    names = {"ring": "ring", "sharded": "sharded owners", "dedicated": "servers"}
+    words = names[kind]
+    if shares:
+        words += f" {'/'.join(f'{share * 100:.0f}' for share in shares)} %"
+    if seconds:
+        words += f", predicted {seconds[kind]:.2g} s"
+    others = [f"{seconds[k]:.2g} s by {names[k]}" for k in seconds if k != kind]
+    return f"{words} against {', '.join(others)}" if others else words

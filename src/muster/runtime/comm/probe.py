@@ -1,0 +1,126 @@
+"""Measures the members' links where the plan does not know them.
+
+One member after the other exchanges data with all members on other hosts at once, for a while and both
+ways: in pairs a fast link would only show the speed of slower ones. What comes in and what goes out
+is as much as its link carries, or as all the others' links do together: more it could never use.
+"""
+
+import time
+from bisect import bisect
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from muster.runtime.comm.choose import host_of
+from muster.runtime.comm.group import Group, Work
+from muster.wire.messages import Member
+
+BLOCK = 64 * 1024
+"""Bytes sent at once: dozens of them pass in a tenth of a second over the slowest link worth using."""
+WARM_UP = 0.3
+"""Part of the time that does not count: TCP finds its pace, and a shaper's bucket runs empty."""
+
+
+def probe(group: Group, members: Sequence[Member], seconds: float = 2.0) -> tuple[Member, ...]:
+    """The members with their links' bytes/s, alike on all ranks; takes about so many seconds.
+
+    Nothing is measured where the plan says all, or where all are on one host: loopback is equal.
+    """
+    hosts = [host_of(member) for member in members]
+    if len(set(hosts)) == 1 or all(member.bandwidth > 0 for member in members):
+        return tuple(members)
+    into, out_of = torch.zeros(2, group.size, group.size, dtype=torch.float64)
+    for target, host in enumerate(hosts):
+        peers = [rank for rank, other in enumerate(hosts) if other != host]
+        group.allreduce(torch.zeros(1)).wait()  # all begin together
+        for peer, rate in _exchange(group, target, peers, seconds / len(hosts)).items():
+            if group.rank == target:
+                into[target, peer] = rate
+            else:
+                out_of[target, group.rank] = rate
+    found = _links(_summed(group, into), _summed(group, out_of))
+    return tuple(
+        member if member.bandwidth > 0 else replace(member, bandwidth=rate)
+        for member, rate in zip(members, found, strict=True)
+    )
+
+
+def _links(into: Tensor, out_of: Tensor) -> list[float]:
+    """Bytes/s of each link, from what went between each target (row) and its peers (columns).
+
+    A link is at least as fast as the most that was seen on it, as a target or as somebody's peer; it
+    counts for its slower direction.
+    """
+    coming = torch.maximum(into.sum(dim=1), out_of.amax(dim=0))
+    going = torch.maximum(out_of.sum(dim=1), into.amax(dim=0))
+    rates: list[float] = torch.minimum(coming, going).tolist()
+    return rates
+
+
+def _summed(group: Group, tensor: Tensor) -> Tensor:
+    """Every rank's own entries, put together."""
+    tensor = tensor.clone()
+    group.allreduce(tensor).wait()
+    return tensor
+
+
+def _exchange(group: Group, target: int, peers: Sequence[int], seconds: float) -> dict[int, float]:
+    """Bytes/s that come in here from each other while the target and its peers send to each other."""
+    others = peers if group.rank == target else [target] if group.rank in peers else []
+    if not others:
+        return {}
+    until = time.monotonic() + seconds
+    with ThreadPoolExecutor(2 * len(others)) as pool:
+        sends = [pool.submit(_send, group, peer, until) for peer in others]
+        arrivals = {peer: pool.submit(_receive, group, peer) for peer in others}
+        for send in sends:
+            send.result()
+        return {peer: _rate(seen.result(), until, seconds) for peer, seen in arrivals.items()}
+
+
+def _rate(arrivals: Sequence[float], until: float, seconds: float) -> float:
+    """Bytes/s of blocks that arrived in the time that counts, which is the same for all peers."""
+    counted = (1 - WARM_UP) * seconds
+    return BLOCK * (_arrived(arrivals, until) - _arrived(arrivals, until - counted)) / counted
+
+
+def _arrived(arrivals: Sequence[float], at: float) -> float:
+    """Blocks that had arrived by then, the next one in part."""
+    done = bisect(arrivals, at)
+    if done == 0 or done == len(arrivals):
+        return float(done)
+    before, after = arrivals[done - 1], arrivals[done]
+    return done + (at - before) / (after - before)
+
+
+def _send(group: Group, peer: int, until: float) -> None:
+    """Send blocks until a time, two under way at once; the one before the last is marked."""
+    blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
+    works: list[Work] = []
+    marked = last = False
+    while not last:
+        tag = len(works) % 2
+        if len(works) >= 2:
+            works[-2].wait()
+        marked, last = time.monotonic() >= until, marked
+        blocks[tag][0] = float(marked and not last)
+        works.append(group.send(blocks[tag], peer, tag))
+    for work in works[-2:]:
+        work.wait()
+
+
+def _receive(group: Group, peer: int) -> list[float]:
+    """Receive blocks until the last; when each came."""
+    blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
+    works = [group.receive(blocks[tag], peer, tag) for tag in range(2)]
+    arrivals: list[float] = []
+    while len(arrivals) < len(works):
+        tag = len(arrivals) % 2
+        works[len(arrivals)].wait()
+        arrivals.append(time.monotonic())
+        if len(arrivals) == len(works) - 1 and blocks[tag][0] == 0:
+            works.append(group.receive(blocks[tag], peer, tag))
+    return arrivals

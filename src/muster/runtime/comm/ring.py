@@ -1,0 +1,43 @@
+"""Gloo's ring: each bucket is summed over all members by one all-reduce."""
+
+import time
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.group import Group, Work
+
+
+class Ring:
+    """All-reduces, begun as buckets are put, waited for at the end; alone, there is nothing to sum."""
+
+    def __init__(self, group: Group, flats: Sequence[Tensor]) -> None:
+        self._group, self._flats = group, flats
+        self._works: list[tuple[int, float, Work]] = []
+
+    def begin(self) -> None:
+        """Nothing to post."""
+        self._works.clear()
+
+    def put(self, bucket: int) -> None:
+        """Begin to sum this bucket."""
+        flat = self._flats[bucket]
+        if self._group.size > 1 and flat.numel() > 0:
+            self._works.append((bucket, time.monotonic(), self._group.allreduce(flat)))
+
+    def finish(self) -> list[Transfer]:
+        """Wait until every bucket holds its sum; its time begins when those before are done."""
+        until = time.monotonic() + self._group.deadline
+        transfers, before = [], 0.0
+        for bucket, put, work in self._works:
+            work.wait(until)
+            now = time.monotonic()
+            transfers.append(Transfer("ring", self._flats[bucket].nbytes, now - max(put, before)))
+            before = now
+        self._works.clear()
+        return transfers
+
+    def close(self) -> None:
+        """Give the group up."""
+        self._group.close()

@@ -1,0 +1,239 @@
+"""Owners of parameters: every chunk of a bucket is pushed to its owner, summed there, and pulled back.
+
+The owners may be the workers themselves (sharded) or servers, which have no gradients (dedicated).
+gloo sends data only when it knows that the other side has posted its receive, and that word queues
+behind data on the same connection: so all receives of a step are posted before its first send.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from queue import Empty, SimpleQueue
+
+import torch
+from torch import Tensor
+
+from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.group import Group, Work
+from muster.runtime.errors import BrokenGroupError
+
+CHUNK = 256 * 1024
+"""Bytes pushed or pulled at once: small, so that the pull of one overlaps the push of the next; large
+enough that a chunk's few calls cost little beside its time on the link."""
+
+AfterSum = Callable[[int, int, int, Tensor], None]
+"""What an owner does with a summed chunk before it goes back: (bucket, begin, end, sum)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Elements of one bucket that one owner (a rank) sums at once; `tag` is unique in a step."""
+
+    bucket: int
+    owner: int
+    begin: int
+    end: int
+    tag: int
+
+
+def cut(sizes: Sequence[int], limits: Sequence[int], owners: Mapping[int, float]) -> tuple[Chunk, ...]:
+    """Every bucket of so many elements cut among the owners by share, and into chunks within the limit.
+
+    Each owner's chunks are spread over the whole bucket, so that no owner is idle while others work.
+    """
+    chunks: list[Chunk] = []
+    for bucket, (size, limit) in enumerate(zip(sizes, limits, strict=True)):
+        pieces = [
+            ((at - begin) / (end - begin), owner, at, min(at + limit, end))
+            for owner, (begin, end) in zip(owners, _ranges(size, owners), strict=True)
+            for at in range(begin, end, limit)
+        ]
+        for _, owner, begin, end in sorted(pieces):
+            chunks.append(Chunk(bucket, owner, begin, end, len(chunks)))
+    return tuple(chunks)
+
+
+def _ranges(size: int, owners: Mapping[int, float]) -> list[tuple[int, int]]:
+    """One range of elements for each owner, in order and without a gap."""
+    total = sum(owners.values())
+    reached = accumulate(owners.values(), initial=0.0)
+    return list(pairwise(round(size * share / total) for share in reached))
+
+
+class Sharded:
+    """Pushes to owners and pulls from them, chunk by chunk; the last flat is summed over all members.
+
+    A server's flats but the last hold nothing and may be of the meta device: it keeps what it owns.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        flats: Sequence[Tensor],
+        owners: Mapping[int, float],
+        workers: range | None = None,
+        names: Sequence[str] = (),
+        after_sum: AfterSum | None = None,
+    ) -> None:
+        """`owners`: share of each rank that owns something; `names` of the tasks, by rank."""
+        self._group, self._flats, self._after_sum = group, flats, after_sum
+        workers = range(group.size) if workers is None else workers
+        self._works = group.rank in workers
+        self._names = names or [str(rank) for rank in range(group.size)]
+        self._peers = [rank for rank in workers if rank != group.rank]
+        limits = [max(1, CHUNK // flat.element_size()) for flat in flats[:-1]]
+        chunks = cut([flat.numel() for flat in flats[:-1]], limits, owners)
+        self._owned = [chunk for chunk in chunks if chunk.owner == group.rank]
+        self._others = [chunk for chunk in chunks if chunk.owner != group.rank] if self._works else []
+        self._totals = {chunk.tag: self._total(chunk) for chunk in self._owned}
+        self._inboxes = {
+            (c.tag, peer): self._inbox(c, peer) for c in self._owned for peer in self._peers
+        }
+        self._traffic = self._bytes_by_peer()
+        self._pulls: dict[int, list[tuple[int, Work]]] = {}
+        self._arrivals: dict[int, list[Work]] = {}
+        self._ballot: Work | None = None
+        self._began = 0.0
+        self._order: list[int] = []
+        self._ready: SimpleQueue[int | None] = SimpleQueue()
+        self._own: SimpleQueue[int | None] = SimpleQueue()
+        self._summed: SimpleQueue[list[tuple[int, Work]] | Exception] = SimpleQueue()
+        self._pushes: list[tuple[int, Work]] = []
+        self._threads = [
+            threading.Thread(target=self._serve, args=each, daemon=True)
+            for each in ((self._ready, self._push), (self._own, self._sum))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def begin(self) -> None:
+        """Post every receive of the step."""
+        last = len(self._flats) - 1
+        self._began, self._order, self._pushes = 0.0, [], []
+        self._pulls = {bucket: [] for bucket in range(last)}
+        for chunk in self._others:
+            work = self._group.receive(self._view(chunk), chunk.owner, 2 * chunk.tag + 1)
+            self._pulls[chunk.bucket].append((chunk.owner, work))
+        self._arrivals = {
+            chunk.tag: [
+                self._group.receive(self._inboxes[chunk.tag, peer], peer, 2 * chunk.tag)
+                for peer in self._peers
+            ]
+            for chunk in self._owned
+        }
+        if not self._works:  # a server waits for nothing of its own
+            self._hand_over(range(last), self._own)
+
+    def put(self, bucket: int) -> None:
+        """This bucket holds its gradients."""
+        if bucket == len(self._flats) - 1:
+            self._ballot = self._group.allreduce(self._flats[bucket])
+        elif self._works:
+            self._hand_over((bucket,), self._ready)
+
+    def finish(self) -> list[Transfer]:
+        """Wait until all sums are here and all that was sent is gone."""
+        until = time.monotonic() + self._group.deadline
+        done: dict[int, float] = {}
+        for bucket in self._order:
+            for peer, work in (*self._take_summed(until), *self._pulls[bucket]):
+                work.wait(until)
+                done[peer] = time.monotonic()
+        for peer, work in self._pushes:
+            work.wait(until)
+            done[peer] = time.monotonic()
+        if self._ballot is not None:
+            self._ballot.wait(until)
+        began, names, traffic = self._began, self._names, self._traffic
+        return [Transfer(names[peer], traffic[peer], at - began) for peer, at in done.items()]
+
+    def close(self) -> None:
+        """Give the group up and end the threads."""
+        self._group.close()
+        self._ready.put(None)
+        self._own.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    # --- what is where ------------------------------------------------------------------------------
+
+    def _view(self, chunk: Chunk) -> Tensor:
+        return self._flats[chunk.bucket][chunk.begin : chunk.end]
+
+    def _total(self, chunk: Chunk) -> Tensor:
+        """Where an owned chunk is summed: in place, or in space of the server's own."""
+        return self._view(chunk) if self._works else self._space(chunk)
+
+    def _inbox(self, chunk: Chunk, peer: int) -> Tensor:
+        """Where a peer's part of an owned chunk arrives; a server's sum begins as the first one."""
+        first = not self._works and peer == self._peers[0]
+        return self._totals[chunk.tag] if first else self._space(chunk)
+
+    def _space(self, chunk: Chunk) -> Tensor:
+        return torch.empty(chunk.end - chunk.begin, dtype=self._flats[chunk.bucket].dtype)
+
+    def _bytes_by_peer(self) -> dict[int, int]:
+        """Bytes that go to each peer in a step; as many come from it."""
+        traffic = dict.fromkeys(range(self._group.size), 0)
+        for chunk in self._others:
+            traffic[chunk.owner] += self._view(chunk).nbytes
+        for total in self._totals.values():
+            for peer in self._peers:
+                traffic[peer] += total.nbytes
+        return traffic
+
+    # --- the two threads ----------------------------------------------------------------------------
+
+    def _hand_over(self, buckets: Sequence[int], queue: SimpleQueue[int | None]) -> None:
+        self._began = self._began or time.monotonic()
+        self._order += buckets
+        for bucket in buckets:
+            queue.put(bucket)
+
+    def _take_summed(self, until: float) -> list[tuple[int, Work]]:
+        """What was sent back of the next bucket, or the error that ended a thread's work."""
+        try:
+            sent = self._summed.get(timeout=max(1e-3, until - time.monotonic()))
+        except Empty:
+            raise BrokenGroupError(f"no sum within {self._group.deadline:g} s") from None
+        if isinstance(sent, Exception):
+            raise sent
+        return sent
+
+    def _serve(self, queue: SimpleQueue[int | None], handle: Callable[[int], None]) -> None:
+        """Thread: handle bucket after bucket, until `close`."""
+        while (bucket := queue.get()) is not None:
+            try:
+                handle(bucket)
+            except Exception as problem:  # whatever it is, `finish` is where the caller looks
+                self._summed.put(problem)
+
+    def _push(self, bucket: int) -> None:
+        """Send what is ready to its owners, then let this owner's part of it be summed."""
+        for chunk in self._others:
+            if chunk.bucket == bucket:
+                work = self._group.send(self._view(chunk), chunk.owner, 2 * chunk.tag)
+                self._pushes.append((chunk.owner, work))
+        self._own.put(bucket)
+
+    def _sum(self, bucket: int) -> None:
+        """Add up each owned chunk when all of it has come, and send the sum back."""
+        sent: list[tuple[int, Work]] = []
+        for chunk in self._owned:
+            if chunk.bucket == bucket:
+                sent += self._combine(chunk)
+        self._summed.put(sent)
+
+    def _combine(self, chunk: Chunk) -> list[tuple[int, Work]]:
+        total = self._totals[chunk.tag]
+        for peer, arrival in zip(self._peers, self._arrivals[chunk.tag], strict=True):
+            arrival.wait()
+            part = self._inboxes[chunk.tag, peer]
+            if part is not total:
+                total += part
+        if self._after_sum is not None:
+            self._after_sum(chunk.bucket, chunk.begin, chunk.end, total)
+        return [(peer, self._group.send(total, peer, 2 * chunk.tag + 1)) for peer in self._peers]

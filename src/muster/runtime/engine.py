@@ -1,0 +1,577 @@
+"""One member of an elastic training: enters generations, does its part of a step, outlives its peers.
+
+The state machine, told once:
+
+  join      wait for a plan that names this task, meet the others, call the roll
+  begin     where the step stands and which samples are this task's; the donor's window opens
+  sum       gradients and ballots are summed; a member that is gone shows here
+  apply     the window shuts, the optimiser steps
+  commit    the position moves on; from the ballots: new shares, requests, the switch to a built plan
+  recover   the group is dropped, survivors agree on a plan, build it, call the roll, redo the step
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf, isfinite
+
+from muster.runtime.ballot import SAVE, STOP, Standing, Vote, fill, read, roll_call, unused
+from muster.runtime.buckets import Buckets
+from muster.runtime.comm.base import Transfer
+from muster.runtime.crew import Builder, Crew, Pending, Stores
+from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.link import Link
+from muster.runtime.peers import Post, ask
+from muster.runtime.regroup import Meeting, Place
+from muster.runtime.samples import Order, cut
+from muster.runtime.settings import Settings
+from muster.runtime.shares import Gauge, reshare
+from muster.runtime.state import TrainingState
+from muster.runtime.stragglers import Watch
+from muster.runtime.transfer import Donor, Joiner
+from muster.wire.messages import (
+    Changed,
+    CheckpointNow,
+    Ended,
+    Member,
+    Message,
+    Plan,
+    Ready,
+    StepDone,
+    Stop,
+    Straggling,
+    Transferred,
+)
+
+LEAST_PATIENCE = 2.0
+"""Seconds that survivors wait at least for one that neither comes nor refuses: it may be busy."""
+STEPS_OF_PATIENCE = 5
+"""A survivor learns of a failure at the latest when its own step is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One task's part of a step: samples [first, first + count) of the step's `total`."""
+
+    first: int
+    count: int
+    total: int
+
+
+@dataclass
+class Timing:
+    """Of the step under way, in s."""
+
+    begun: float = 0.0
+    forward: float = 0.0
+    backward: float = 0.0
+    handed: float = 0.0
+    summed: float = 0.0
+    transfers: list[Transfer] = field(default_factory=list)
+
+
+class LeftError(SystemExit):
+    """This task is no longer needed: its process ends here, and well."""
+
+
+class Engine:
+    """Membership, agreement and the place in the data, for one task."""
+
+    def __init__(
+        self, settings: Settings, state: TrainingState, buckets: Buckets, order: Order, deadline: float
+    ) -> None:
+        self.settings, self.state, self.buckets, self.order = settings, state, buckets, order
+        self._deadline = deadline
+        self.post = Post(settings.host, settings.token)
+        self.me = Member(settings.task, settings.role, self.post.address)
+        self._stores = Stores(settings.host)
+        self._meeting = Meeting(self.post, self.me, settings.token)
+        self.donor = Donor(state)
+        self.post.on("store", self._stores.serve)
+        self.post.on("state", self.donor.serve)
+        builder = Builder(
+            settings.task,
+            settings.host,
+            settings.token,
+            self._stores,
+            buckets.host,
+            len(buckets.parameters),
+        )
+        self._builder, self._pending = builder, Pending(builder)
+        self.link = Link(settings, self.post.address, self._hear)
+        self._request = 0
+        self.crew: Crew | None = None
+        self._before: Crew | None = None
+        self._orders = threading.Lock()
+        self._early: Plan | None = None
+        """A plan that follows a generation which this task has not entered yet."""
+        self._holds = False
+        self._joiner: Joiner | None = None
+        self._gauge, self._watch = Gauge(), Watch()
+        self.cap = 0
+        self._lines: list[tuple[float, float] | None] = []
+        self._caps: list[float] = []
+        self.shares: tuple[int, ...] = ()
+        self._able: list[bool] = []
+        self.timing = Timing()
+        self._votes: tuple[Vote, ...] = ()
+        self.void = False
+        """The step under way came to nothing: it is cut and done again."""
+        self._broken = False
+        """And that is because somebody is gone."""
+        self.restore: Callable[[], None] = lambda: None
+        """Loads the latest checkpoint, where there is one."""
+        self.requested = 0
+        """SAVE and STOP, as all members agreed at the last commit."""
+
+    # joining and leaving
+
+    def join(self) -> None:
+        """Become a member: of the plan that names this task, or of one with nobody else."""
+        began = time.monotonic()
+        self.post.start()
+        self.link.start()
+        if self.settings.coordinator is None:
+            self._enter(self._builder.build(Plan(1, 0, (self.me,), self._deadline)))
+        else:
+            self.link.send(Ready(self.settings.task))
+            ready = self._pending.wait(lambda: False)
+            assert ready is not None and ready[1] is not None
+            try:
+                self._enter(ready[1])
+            except BrokenGroupError:
+                self._recover()
+        self._tell_change("start", began)
+
+    def leave(self, how: str = "finished") -> None:
+        """Say good-bye and stop answering."""
+        crew = self.crew
+        step = self.state.position.step
+        self.donor.close()
+        if self._joiner is not None:
+            self._joiner.close()
+        self.link.send(Ended(self.settings.task, crew.generation if crew else 0, step, how))
+        self.link.flush(5.0)
+        self.link.close()
+        self._meeting.close()
+        self.post.close()
+        for held in (self._before, crew):
+            if held is not None:
+                held.close()
+        self._pending.discard(1 << 62)
+
+    # one step
+
+    def begin(self) -> Part:
+        """A step begins: this task's samples of it."""
+        assert self.crew is not None
+        self.void = self._broken = False
+        self._votes = ()
+        self.timing = Timing(begun=time.monotonic())
+        if self.works:
+            if self._holds:
+                self.donor.open(self.state.position.step)
+            total = self.order.size(self.state.position)
+            first, count = cut(total, self.shares)[self.crew.rank]
+        else:
+            total, first, count = self.order.size(self.state.position), 0, 0
+        try:
+            self.crew.communicator.begin()
+        except BrokenGroupError:
+            self.lose()
+        if self.crew.size > 1:
+            self.buckets.begin(self._put)
+        return Part(first, count, total)
+
+    def _put(self, bucket: int) -> None:
+        assert self.crew is not None
+        if not self.timing.handed:
+            self.timing.handed = time.monotonic()
+        self.crew.communicator.put(bucket)
+
+    def sum(self, samples: int, loss: float, failed: bool = False) -> None:
+        """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
+        crew = self.crew
+        assert crew is not None
+        try:
+            if not self.void:
+                self._sum(crew, samples, loss, failed)
+        except BrokenGroupError:
+            self.lose()
+        self.timing.summed = time.monotonic()
+
+    def _sum(self, crew: Crew, samples: int, loss: float, failed: bool) -> None:
+        alone = crew.size == 1
+        if not alone and self.works:
+            if samples and not failed:
+                self.buckets.finish()
+            else:
+                self.buckets.withhold()
+        vote = self._vote(0 if failed else samples, loss)
+        fill(crew.ballot, crew.rank, crew.size, vote, self.buckets.used)
+        if not alone:
+            crew.communicator.put(len(self.buckets.host))
+            self.timing.transfers = crew.communicator.finish()
+        self._votes = read(crew.ballot, crew.size)
+        self._judge(alone)
+
+    def _judge(self, alone: bool) -> None:
+        """What the summed ballots say of the step: not a number, short of samples, or good."""
+        crew = self.crew
+        assert crew is not None
+        losses = sum(vote.loss for vote in self._votes)
+        if not isfinite(losses):
+            raise BadTrainingError(
+                f"the loss of step {self.state.position.step + 1} is {losses}: nothing was applied; "
+                "a smaller learning rate or gradient clipping may help"
+            )
+        total = self.order.size(self.state.position)
+        if sum(vote.samples for vote in self._votes) != total:
+            self.void = True
+            self._learn()
+        elif not alone:
+            self.buckets.spread(unused(crew.ballot, crew.size) if self.works else [])
+
+    def _vote(self, samples: int, loss: float) -> Vote:
+        able = self.works and (self._holds or self._completes())
+        line = self._gauge.line() or (0.0, 0.0)
+        return Vote(
+            samples=samples,
+            loss=loss,
+            built=self._pending.built(),
+            able=float(able),
+            cap=self.cap,
+            fixed=line[0],
+            per_sample=line[1],
+            request=self._request,
+        )
+
+    def _completes(self) -> bool:
+        """Whether this joiner will hold the whole state once this step is applied."""
+        if self._joiner is None:
+            return False
+        complete = self._joiner.complete
+        return complete is not None and complete <= self.state.position.step
+
+    def before_update(self) -> list[int]:
+        """The state is about to change; parameters that must be left out on a joiner."""
+        if self._holds:
+            self.donor.shut()
+        if self._joiner is None:
+            return []
+        try:
+            return self._joiner.before_update(self.state.position.step + 1)
+        except BrokenGroupError:
+            self.lose()  # the others notice, and all agree anew
+            return list(range(len(self.buckets.parameters)))
+
+    def commit(self) -> None:
+        """The step is done: move on, and do what the ballots agreed on."""
+        crew = self.crew
+        assert crew is not None
+        mine = self._votes[crew.rank]
+        if self._joiner is not None and mine.able:
+            self._joiner.close()
+            self._joiner, self._holds = None, True
+        self.state.losses += sum(vote.loss for vote in self._votes)
+        self._report(crew, mine)
+        if self._before is not None:
+            # Everybody has entered this generation, so nobody waits for anything in the one before.
+            self._before.close()
+            self._before = None
+            self._stores.forget(set())
+            self._meeting.stand(Place(crew.plan))
+        self.state.position = self.order.after(self.state.position)
+        self._learn()
+        self.requested = 0
+        for vote in self._votes:
+            self.requested |= int(vote.request)
+        if self.requested:
+            self._request = 0
+        self._switch(crew)
+
+    def redo(self) -> None:
+        """The step came to nothing: find who is left, and stand where it began."""
+        if not self._broken:
+            return  # all are here: samples were missing, and the caps are known now
+        began = time.monotonic()
+        before = set(self.crew.tasks if self.crew else ())
+        self._recover()
+        assert self.crew is not None
+        self._tell_change("failure", began, tuple(sorted(before - set(self.crew.tasks))))
+
+    def lose(self) -> None:
+        """The group is of no use any more; dropped at once, so that nobody waits in it."""
+        self.void = self._broken = True
+        assert self.crew is not None
+        self.crew.close()
+
+    # what is agreed
+
+    def _learn(self) -> None:
+        """Lines, caps and ability of every worker, and the shares that follow; alike on all ranks."""
+        crew = self.crew
+        assert crew is not None
+        votes = self._votes[: crew.workers]
+        self._able = [bool(vote.able) for vote in votes]
+        self._lines = [(v.fixed, v.per_sample) if v.per_sample else None for v in votes]
+        self._caps = [vote.cap or inf for vote in votes]
+        self.shares = reshare(self._lines, self._caps, self._able, self.order.batch, self.shares)
+        rates = {
+            task: line[0] / share + line[1]
+            for task, line, share in zip(crew.tasks, self._lines, self.shares, strict=False)
+            if line and share
+        }
+        for task, factor in self._watch.note(rates):
+            if crew.rank == 0:
+                step = self.state.position.step
+                self.link.send(Straggling(self.settings.task, task, crew.generation, step, factor))
+
+    def _switch(self, crew: Crew) -> None:
+        """Go over to a plan that every member has built, between two steps."""
+        built = {int(vote.built) for vote in self._votes}
+        generation = built.pop()
+        if built or not generation:
+            return
+        began = time.monotonic()
+        plan, following = self._pending.take(generation)
+        if following is None:
+            self._part(plan)
+        else:
+            self._before = crew
+            try:
+                self._enter(following)
+            except BrokenGroupError:
+                self._recover()
+        self._tell_change("plan", began)
+
+    def _part(self, plan: Plan) -> None:
+        """Leave, when those who stay have surely done the last common step."""
+        until = time.monotonic() + LEAST_PATIENCE
+        for member in plan.members:
+            while time.monotonic() < until and not self._has_entered(member, plan):
+                time.sleep(0.005)
+        self.leave("left")
+        raise LeftError(0)
+
+    def _has_entered(self, member: Member, plan: Plan) -> bool:
+        try:
+            answer = ask(member.address, {"kind": "generation"}, self.settings.token, 1.0)
+        except (OSError, ValueError):
+            return True
+        return int(answer["generation"]) >= plan.generation
+
+    # entering a generation
+
+    def _enter(self, crew: Crew) -> None:
+        """Call the roll: who holds the state, at which step; then donors and shares."""
+        with self._orders:
+            self.crew = crew
+        self.link.generation = crew.generation
+        self._votes = ()
+        self._meeting.stand(Place(crew.plan, self._before.plan if self._before else None))
+        rows = self._call(crew)
+        self._check_layout(crew, rows)
+        fresh = not any(row.holds for row in rows)
+        if fresh:
+            if crew.rank == 0:
+                self.restore()
+                self._holds = True
+            rows = self._call(crew)
+        holders = self._follow(crew, rows)
+        self._take_sides(crew, holders)
+        if fresh and crew.workers > 1:
+            self._hand_round(crew)
+        self._able = [rank in holders or fresh for rank in range(crew.workers)]
+        self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows[: crew.workers]]
+        self._caps = [row.cap or inf for row in rows[: crew.workers]]
+        self.shares = reshare(
+            self._lines, self._caps, self._able, self.order.batch, crew.plan.batch or ()
+        )
+        self._catch_up(crew)
+
+    def _catch_up(self, crew: Crew) -> None:
+        """What was being built is of the past; an order that came early is due now."""
+        self._pending.discard(crew.generation)
+        with self._orders:
+            early, self._early = self._early, None
+        if early is not None:
+            self._hear(early)
+
+    def _call(self, crew: Crew) -> tuple[Standing, ...]:
+        line = self._gauge.line() or (0.0, 0.0)
+        position = self.state.position
+        mine = Standing(
+            worker=float(self.works),
+            holds=float(self._holds),
+            step=position.step,
+            epoch=position.epoch,
+            cursor=position.cursor,
+            losses=self.state.losses,
+            cap=self.cap,
+            fixed=line[0],
+            per_sample=line[1],
+            layout=self.buckets.checksum,
+        )
+        return roll_call(crew.group, mine, crew.rank, crew.size)
+
+    def _check_layout(self, crew: Crew, rows: tuple[Standing, ...]) -> None:
+        for task, row in zip(crew.tasks, rows, strict=True):
+            if row.layout != rows[0].layout:
+                raise BadTrainingError(
+                    f"{task} trains another model than {crew.tasks[0]}: not the same script?"
+                )
+
+    def _follow(self, crew: Crew, rows: tuple[Standing, ...]) -> list[int]:
+        """Stand where the foremost holders stand; their ranks."""
+        step = max(row.step for row in rows if row.holds)
+        holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
+        first = rows[holders[0]]
+        if crew.rank not in holders:
+            self._holds = False
+            self.state.losses = first.losses
+        self.state.position = type(self.state.position)(
+            int(first.epoch), int(first.cursor), int(first.step)
+        )
+        return holders
+
+    def _take_sides(self, crew: Crew, holders: list[int]) -> None:
+        """A worker without the state gets it from a holder; donors are dealt out evenly."""
+        without = [rank for rank in range(crew.workers) if rank not in holders]
+        if crew.rank not in without:
+            return
+        donor = crew.plan.members[holders[without.index(crew.rank) % len(holders)]]
+        if self._joiner is not None:
+            if self._joiner.donor == donor.task:
+                return  # it goes on sending
+            self._joiner.close()
+        self._joiner = Joiner(
+            self.state,
+            self.settings.task,
+            donor.task,
+            donor.address,
+            self.settings.token,
+            crew.plan.deadline,
+        )
+
+    def _hand_round(self, crew: Crew) -> None:
+        """At the very start all wait for the state: nobody could train meanwhile."""
+        if self._joiner is not None:
+            self._joiner.wait_complete()
+            self._joiner.close()
+            self._joiner, self._holds = None, True
+        elif self._holds:
+            self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
+            self.donor.open(self.state.position.step)
+        self._call(crew)
+
+    # losing members
+
+    def _recover(self) -> None:
+        """Go on with whoever is left; again, if somebody else is lost meanwhile."""
+        while True:
+            self._drop()
+            crew = self.crew
+            assert crew is not None
+            step = self.timing.forward + self.timing.backward
+            patience = min(max(LEAST_PATIENCE, STEPS_OF_PATIENCE * step), crew.plan.deadline)
+            plan = self._meeting.agree(patience)
+            self._pending.discard(plan.generation)
+            self._meeting.stand(Place(plan))
+            try:
+                self._enter(self._builder.build(plan))
+                return
+            except BrokenGroupError:
+                continue
+
+    def _drop(self) -> None:
+        """Close everything that the lost member was in: those who still wait in it get an error."""
+        for crew in (self.crew, self._before):
+            if crew is not None:
+                crew.close()
+        self._before = None
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+        self._pending.discard(self.crew.generation if self.crew else 0)
+
+    # talking
+
+    @property
+    def works(self) -> bool:
+        """Whether this task is a worker."""
+        return self.settings.role == "worker"
+
+    @property
+    def holds(self) -> bool:
+        """Whether this task holds the whole state."""
+        return self._holds
+
+    @property
+    def primary(self) -> bool:
+        """Whether this task speaks for all: the first member that holds the state."""
+        crew = self.crew
+        return crew is not None and self._holds and self._able.index(True) == crew.rank
+
+    def _hear(self, message: Message) -> None:
+        """Link's thread: an order of the coordinator."""
+        if isinstance(message, Plan):
+            self._hear_plan(message)
+        elif isinstance(message, CheckpointNow):
+            self._request |= SAVE
+        elif isinstance(message, Stop):
+            self._request |= STOP
+
+    def _hear_plan(self, plan: Plan) -> None:
+        with self._orders:
+            generation = self.crew.generation if self.crew else 0
+            if generation == 0 and all(m.task != self.settings.task for m in plan.members):
+                return
+            if plan.after > generation > 0:
+                self._early = plan
+                return
+        if generation in (0, plan.after):
+            self._pending.offer(plan)
+
+    def _report(self, crew: Crew, mine: Vote) -> None:
+        timing, task = self.timing, self.settings.task
+        if mine.samples:
+            self._gauge.note(int(mine.samples), timing.forward + timing.backward)
+        total = sum(vote.samples for vote in self._votes)
+        ended = timing.begun + timing.forward + timing.backward
+        position = self.state.position
+        self.link.send(
+            StepDone(
+                task,
+                crew.generation,
+                position.step + 1,
+                position.epoch,
+                int(mine.samples),
+                sum(vote.loss for vote in self._votes) / total,
+                timing.forward,
+                timing.backward,
+                max(0.0, timing.summed - ended),
+                max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
+            )
+        )
+        for transfer in timing.transfers:
+            self.link.send(
+                Transferred(task, crew.generation, transfer.link, transfer.bytes, transfer.seconds)
+            )
+
+    def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
+        crew = self.crew
+        assert crew is not None
+        self.link.send(
+            Changed(
+                self.settings.task,
+                crew.generation,
+                self.state.position.step,
+                crew.tasks,
+                time.monotonic() - began,
+                cause,
+                lost,
+                crew.choice.words,
+            )
+        )

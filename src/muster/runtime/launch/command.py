@@ -1,0 +1,329 @@
+"""The command `python -m muster.runtime`: what it takes, and the watch over one job."""
+
+import argparse
+import importlib.util
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from muster.runtime.launch.history import History
+from muster.runtime.launch.launcher import Launch, Outcome, threads_each
+from muster.runtime.launch.screen import Screen, describe_progress, summary
+from muster.runtime.settings import BadSettingError, from_environment
+
+EXAMPLES = """\
+examples:
+  train with three workers that share this node's cores
+      python -m muster.runtime --workers 3 train.py --epochs 5
+  begin with one worker, go to three at step 100 and to two at step 300; nobody restarts
+      python -m muster.runtime --workers 1 --at 100=3 --at 300=2 train.py
+  a GPU and the CPU together; shares of the batch follow their speeds
+      python -m muster.runtime --workers 2 --devices cuda:0,cpu train.py
+  two workers and a task that does nothing but sum gradients
+      python -m muster.runtime --workers 2 --servers 1 --sync dedicated train.py
+  replace who dies; begin again from the last checkpoint when all are dead
+      python -m muster.runtime --workers 3 --replace --restarts 3 train.py
+
+The script is a training with muster.Training(...).run() or muster.init(); `python train.py` alone
+runs the same training with one worker. Ctrl-C ends it after the step, with a checkpoint where the
+script asks for them; pressed twice, at once. The exit code is 0 when the training has finished, 1 when
+it has failed, 2 for a wrong command line, 130 after Ctrl-C."""
+
+REFRESH = 0.2
+"""Seconds between two looks at the progress: faster than anyone reads."""
+
+STOP_GRACE = 20.0
+"""Seconds after Ctrl-C for the step and its checkpoint, before the tasks are ended by signals."""
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line, checked."""
+
+    script: Path
+    args: tuple[str, ...]
+    workers: int
+    servers: int
+    changes: tuple[tuple[int, int], ...]
+    """(step, workers), in the order of the steps."""
+    deadline: float
+    sync: str
+    owners: str
+    threads: int
+    devices: tuple[str, ...]
+    restarts: int
+    replace: bool
+    logs: Path | None
+    plot: Path | None
+    quiet: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, without the usage: --help has it."""
+        self.exit(2, f"{self.prog}: {message} (see --help)\n")
+
+
+def parse(arguments: list[str]) -> Options:
+    """Options of a command line; `SystemExit` with 2 and one line when it is wrong."""
+    parser = _make_parser()
+    given = parser.parse_args(arguments)
+    problem = _find_problem(given)
+    if problem:
+        parser.error(problem)
+    changes = tuple(sorted(given.at))
+    most = max([given.workers, *(count for _, count in changes)])
+    return Options(
+        script=given.script,
+        args=tuple(given.args),
+        workers=given.workers,
+        servers=given.servers,
+        changes=changes,
+        deadline=given.deadline,
+        sync=given.sync,
+        owners=given.owners,
+        threads=given.threads or threads_each(most),
+        devices=given.devices,
+        restarts=given.restarts,
+        replace=given.replace,
+        logs=given.log_dir,
+        plot=given.plot,
+        quiet=given.quiet,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; its exit code."""
+    options = parse(arguments)
+    if options.logs:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    screen = Screen(sys.stdout, sys.stderr, options.quiet, options.logs)
+    # A batch system's SIGTERM, or a terminal that is closed, ends the job as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    interrupted = False
+    with _launch(options, screen) as job:
+        try:
+            outcome = _watch(job, options, screen)
+        except KeyboardInterrupt:
+            interrupted = True
+            outcome = _stop(job, screen)
+    screen.close()
+    if outcome.error and outcome.history.trace:
+        print(outcome.history.trace, file=sys.stderr)
+    if not options.quiet or outcome.error:
+        print(*(summary(outcome) if not options.quiet else [outcome.error]), sep="\n", file=sys.stderr)
+    if options.plot:
+        _plot(outcome.history, options.plot)
+    return INTERRUPTED if interrupted else outcome.code
+
+
+def _launch(options: Options, screen: Screen) -> Launch:
+    return Launch(
+        options.script,
+        options.args,
+        options.workers,
+        options.servers,
+        deadline=options.deadline,
+        sync=options.sync,
+        owners=options.owners,
+        threads=options.threads,
+        devices=options.devices,
+        replace=options.replace,
+        restarts=options.restarts,
+        on_output=screen.output,
+    )
+
+
+def _watch(job: Launch, options: Options, screen: Screen) -> Outcome:
+    """Show the progress and ask for the changes of --at, until the job is over."""
+    changes = list(options.changes)
+    while job.outcome is None:
+        job.watch(lambda seen: bool(changes) and seen.step >= changes[0][0], REFRESH)
+        while changes and job.history.step >= changes[0][0]:
+            job.resize(changes.pop(0)[1])
+        _show(job, screen)
+    outcome = job.wait(STOP_GRACE)
+    _show(job, screen)
+    if changes:
+        screen.say(f"--at {changes[0][0]}={changes[0][1]}: the training was over before that step")
+    return outcome
+
+
+def _show(job: Launch, screen: Screen) -> None:
+    now = time.monotonic()
+    screen.progress(*job.look(lambda seen: (list(seen.changes), describe_progress(seen, now), now)))
+
+
+def _stop(job: Launch, screen: Screen) -> Outcome:
+    """Stop, then SIGTERM, then SIGKILL."""
+    screen.say("stopping after this step; again to stop at once")
+    try:
+        job.stop("interrupted")
+        job.wait_over(STOP_GRACE)
+    except KeyboardInterrupt:
+        screen.say("stopping at once")
+    job.end_tasks()
+    return Outcome(1, "interrupted", job.history)
+
+
+def _plot(history: History, path: Path) -> None:
+    """The loss over the steps as a PNG."""
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    axes.plot(list(history.losses), list(history.losses.values()), linewidth=1)
+    for change in history.changes[1:]:
+        axes.axvline(change.step, linestyle=":", linewidth=0.8, color="grey")
+        axes.annotate(str(len(change.members)), (change.step, 1), xycoords=("data", "axes fraction"))
+    axes.set(xlabel="step (dotted: changes of members, with their number)", ylabel="loss")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m muster.runtime",
+        description="Train a script on this node with any number of workers, changed while it runs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, settings in _OPTIONS.items():
+        parser.add_argument(name, **settings)
+    return parser
+
+
+def _find_problem(given: argparse.Namespace) -> str:
+    """What no single option can know; empty when all is well."""
+    steps = [step for step, _ in given.at]
+    checks = {
+        f"no such script: {given.script}": not given.script.is_file(),
+        "--at names a step twice": len(set(steps)) < len(steps),
+        "--sync dedicated needs --servers": given.sync == "dedicated" and not given.servers,
+        f"--log-dir: {given.log_dir} is a file": given.log_dir and given.log_dir.is_file(),
+        f"--plot: no folder for {given.plot}": given.plot and not given.plot.absolute().parent.is_dir(),
+        "--plot needs matplotlib, which is not installed (pip install matplotlib)": given.plot
+        and importlib.util.find_spec("matplotlib") is None,
+    }
+    return next((problem for problem, is_so in checks.items() if is_so), "")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse_number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return parse_number
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def _change(text: str) -> tuple[int, int]:
+    step, _, workers = text.partition("=")
+    try:
+        return _whole(0)(step), _whole(1)(workers)
+    except argparse.ArgumentTypeError as problem:
+        raise argparse.ArgumentTypeError(f"{text!r} is not STEP=WORKERS, such as 100=3") from problem
+
+
+def _devices(text: str) -> tuple[str, ...]:
+    devices = tuple(text.split(","))
+    for device in devices:
+        try:
+            from_environment({"MUSTER_DEVICE": device})
+        except BadSettingError:
+            device = ""
+        if not device:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list such as cuda:0,cuda:1,cpu")
+    return devices
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--workers": {
+        "type": _whole(1),
+        "default": 1,
+        "metavar": "N",
+        "help": "workers to begin with (1)",
+    },
+    "--servers": {
+        "type": _whole(0),
+        "default": 0,
+        "metavar": "N",
+        "help": "parameter servers (0)",
+    },
+    "--at": {
+        "type": _change,
+        "action": "append",
+        "default": [],
+        "metavar": "STEP=WORKERS",
+        "help": "change the number of workers at a step; may be given again and again",
+    },
+    "--deadline": {
+        "type": _seconds,
+        "default": 30.0,
+        "metavar": "S",
+        "help": "seconds after which a task that does not answer counts as gone (30)",
+    },
+    "--sync": {
+        "choices": ("auto", "ring", "sharded", "dedicated"),
+        "default": "auto",
+        "help": "how gradients are summed: the fastest by prediction (auto), a ring, "
+        "owners among the workers (sharded), or the servers (dedicated)",
+    },
+    "--owners": {
+        "choices": ("reduce", "update"),
+        "default": "reduce",
+        "help": "what owners of parameters do: sum gradients, or apply the update as well (reduce)",
+    },
+    "--threads": {
+        "type": _whole(1),
+        "metavar": "N",
+        "help": "threads of each task (the cores, shared out)",
+    },
+    "--devices": {
+        "type": _devices,
+        "default": (),
+        "metavar": "LIST",
+        "help": "devices for the workers in turn, such as cuda:0,cpu (chosen by the runtime)",
+    },
+    "--restarts": {
+        "type": _whole(0),
+        "default": 0,
+        "metavar": "N",
+        "help": "begin again from the last checkpoint when all workers are gone, so often (0)",
+    },
+    "--replace": {
+        "action": "store_true",
+        "help": "start another worker for each one that is lost",
+    },
+    "--log-dir": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "write each task's output to DIR/TASK.log as well",
+    },
+    "--plot": {
+        "type": Path,
+        "metavar": "FILE.png",
+        "help": "draw the loss into a file (needs matplotlib)",
+    },
+    "--quiet": {"action": "store_true", "help": "show the tasks' own output alone"},
+    "script": {"type": Path, "metavar": "train.py", "help": "the training"},
+    "args": {"nargs": argparse.REMAINDER, "metavar": "...", "help": "its own arguments"},
+}

@@ -1,0 +1,313 @@
+"""A whole job on this node: nursery, coordinator and tasks behind one object."""
+
+import os
+import secrets
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from muster.runtime.errors import RuntimeFault
+from muster.runtime.launch.coordinator import Coordinator, Hands
+from muster.runtime.launch.history import History
+from muster.runtime.launch.orders import StartTask, TaskExited
+from muster.runtime.launch.roster import Finish, Roster, Terms
+from muster.runtime.launch.tasks import Output, Tasks
+
+Seen = TypeVar("Seen")
+
+HOST = "127.0.0.1"
+"""All tasks of a launcher are on this node."""
+
+EXIT_GRACE = 10.0
+"""Seconds for a task that has ended its training to end its process: exit handlers, open files."""
+
+TERM_GRACE = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class JobOverError(RuntimeFault):
+    """The job ended before what was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job has ended: 0 and no error when the training has finished, else 1 and why."""
+
+    code: int
+    error: str
+    history: History
+
+
+class Launch:
+    """Runs a script as the tasks of one job; leaving the context ends whatever still runs."""
+
+    def __init__(
+        self,
+        script: str | Path,
+        args: Sequence[str] = (),
+        workers: int = 1,
+        servers: int = 0,
+        deadline: float = 30.0,
+        sync: str = "auto",
+        owners: str = "reduce",
+        threads: int | None = None,
+        environ: Mapping[str, str] | None = None,
+        logs: str | Path | None = None,
+        devices: Sequence[str] | None = None,
+        replace: bool = False,
+        restarts: int = 0,
+        on_output: Output | None = None,
+        tasks: Tasks | None = None,
+    ) -> None:
+        """A job that begins with the context.
+
+        `threads` None: the cores shared by the workers; `logs`: a folder for the tasks' output;
+        `on_output`: takes it line by line; `tasks`: a nursery to use again, which saves its start.
+        """
+        self._script, self._args = str(Path(script).absolute()), tuple(args)
+        self._count = (workers, servers)
+        self._terms = Terms(deadline, sync, owners, replace, restarts)
+        self._threads = threads if threads is not None else threads_each(workers)
+        self._environ = dict(os.environ if environ is None else environ)
+        self._logs, self._on_output = Path(logs).absolute() if logs else None, on_output
+        self._devices, self._device_of = tuple(devices or ()), dict[str, str]()
+        self._token, self._job = secrets.token_hex(16), f"{Path(script).stem}-{os.getpid()}"
+        self._changed = threading.Condition()
+        self._address = (HOST, 0)
+        self._exits: list[TaskExited] = []
+        """Ends that no coordinator has heard of."""
+        self._used: set[str] = set()
+        self._finish: Finish | None = None
+        self._coordinator: Coordinator | None = None
+        self._shared = tasks
+        self._tasks: Tasks
+        self.history = History()
+
+    def __enter__(self) -> "Launch":
+        """Start the nursery, the coordinator and the first tasks."""
+        if not Path(self._script).is_file():
+            raise FileNotFoundError(f"no such script: {self._script}")
+        if self._logs:
+            self._logs.mkdir(parents=True, exist_ok=True)
+        self._tasks = self._shared or Tasks()
+        self._tasks.attach(self._note_exit, self._on_output)
+        try:
+            self.start_coordinator()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kill what still runs."""
+        self.stop_coordinator()
+        self._end()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes of the tasks that live, by task."""
+        return self._tasks.pids
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the job has ended; None while it goes on."""
+        self._note_finish()
+        if self._finish is None:
+            return None
+        error = self._finish.error
+        return Outcome(1 if error else 0, error, self.history)
+
+    def start_coordinator(self) -> None:
+        """A coordinator at the last one's address; it takes over the tasks that live."""
+        if self._coordinator is not None:
+            return
+        roster = Roster(self._terms, used=self._used, expected=self._tasks.living)
+        hands = Hands(self._begin, self._kill)
+        one = Coordinator(
+            self._job, self._token, roster, self.history, hands, self._address, self._changed
+        )
+        self._address = one.address
+        with self._changed:
+            self._coordinator = one
+            missed, self._exits = self._exits, []
+        one.start()
+        for event in missed:
+            one.exited(event.task, how_ended(event))
+        one.resize(*self._count)
+
+    def stop_coordinator(self) -> None:
+        """As if it had crashed: the tasks are told nothing."""
+        self._note_finish()
+        with self._changed:
+            one, self._coordinator = self._coordinator, None
+        if one is not None:
+            one.close()
+
+    def resize(self, workers: int, servers: int | None = None) -> None:
+        """Want so many workers (and servers; None: as before) from now on; returns at once."""
+        if workers < 1:
+            raise ValueError(f"a job needs a worker, not {workers}; leave the context to end it")
+        self._count = (workers, self._count[1] if servers is None else servers)
+        if self._coordinator is not None:
+            self._coordinator.resize(*self._count)
+
+    def kill(self, task: str, number: int = signal.SIGKILL) -> bool:
+        """Signal a task; False when it does not live."""
+        return self._tasks.kill(task, number)
+
+    def wait_step(self, step: int, timeout: float) -> None:
+        """Until a worker has reported this step."""
+        self._wait_for(lambda: self.history.step >= step, f"step {step}", timeout)
+
+    def wait_generation(self, generation: int, timeout: float) -> None:
+        """Until the members have reported this generation or a later one."""
+        self._wait_for(
+            lambda: self.history.generation >= generation, f"generation {generation}", timeout
+        )
+
+    def wait_members(self, count: int, timeout: float) -> None:
+        """Until the members have reported that they are so many, servers included."""
+        self._wait_for(lambda: len(self.history.members) == count, f"{count} members", timeout)
+
+    def look(self, read: Callable[[History], Seen]) -> Seen:
+        """Read the history while nothing is added to it."""
+        with self._changed:
+            return read(self.history)
+
+    def watch(self, reached: Callable[[History], bool], timeout: float) -> bool:
+        """Until the history is so, or the job is over; False when neither is in that time."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: reached(self.history) or self.outcome is not None, timeout
+            )
+
+    def wait_over(self, timeout: float) -> bool:
+        """Until the job is over; False when it is not in that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.outcome is not None, timeout)
+
+    def wait(self, timeout: float) -> Outcome:
+        """Until the job is over and its processes are gone; `TimeoutError` when that takes longer."""
+        end = time.monotonic() + timeout
+        if not self.wait_over(timeout):
+            raise TimeoutError(f"the job goes on after {timeout:g} s; {self._where()}")
+        outcome = self.outcome
+        assert outcome is not None
+        grace = EXIT_GRACE if outcome.code == 0 else 0.0
+        if not self._tasks.wait_gone(min(grace, max(0.0, end - time.monotonic()))):
+            self.end_tasks()
+        return outcome
+
+    def stop(self, reason: str) -> None:
+        """Ask the tasks to end after their step."""
+        if self._coordinator is not None:
+            self._coordinator.stop(reason)
+
+    def end_tasks(self) -> None:
+        """SIGTERM, then SIGKILL, to whatever lives."""
+        for number, grace in ((signal.SIGTERM, TERM_GRACE), (signal.SIGKILL, TERM_GRACE)):
+            for task in self._tasks.living:
+                self._tasks.kill(task, number, timeout=0)
+            if self._tasks.wait_gone(grace):
+                return
+
+    def _end(self) -> None:
+        if self._shared:
+            self._tasks.end_all()
+        else:
+            self._tasks.close()
+
+    def _wait_for(self, reached: Callable[[], bool], what: str, timeout: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: reached() or self.outcome is not None, timeout)
+            if reached():
+                return
+            outcome = self.outcome
+        if outcome is not None:
+            raise JobOverError(f"the job was over before {what}: {outcome.error or 'finished'}")
+        raise TimeoutError(f"no {what} within {timeout:g} s; {self._where()}")
+
+    def _where(self) -> str:
+        seen = self.history
+        return (
+            f"step {seen.step}, generation {seen.generation}, living: {', '.join(self._tasks.living)}"
+        )
+
+    def _note_finish(self) -> None:
+        one = self._coordinator
+        if one is not None and self._finish is None:
+            self._finish = one.outcome
+
+    def _begin(self, task: str, role: str) -> None:
+        log = str(self._logs / f"{task}.log") if self._logs else ""
+        order = StartTask(
+            task,
+            self._script,
+            self._args,
+            self._task_environ(task, role),
+            str(Path.cwd()),
+            self._threads,
+            log,
+        )
+        self._tasks.start(order)
+
+    def _kill(self, task: str) -> None:
+        # Without a wait: the coordinator's lock is held, and who is to be killed has long been born.
+        self._tasks.kill(task, timeout=0)
+
+    def _task_environ(self, task: str, role: str) -> dict[str, str]:
+        host, port = self._address
+        return self._environ | {
+            "MUSTER_JOB": self._job,
+            "MUSTER_TASK": task,
+            "MUSTER_ROLE": role,
+            "MUSTER_COORDINATOR": f"{host}:{port}",
+            "MUSTER_TOKEN": self._token,
+            "MUSTER_HOST": HOST,
+            "MUSTER_THREADS": str(self._threads),
+            "MUSTER_DEVICE": self._choose_device(task, role),
+        }
+
+    def _choose_device(self, task: str, role: str) -> str:
+        """The device that the fewest living workers hold; servers need none."""
+        if role == "server":
+            return "cpu"
+        if not self._devices:
+            return self._environ.get("MUSTER_DEVICE", "")
+        living = self._tasks.living
+        held = Counter(device for name, device in self._device_of.items() if name in living)
+        self._device_of[task] = min(self._devices, key=lambda device: held[device])
+        return self._device_of[task]
+
+    def _note_exit(self, event: TaskExited) -> None:
+        while True:
+            with self._changed:
+                one = self._coordinator
+                if one is None:
+                    self._exits.append(event)
+                    return
+            if one.exited(event.task, how_ended(event)):
+                return
+            # It was closed this moment: there is none now, or the next.
+
+
+def how_ended(event: TaskExited) -> str:
+    """A process' end in words."""
+    if event.error:
+        return event.error
+    return f"signal {-event.code}" if event.code < 0 else f"exit code {event.code}"
+
+
+def threads_each(workers: int) -> int:
+    """This node's cores shared by so many workers: more threads than cores make each other wait."""
+    pinned = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
+    return max(1, cores // max(1, workers))

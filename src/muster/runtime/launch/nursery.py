@@ -1,0 +1,176 @@
+"""The preloaded parent of a node's tasks: it has torch in memory, so that a task starts by a fork.
+
+`import torch` and what the first optimiser imports take about three seconds; a fork takes milliseconds.
+A fork copies the forking thread alone and CUDA survives none, so this process starts neither.
+
+    python -m muster.runtime.launch.nursery FD [--bound]
+
+FD: a socket on which orders come in and events go out (see `orders.py`). When the launcher is gone the
+tasks live on, and this process with them; with --bound they are killed.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+import pkgutil
+import select
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from pathlib import Path
+
+from muster.runtime.launch.child import run_script, settle
+from muster.runtime.launch.orders import (
+    NurseryEvent,
+    NurseryReady,
+    StartTask,
+    TaskExited,
+    TaskStarted,
+    event_line,
+    kill_task,
+    read_order,
+)
+
+PRELOADED = ("torch.optim", "torch._dynamo", "torch.utils.data", "torch.distributed", "muster")
+"""What every training imports sooner or later; `torch._dynamo` comes with the first optimiser."""
+
+
+class Nursery:
+    """Forks tasks on order and tells of their ends."""
+
+    def __init__(self, orders: socket.socket, bound: bool) -> None:
+        self._orders, self._bound = orders, bound
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._tasks: dict[int, str] = {}
+        self._outputs: deque[int] = deque()
+        self._buffer = b""
+        self._listening = True
+
+    def serve(self) -> StartTask | None:
+        """Returns in each child, with its order; and in the parent, with None, when all is over."""
+        for end in (self._wake_in, self._wake_out):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._wake_out.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._tell(NurseryReady(_threads()))
+        while self._listening or self._tasks:
+            sources = [self._wake_in, self._orders] if self._listening else [self._wake_in]
+            ready, _, _ = select.select(sources, [], [])
+            if self._wake_in in ready:
+                self._reap()
+            if self._orders in ready:
+                order = self._listen()
+                if order is not None:
+                    return order
+        return None
+
+    def _listen(self) -> StartTask | None:
+        """Take what has come in; returns an order in the child that shall carry it out."""
+        try:
+            data, outputs, _, _ = socket.recv_fds(self._orders, 65536, 16)
+        except OSError:
+            data, outputs = b"", []
+        if not data:
+            self._end()
+            return None
+        self._outputs.extend(outputs)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            order = read_order(line)
+            if self._start(order):
+                return order
+        return None
+
+    def _start(self, order: StartTask) -> bool:
+        """Fork; True in the child."""
+        output = self._outputs.popleft() if order.piped else None
+        try:
+            pid = os.fork()
+        except OSError as problem:
+            self._tell(TaskExited(order.task, 0, 1, f"no process could be made: {problem}"))
+            pid = -1
+        if pid == 0:
+            self._leave()
+            settle(order, output)
+            return True
+        if output is not None:
+            os.close(output)
+        if pid > 0:
+            self._tasks[pid] = order.task
+            self._tell(TaskStarted(order.task, pid))
+        return False
+
+    def _leave(self) -> None:
+        """In the child: close what is the nursery's own."""
+        signal.set_wakeup_fd(-1)
+        for end in (self._orders, self._wake_in, self._wake_out):
+            end.close()
+        for output in self._outputs:
+            os.close(output)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._wake_in.recv(4096):
+                pass
+        while self._tasks:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._tasks:
+                self._tell(TaskExited(self._tasks.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+
+    def _end(self) -> None:
+        """The launcher is gone."""
+        self._listening = False
+        if self._bound:
+            for pid in self._tasks:
+                kill_task(pid, signal.SIGKILL)
+
+    def _tell(self, event: NurseryEvent) -> None:
+        with contextlib.suppress(OSError):
+            self._orders.sendall(event_line(event))
+
+
+def preload() -> None:
+    """Import what tasks will need, then set it aside: the collector shall not touch (so copy) it."""
+    for name in (*PRELOADED, *_runtime_modules()):
+        # Only a head start: what cannot be imported says so where it is used.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def _runtime_modules() -> list[str]:
+    import muster.runtime as runtime
+
+    found = pkgutil.walk_packages(runtime.__path__, "muster.runtime.", onerror=lambda _: None)
+    return [
+        one.name for one in found if ".launch" not in one.name and not one.name.endswith("__main__")
+    ]
+
+
+def _threads() -> int:
+    """Threads of this process, those of libraries included where the system tells."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.is_dir() else threading.active_count()
+
+
+def main(arguments: list[str]) -> int:
+    """Be the nursery; in a forked child: be the task."""
+    # Ctrl-C at the terminal reaches the whole foreground group; the launcher alone shall act on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = socket.socket(fileno=int(arguments[0]))
+    preload()
+    order = Nursery(orders, bound="--bound" in arguments[1:]).serve()
+    return run_script(order.script, order.args) if order is not None else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

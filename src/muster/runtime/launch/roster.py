@@ -1,0 +1,379 @@
+"""Who shall be a member, decided without clock or socket: what happened goes in, what to do comes out.
+
+The members are the truth: the generation that they report is taken over, whatever was planned.
+A plan names the generation it changes; when that has moved on the plan is void and is made anew.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from muster.runtime.settings import ROLES
+from muster.wire.messages import Changed, Ended, Failed, Hello, Member, Message, Plan, Ready, Stop
+
+CLEAN_EXIT = "exit code 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every plan of this job says, and how much trouble it may take."""
+
+    deadline: float = 30.0
+    sync: str = "auto"
+    owners: str = "reduce"
+    replace: bool = False
+    """Start another task for each one that is lost."""
+    restarts: int = 0
+    """How often all workers may be lost before the job has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start a task."""
+
+    task: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send a message to a task."""
+
+    task: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End a task that nobody counts on any more."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The job is over; `error` is empty when the training has finished."""
+
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Call `woken` with this generation when so many seconds have passed."""
+
+    seconds: float
+    generation: int
+
+
+Act = Begin | Tell | Kill | Finish | Wake
+
+
+@dataclass(slots=True)
+class _Task:
+    role: str
+    address: str = ""
+    ready: bool = False
+    leaving: bool = False
+    """It was told to go, or has said that it does."""
+    finished: bool = False
+    gone: str = ""
+    """How its process ended."""
+    lost: bool = False
+    named: bool = False
+    """A plan has named it."""
+    joined: bool = False
+    """The members have named it."""
+    generation: int = 0
+    """What its last `Hello` said."""
+
+    @property
+    def alive(self) -> bool:
+        return not (self.leaving or self.finished or self.gone or self.lost)
+
+
+@dataclass(slots=True)
+class Roster:
+    """The tasks of one job, and what they shall become."""
+
+    terms: Terms = field(default_factory=Terms)
+    used: set[str] = field(default_factory=set)
+    """Names that are taken for ever."""
+    expected: set[str] = field(default_factory=set)
+    """Tasks of an earlier coordinator that live: nothing is decided before all have connected."""
+    generation: int = 0
+    """What the members have reported; 0 while there are none."""
+    members: tuple[str, ...] = ()
+    over: Finish | None = None
+    lost: dict[str, str] = field(default_factory=dict)
+    """Tasks that went without having said so, and how."""
+    _tasks: dict[str, _Task] = field(default_factory=dict)
+    _asked: dict[str, int] | None = None
+    """How many of each role the user wants; None: as many as there are."""
+    _missed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
+    """Tasks that were lost since then and are not replaced."""
+    _plan: Plan | None = None
+    _highest: int = 0
+    """The highest generation ever planned or reported."""
+    _adopted: int = 0
+    """The highest generation ever reported."""
+    _retired: set[str] = field(default_factory=set)
+    """Tasks from before the last restart."""
+    _restarts: int = 0
+    _patience: int = -1
+    """The generation for whose joiners there was a wait; see `_wait_once`."""
+    _waited_out: int = -1
+    _stopping: str = ""
+
+    def resize(self, workers: int, servers: int | None = None) -> list[Act]:
+        """Want so many workers (and servers; None: as before) from now on."""
+        before = self._asked or self._counts()
+        self._asked = {"worker": workers, "server": before["server"] if servers is None else servers}
+        self._missed = dict.fromkeys(ROLES, 0)
+        return self._steer()
+
+    def stop(self, reason: str) -> list[Act]:
+        """Want no more: all end after their step."""
+        self._stopping = reason or "stopped"
+        alive = [name for name, task in self._tasks.items() if task.alive]
+        return [*(Tell(name, Stop(reason)) for name in alive), *self._conclude()]
+
+    def hello(self, hello: Hello) -> list[Act]:
+        """A task has connected, for the first time or again."""
+        if hello.task in self._retired:
+            return [Kill(hello.task)]
+        task = self._know(hello.task, hello.role)
+        task.address, task.generation = hello.address, hello.generation
+        task.ready = task.ready or hello.ready or hello.generation > 0
+        self.expected.discard(hello.task)
+        self._highest = max(self._highest, hello.generation)
+        again: list[Act] = []
+        if self._stopping:
+            again.append(Tell(hello.task, Stop(self._stopping)))
+        elif self._plan and hello.task in self._concerned(self._plan):
+            again.append(Tell(hello.task, self._plan))
+        return again + self._steer()
+
+    def heard(self, message: Message) -> list[Act]:
+        """A task has said something."""
+        if isinstance(message, Failed):
+            return self._finish(f"{message.task}: {message.error}")
+        if not isinstance(message, Ready | Changed | Ended) or message.task not in self._tasks:
+            return []
+        if isinstance(message, Changed):
+            return self._adopt(message)
+        task = self._tasks[message.task]
+        if isinstance(message, Ready):
+            task.ready = True
+        else:
+            task.finished = message.how == "finished"
+            task.leaving = True
+        return self._steer()
+
+    def exited(self, name: str, how: str) -> list[Act]:
+        """A task's process has ended; `how` in words ("exit code 1", "signal 9")."""
+        self.expected.discard(name)
+        if name in self.lost:
+            self.lost[name] = how
+        if name not in self._retired:
+            task = self._know(name)
+            task.gone = how
+            if not task.leaving:
+                self._lose(name)
+        return self._steer()
+
+    def woken(self, generation: int) -> list[Act]:
+        """The time of a `Wake` has passed."""
+        self._waited_out = generation
+        return self._steer()
+
+    # --- what follows from what was heard ---
+
+    def _adopt(self, change: Changed) -> list[Act]:
+        """The members say who they are: that is so, whatever was planned."""
+        if change.generation <= self._adopted:
+            return []
+        leavers = set(self.members) - set(change.members) - set(change.lost)
+        self.generation, self.members = change.generation, change.members
+        self._adopted, self._plan = change.generation, None
+        self._highest = max(self._highest, change.generation)
+        for name in change.members:
+            task = self._know(name)
+            task.ready = task.joined = True
+        for name in leavers:
+            self._tasks[name].leaving = True
+        # A peer that hangs is out as well; woken later, it would only hold its device.
+        kills: list[Act] = [Kill(name) for name in change.lost if not self._know(name).gone]
+        for name in change.lost:
+            self._lose(name)
+        return kills + self._steer()
+
+    def _lose(self, name: str) -> None:
+        task = self._tasks[name]
+        if task.lost:
+            return
+        task.lost = True
+        self.lost[name] = task.gone or "no answer"
+        # A task that never was a member is not tried again and again: its start may be what is wrong.
+        if not (self.terms.replace and task.joined):
+            self._missed[task.role] += 1
+
+    def _steer(self) -> list[Act]:
+        """Whatever is needed to come nearer to what is wanted."""
+        ending = self._conclude()
+        if ending or self._is_settled() or self._waits_for_members():
+            return ending
+        wanted = self._wanted()
+        acts = self._dismiss(wanted) + self._begin_missing(wanted)
+        if self._plan or len(wanted) < sum(self._target().values()):
+            return acts
+        if wanted and tuple(wanted) != self.members and all(map(self._can_join, wanted)):
+            acts += self._make_plan(wanted)
+        return acts
+
+    def _is_settled(self) -> bool:
+        """Nothing is to be steered, or nobody has said whereto."""
+        return bool(self.over or self._stopping or self._asked is None or self._any_finished())
+
+    def _waits_for_members(self) -> bool:
+        """A member is gone or out of sight: the others will find out and say who they are."""
+        joiners = {one.task for one in self._plan.members} - set(self.members) if self._plan else set()
+        if any(not self._tasks[name].alive for name in joiners):
+            self._plan = None
+        ahead = any(task.alive and task.generation > self._adopted for task in self._tasks.values())
+        unseen = any(
+            not self._tasks[name].alive or not self._tasks[name].address for name in self.members
+        )
+        return bool(self.expected) or ahead or unseen
+
+    def _wanted(self) -> list[str]:
+        """Members stay before joiners come, the older before the newer."""
+        names: list[str] = []
+        joiners = sorted(self._tasks.keys() - set(self.members), key=_number)
+        for role, count in self._target().items():
+            of_role = [
+                name
+                for name in (*self.members, *joiners)
+                if self._tasks[name].alive and self._tasks[name].role == role
+            ]
+            names += of_role[:count]
+        return names
+
+    def _target(self) -> dict[str, int]:
+        asked = self._asked or dict.fromkeys(ROLES, 0)
+        return {role: max(0, asked[role] - self._missed[role]) for role in ROLES}
+
+    def _counts(self) -> dict[str, int]:
+        roles = [self._tasks[name].role for name in self.members]
+        return {role: roles.count(role) for role in ROLES}
+
+    def _begin_missing(self, wanted: list[str]) -> list[Act]:
+        acts: list[Act] = []
+        for role, count in self._target().items():
+            have = sum(self._tasks[name].role == role for name in wanted)
+            for _ in range(count - have):
+                name = self._new_name(role)
+                self._know(name, role)
+                acts.append(Begin(name, role))
+        return acts
+
+    def _dismiss(self, wanted: list[str]) -> list[Act]:
+        """Joiners that are wanted no more, before any plan has named them."""
+        named = {one.task for one in self._plan.members} if self._plan else set()
+        spare = [
+            name
+            for name, task in self._tasks.items()
+            if task.alive and name not in self.members and name not in wanted and name not in named
+        ]
+        for name in spare:
+            self._tasks[name].leaving = True
+        return [Tell(name, Stop("not needed any more")) for name in spare]
+
+    def _can_join(self, name: str) -> bool:
+        task = self._tasks[name]
+        return task.ready and bool(task.address)
+
+    def _make_plan(self, wanted: list[str]) -> list[Act]:
+        self._highest += 1
+        members = tuple(
+            Member(name, self._tasks[name].role, self._tasks[name].address) for name in wanted
+        )
+        terms = self.terms
+        self._plan = Plan(
+            self._highest, self.generation, members, terms.deadline, terms.sync, terms.owners
+        )
+        for name in wanted:
+            self._tasks[name].named = True
+        return [Tell(name, self._plan) for name in self._concerned(self._plan)]
+
+    def _concerned(self, plan: Plan) -> list[str]:
+        """Those who stay, those who come, and those who leave."""
+        return list(dict.fromkeys((*(one.task for one in plan.members), *self.members)))
+
+    # --- the end ---
+
+    def _conclude(self) -> list[Act]:
+        """Whether the job is over, or must begin again."""
+        if self.over or self.expected:
+            return []
+        workers = self._of(self._tasks, "worker")
+        if any(task.alive for task in self._of(self.members or self._tasks, "worker")):
+            return []
+        if self._stopping or self._any_finished():
+            return self._finish("" if self._any_finished() else self._stopping)
+        lost = [task for task in workers if task.lost]
+        if lost and all(task.gone == CLEAN_EXIT for task in lost):
+            return self._finish("")  # a script that trains without telling, or not at all
+        if self._waited_out != self.generation and any(task.alive and task.named for task in workers):
+            return self._wait_once()
+        return self._restart() if lost else []
+
+    def _wait_once(self) -> list[Act]:
+        """A joiner that a plan has named may be a member by now and just about to say so."""
+        if self._patience == self.generation:
+            return []
+        self._patience = self.generation
+        # Who has not answered for the deadline counts as gone; so does the joiner.
+        return [Wake(self.terms.deadline, self.generation)]
+
+    def _restart(self) -> list[Act]:
+        """All workers are gone: new tasks begin, from the last checkpoint."""
+        ends = [
+            f"{name} ({task.gone or 'no answer'})" for name, task in self._tasks.items() if task.lost
+        ]
+        if self._restarts >= self.terms.restarts:
+            return self._finish(f"all workers are gone: {', '.join(ends[-8:])}")
+        self._restarts += 1
+        past = [name for name, task in self._tasks.items() if not task.alive or name in self.members]
+        left = [name for name in past if not self._tasks[name].gone]
+        for name in past:
+            del self._tasks[name]
+        self._retired.update(past)
+        self.generation, self.members, self._plan = 0, (), None
+        self._missed = dict.fromkeys(ROLES, 0)
+        return [*(Kill(name) for name in left), *self._steer()]
+
+    def _finish(self, error: str) -> list[Act]:
+        if self.over:
+            return []
+        self.over = Finish(error)
+        return [self.over]
+
+    def _any_finished(self) -> bool:
+        return any(task.finished for task in self._tasks.values() if task.role == "worker")
+
+    def _of(self, names: Iterable[str], role: str) -> list[_Task]:
+        return [self._tasks[name] for name in names if self._tasks[name].role == role]
+
+    def _know(self, name: str, role: str = "") -> _Task:
+        self.used.add(name)
+        if name not in self._tasks:
+            self._tasks[name] = _Task(role or name.rpartition("-")[0] or "worker")
+        return self._tasks[name]
+
+    def _new_name(self, role: str) -> str:
+        numbers = [_number(name) for name in self.used if name.startswith(f"{role}-")]
+        return f"{role}-{max(numbers, default=-1) + 1}"
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,150 @@
+"""What the launcher shows: the tasks' prints, a line of progress, and a summary at the end."""
+
+import math
+import shutil
+import threading
+from pathlib import Path
+from typing import TextIO
+
+from muster.runtime.launch.curve import draw
+from muster.runtime.launch.history import History
+from muster.runtime.launch.launcher import Outcome
+from muster.wire.messages import Changed
+
+PLAIN_EVERY = 5.0
+"""Seconds between two lines of progress where there is no terminal: a log stays readable."""
+
+CLEAR = "\r\x1b[2K"
+"""Back to the first column, and clear the line."""
+
+
+class Screen:
+    """The tasks print to `out`; the launcher itself speaks on `err`."""
+
+    def __init__(self, out: TextIO, err: TextIO, quiet: bool = False, logs: Path | None = None) -> None:
+        """`quiet`: no progress; `logs`: a folder that gets each task's lines as well."""
+        self._out, self._err, self._quiet, self._logs = out, err, quiet, logs
+        self._live = err.isatty() and not quiet
+        self._lock = threading.Lock()
+        self._files: dict[str, TextIO] = {}
+        self._shown = ""
+        self._told = 0
+        self._last_plain, self._last_line = 0.0, ""
+
+    def output(self, task: str, line: str) -> None:
+        """A line that a task has printed. The first worker's come bare, as with a single process."""
+        with self._lock:
+            self._log(task, line)
+            self._clear()
+            print(line if task == "worker-0" else f"[{task}] {line}", file=self._out, flush=True)
+            self._draw()
+
+    def progress(self, changes: list[Changed], line: str, now: float) -> None:
+        """Where the training stands, in a line; new changes of members get lines of their own."""
+        if self._quiet:
+            return
+        with self._lock:
+            self._clear()
+            for change in changes[self._told :]:
+                print(describe_change(change), file=self._err, flush=True)
+            self._told = len(changes)
+            if self._live:
+                self._shown = line
+            elif now - self._last_plain >= PLAIN_EVERY and line != self._last_line:
+                self._last_plain, self._last_line = now, line
+                print(line, file=self._err, flush=True)
+            self._draw()
+
+    def say(self, line: str) -> None:
+        """Something of the launcher's own."""
+        with self._lock:
+            self._clear()
+            print(line, file=self._err, flush=True)
+            self._draw()
+
+    def close(self) -> None:
+        """Clear the line of progress, close the logs."""
+        with self._lock:
+            self._clear()
+            self._shown = ""
+            for file in self._files.values():
+                file.close()
+            self._files, self._logs = {}, None
+
+    def _log(self, task: str, line: str) -> None:
+        if self._logs is None:
+            return
+        if task not in self._files:
+            self._files[task] = (self._logs / f"{task}.log").open("a", encoding="utf-8", buffering=1)
+        print(line, file=self._files[task])
+
+    def _clear(self) -> None:
+        if self._live and self._shown:
+            print(CLEAR, end="", file=self._err, flush=True)
+
+    def _draw(self) -> None:
+        if self._live and self._shown:
+            room = shutil.get_terminal_size().columns - 1
+            print(self._shown[:room], end="", file=self._err, flush=True)
+
+
+def describe_progress(history: History, now: float) -> str:
+    """One line: step, epoch, loss, samples/s, workers, generation."""
+    if history.step < 0:
+        return "the workers start" if not history.members else "the first step runs"
+    return (
+        f"step {history.step:,} · epoch {history.epoch} · loss {history.loss:.4g} · "
+        f"{history.rate(now):,.0f} samples/s · {count_members(history.members)} · "
+        f"generation {history.generation}"
+    )
+
+
+def describe_change(change: Changed) -> str:
+    """One line: who the members are since when, and what it cost."""
+    parts = [f"generation {change.generation} at step {change.step:,}: {count_members(change.members)}"]
+    parts.append(
+        {"start": "the start", "plan": "as planned", "failure": "after a failure"}.get(change.cause, "")
+    )
+    if change.lost:
+        parts.append(f"lost {', '.join(change.lost)}")
+    if change.cause != "start":
+        parts.append(f"training paused {change.pause * 1e3:,.0f} ms")
+    if change.sync:
+        parts.append(change.sync)
+    return ", ".join(filter(None, parts))
+
+
+def count_members(members: tuple[str, ...]) -> str:
+    """How many workers, and servers where there are any."""
+    servers = sum(name.startswith("server-") for name in members)
+    counts = [(len(members) - servers, "worker"), (servers, "server")]
+    return " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+
+
+def summary(outcome: Outcome) -> list[str]:
+    """What there is to say at the end."""
+    seen = outcome.history
+    lines = [f"failed: {outcome.error}"] if outcome.error else []
+    if seen.step < 0:
+        return lines or [
+            "finished; the script has reported no step (does it use muster.init or Training?)"
+        ]
+    seconds = seen.latest - (seen.began or 0.0)
+    lines.append(
+        f"{'stopped' if outcome.error else 'finished'} at step {seen.step:,}, epoch {seen.epoch}, "
+        f"loss {seen.loss:.4g}; {seen.samples:,} samples in {seconds:,.1f} s, {seen.mean_rate:,.0f}/s"
+    )
+    lines += [f"  {describe_change(change)}" for change in seen.changes]
+    lines += [f"  lost {task}: {how}" for task, how in seen.lost.items()]
+    lines += [
+        f"  {one.straggler} took {one.factor:.1f} times as long per sample at step {one.step:,}"
+        for one in seen.stragglers
+    ]
+    if seen.saved:
+        last = max(seen.saved, key=lambda one: one.step)
+        lines.append(f"  {len(seen.saved)} checkpoints, the last at step {last.step:,}: {last.path}")
+    odd = sum(not math.isfinite(loss) for loss in seen.losses.values())
+    if odd:
+        lines.append(f"  {odd} of {len(seen.losses)} losses are not finite")
+    curve = draw(seen.losses)
+    return [*lines, "loss over steps", *curve] if curve else lines

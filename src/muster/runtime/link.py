@@ -1,0 +1,248 @@
+"""A task's connection to its coordinator. Training never waits: what cannot be said now is said later.
+
+Messages are kept until the coordinator has answered that it dealt with them (`Received`). A connection
+that breaks loses none: the next one begins with those that were not answered, in their order. A
+coordinator may thus see a message twice; generation and step tell.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+from muster.runtime.settings import Settings
+from muster.wire.channel import Channel, LineTooLongError
+from muster.wire.codec import BadMessageError
+from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
+
+KEPT = 10_000
+"""Messages that wait at most (3 MB at 300 bytes each); above it measurements go, the oldest first."""
+
+BATCH = 1_000
+"""Messages that are under way at most, unanswered: they are sent again when a connection breaks."""
+
+LINGER = 0.05
+"""Seconds for which measurements wait for more of their kind: short steps do not wake a thread each."""
+
+FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
+"""Seconds between two tries to connect: doubled from the first to the last."""
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds; a node that does not answer at all is tried again like one that refuses."""
+
+SILENCE_MS = 30_000
+"""Milliseconds for which the other node's TCP may be silent about sent bytes before the connection
+counts as broken: a node that lost its power would else be noticed after a quarter of an hour."""
+
+
+class Link:
+    """Tells the coordinator what happens, and hands on its orders. Without one, calls do nothing."""
+
+    def __init__(self, settings: Settings, address: str, on_message: Callable[[Message], None]) -> None:
+        """`address`: host:port of this task's post; `on_message` is called by the link's own thread."""
+        self.generation = 0
+        """What the next `Hello` says; set it when a generation begins."""
+        self.dropped = 0
+        """Messages that were given up: measurements above `KEPT`, and what JSON cannot hold."""
+        self._settings, self._address, self._on_message = settings, address, on_message
+        self._changed = threading.Condition()
+        self._waiting: deque[Message] = deque()
+        self._under_way: deque[Message] = deque()
+        self._answered = 0
+        """Messages of this connection that the coordinator has answered."""
+        self._connection: Channel | None = None
+        self._welcome = False
+        self._urgent = self._closed = self._ready = False
+        self._last_change: Changed | None = None
+        self._thread: threading.Thread | None = None
+        self._reader: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to connect, in a thread of the link's own."""
+        if self._settings.coordinator and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="muster-link", daemon=True)
+            self._thread.start()
+
+    def send(self, message: Message) -> None:
+        """Say it as soon as can be; returns at once and never raises."""
+        if self._settings.coordinator is None:
+            return
+        with self._changed:
+            self._waiting.append(message)
+            if len(self._waiting) > KEPT:
+                self._drop_oldest()
+            if not _is_measurement(message):
+                self._urgent = True
+                self._remember(message)
+            if self._urgent or len(self._waiting) == 1:
+                self._changed.notify_all()
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until the coordinator has dealt with all that was said; False: not in that time."""
+        if self._settings.coordinator is None:
+            return True
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self._is_said(), timeout)
+            return self._is_said()
+
+    def close(self) -> None:
+        """End the connection and the threads; what waits is given up (`flush` first)."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            connection = self._connection
+        if connection:
+            connection.close()
+        if self._thread and threading.current_thread() not in (self._thread, self._reader):
+            self._thread.join(CONNECT_TIMEOUT + 1.0)
+
+    def _remember(self, message: Message) -> None:
+        """What a coordinator that comes later must be told, even if an earlier one has heard it."""
+        if isinstance(message, Ready):
+            self._ready = True
+        elif isinstance(message, Changed):
+            self._last_change = message
+
+    def _drop_oldest(self) -> None:
+        for place, message in enumerate(self._waiting):
+            if _is_measurement(message):
+                del self._waiting[place]
+                self.dropped += 1
+                return
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._closed:
+            with contextlib.suppress(OSError):
+                self._serve(self._connect())
+            # A coordinator that takes the connection and then refuses the task is not hurried either.
+            pause = FIRST_PAUSE if self._welcome else min(2 * pause, LAST_PAUSE)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, pause)
+
+    def _connect(self) -> Channel:
+        assert self._settings.coordinator is not None
+        sock = socket.create_connection(self._settings.coordinator, CONNECT_TIMEOUT)
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
+        return Channel(sock)
+
+    def _serve(self, channel: Channel) -> None:
+        """One connection, from its `Hello` to its end."""
+        with self._changed:
+            self._connection, self._welcome, self._answered = channel, False, 0
+            self._take_back()
+            self._urgent = bool(self._waiting)
+        self._reader = threading.Thread(
+            target=self._read, args=(channel,), name="muster-link-in", daemon=True
+        )
+        self._reader.start()
+        try:
+            channel.send(self._hello())
+            while batch := self._next_batch(channel):
+                channel.send_lines(self._lines(channel, batch))
+        finally:
+            channel.close()
+            self._reader.join()
+
+    def _hello(self) -> Hello:
+        own = self._settings
+        who = (own.job, own.task, own.role, self._address, os.getpid())
+        return Hello(*who, token=own.token, generation=self.generation, ready=self._ready)
+
+    def _take_back(self) -> None:
+        """What the last connection left unanswered waits again, before all else.
+
+        The last change of members goes first even when it was answered: this coordinator may be
+        another one, which must learn who the members are.
+        """
+        self._waiting.extendleft(reversed(self._under_way))
+        self._under_way.clear()
+        change = self._last_change
+        if change is not None and not any(message is change for message in self._waiting):
+            self._waiting.appendleft(change)
+
+    def _next_batch(self, channel: Channel) -> list[Message]:
+        """What to send now, noted as under way; empty when the connection is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over(channel) or self._may_send())
+            self._changed.wait_for(lambda: self._is_over(channel) or self._urgent, LINGER)
+            if self._is_over(channel):
+                return []
+            batch = list(islice(self._waiting, BATCH - len(self._under_way)))
+            for _ in batch:
+                self._waiting.popleft()
+            self._under_way.extend(batch)
+            self._urgent = self._urgent and bool(self._waiting)
+            return batch
+
+    def _lines(self, channel: Channel, batch: list[Message]) -> list[bytes]:
+        """The batch as lines, made without the lock: `send` must not wait for it."""
+        lines = []
+        for message in batch:
+            try:
+                lines.append(channel.line(message))
+            except BadMessageError:
+                self._give_up(message)
+        return lines
+
+    def _give_up(self, message: Message) -> None:
+        with self._changed:
+            self.dropped += 1
+            kept = [other for other in self._under_way if other is not message]
+            self._under_way = deque(kept)
+            self._changed.notify_all()
+
+    def _is_said(self) -> bool:
+        return not (self._waiting or self._under_way)
+
+    def _may_send(self) -> bool:
+        return bool(self._waiting) and len(self._under_way) < BATCH
+
+    def _is_over(self, channel: Channel) -> bool:
+        return self._closed or self._connection is not channel
+
+    def _read(self, channel: Channel) -> None:
+        """Until the connection ends: note what was answered, hand on the rest."""
+        try:
+            while (message := _next_known(channel)) is not None:
+                if isinstance(message, Received):
+                    self._note_received(message.count)
+                else:
+                    self._on_message(message)
+        finally:
+            with self._changed:
+                if self._connection is channel:
+                    self._connection = None
+                self._changed.notify_all()
+
+    def _note_received(self, count: int) -> None:
+        with self._changed:
+            self._welcome = True
+            for _ in range(min(count - self._answered, len(self._under_way))):
+                self._under_way.popleft()
+            self._answered = max(count, self._answered)
+            self._changed.notify_all()
+
+
+def _next_known(channel: Channel) -> Message | None:
+    """The next message that this task understands: a newer coordinator may say more."""
+    while True:
+        try:
+            return channel.receive()
+        except LineTooLongError:
+            return None
+        except BadMessageError:
+            continue
+
+
+def _is_measurement(message: Message) -> bool:
+    return isinstance(message, StepDone | Transferred)

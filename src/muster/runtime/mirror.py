@@ -1,0 +1,150 @@
+"""Who holds the optimiser's state of which elements, and what must move when the members change.
+
+Every range has an owner, which sums and updates it, and a mirror, which does the same update. The owner
+sends its mirror the summed gradient where it sends the others the new parameters: as many bytes, so a
+mirror costs memory and the time of its update, but nothing on the wire. The alternative, an owner that
+streams its state, costs once (momentum) or twice (Adam) its share in every step.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from muster.runtime.errors import RuntimeFault
+
+
+class LostShardError(RuntimeFault):
+    """Owner and mirror of a part of the optimiser's state are both gone: only a checkpoint has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Elements [begin, end) of a flat bucket."""
+
+    bucket: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A range, the task that owns it, and the one that mirrors it (None: nobody else is there)."""
+
+    range: Range
+    owner: str
+    mirror: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The state of a range goes from one task to another."""
+
+    range: Range
+    source: str
+    target: str
+
+
+def mirror_of(rank: int, able: Sequence[int], hosts: Sequence[str] = ()) -> int | None:
+    """The rank that mirrors this one: the next that is able to, on another node where there is one.
+
+    `able`: ranks that get the parameters back in every step: the workers. `hosts`: the node of
+    each rank, where known: a mirror on the owner's node would die with it.
+    """
+    order = sorted(able)
+    start = order.index(rank) + 1 if rank in order else rank
+    turned = [order[(start + i) % len(order)] for i in range(len(order))]
+    others = [other for other in turned if other != rank]
+    apart = [other for other in others if hosts and hosts[other] != hosts[rank]]
+    return next(iter(apart or others), None)
+
+
+def holdings(
+    owned: Iterable[tuple[Range, int]],
+    tasks: Sequence[str],
+    workers: Sequence[int],
+    hosts: Sequence[str] = (),
+) -> list[Holding]:
+    """Holdings of a plan: ranges and the ranks that own them; `tasks` and `hosts` by rank."""
+    found = []
+    for range_, rank in owned:
+        mirror = mirror_of(rank, workers, hosts)
+        found.append(Holding(range_, tasks[rank], None if mirror is None else tasks[mirror]))
+    return found
+
+
+def held_by(task: str, plan: Iterable[Holding]) -> list[Range]:
+    """The ranges whose state a task keeps, as owner or as mirror."""
+    return [holding.range for holding in plan if task in (holding.owner, holding.mirror)]
+
+
+def moves(old: Sequence[Holding], new: Sequence[Holding], lost: Collection[str]) -> list[Move]:
+    """What must move so that every holder of the new plan has its state; owners send before mirrors do.
+
+    `lost`: tasks whose state is gone. Raises `LostShardError` where nobody alive holds a range.
+    """
+    if merged(h.range for h in old) != merged(h.range for h in new):
+        raise ValueError("the old and the new plan do not hold the same elements")
+    found: list[Move] = []
+    for holding in new:
+        for part, sources in _sources(old, holding.range, lost):
+            targets = [holding.owner, *([holding.mirror] if holding.mirror is not None else [])]
+            found += [Move(part, sources[0], target) for target in targets if target not in sources]
+    return _joined(found)
+
+
+def _sources(
+    old: Sequence[Holding], wanted: Range, lost: Collection[str]
+) -> list[tuple[Range, list[str]]]:
+    """Parts of a range, each with the living tasks that hold it."""
+    found = []
+    for holding in old:
+        part = overlap(holding.range, wanted)
+        if part is None:
+            continue
+        holders = [holding.owner, *([holding.mirror] if holding.mirror is not None else [])]
+        living = [task for task in holders if task not in lost]
+        if not living:
+            raise LostShardError(
+                f"the optimiser's state of bucket {part.bucket}, elements {part.begin} to {part.end}, "
+                f"was held by {' and '.join(holders)}, all gone: go on from the latest checkpoint"
+            )
+        found.append((part, living))
+    return found
+
+
+def overlap(one: Range, other: Range) -> Range | None:
+    """The elements in both ranges."""
+    begin, end = max(one.begin, other.begin), min(one.end, other.end)
+    return Range(one.bucket, begin, end) if one.bucket == other.bucket and begin < end else None
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """The same elements in as few ranges as there can be; `ValueError` where one is in two of them."""
+    found: list[Range] = []
+    for range_ in sorted(ranges, key=lambda range_: (range_.bucket, range_.begin)):
+        last = found[-1] if found else None
+        if range_.begin == range_.end:
+            continue
+        if last is not None and last.bucket == range_.bucket and last.end > range_.begin:
+            raise ValueError(f"bucket {range_.bucket}: element {range_.begin} is in two ranges")
+        if last is not None and last.bucket == range_.bucket and last.end == range_.begin:
+            found[-1] = replace(last, end=range_.end)
+        else:
+            found.append(range_)
+    return found
+
+
+def _joined(found: Iterable[Move]) -> list[Move]:
+    """Neighbouring moves between the same tasks as one."""
+    ordered = sorted(found, key=lambda m: (m.source, m.target, m.range.bucket, m.range.begin))
+    result: list[Move] = []
+    for move in ordered:
+        last = result[-1] if result else None
+        if (
+            last is not None
+            and (last.source, last.target) == (move.source, move.target)
+            and (last.range.bucket, last.range.end) == (move.range.bucket, move.range.begin)
+        ):
+            result[-1] = replace(last, range=replace(last.range, end=move.range.end))
+        else:
+            result.append(move)
+    return result

@@ -1,0 +1,450 @@
+"""What a training script holds: `ctx = muster.init()`, and a loop that knows nothing of devices.
+
+    ctx = muster.init()
+    ctx.wrap(model, optimizer)
+    ctx.data(dataset, global_batch=256, epochs=3)
+    for x, y in ctx.steps():
+        optimizer.zero_grad()
+        losses = F.cross_entropy(model(x), y, reduction="none")
+        ctx.backward(losses)
+        optimizer.step()
+
+A step whose group breaks is done again: `optimizer.step()` then does nothing, and the loop gets the
+same samples once more, cut anew among those who are left.
+"""
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.ballot import SAVE, STOP
+from muster.runtime.buckets import Buckets
+from muster.runtime.capture import Context, order
+from muster.runtime.checkpoint import Checkpoints, signature_of
+from muster.runtime.engine import Engine, LeftError, Part
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
+from muster.runtime.loader import Loader
+from muster.runtime.samples import Order, Position, sample_seed
+from muster.runtime.settings import Settings, from_environment
+from muster.runtime.state import TrainingState
+from muster.wire.messages import Captured, Failed, Saved
+
+FITS = 0.75
+"""Of a share that did not fit into memory, tried next: allocators need some room to spare."""
+NO_SAMPLES = 2
+"""Rows of the stand-in batch of a worker whose share is empty: BatchNorm cannot bear one."""
+
+
+def init(*, deadline: float = 30.0) -> "Session":
+    """Begin: reads who this task is from its environment; without one it trains alone.
+
+    `deadline`: seconds after which a silent member counts as gone, where no plan says otherwise.
+    """
+    return Session(from_environment(os.environ), deadline)
+
+
+class Session:
+    """One task's side of an elastic training."""
+
+    def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
+        self._settings, self._deadline = settings, deadline
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._state: TrainingState | None = None
+        self._order: Order | None = None
+        self._loader: Loader | None = None
+        self._ends: Callable[[Position], bool] = lambda _: False
+        self._engine: Engine | None = None
+        self._checkpoints: Checkpoints | None = None
+        self._every: int | None = None
+        self._allow_unused = False
+        self._until: Callable[[float], bool] | None = None
+        self._gradient_order: tuple[str, ...] = ()
+        self._part = Part(0, 0, 0)
+        self._summed = self._applied = False
+        self.loss: float | None = None
+        """Mean loss of the last step over the global batch."""
+        self.epoch_loss: float | None = None
+        """Mean loss of the last whole epoch."""
+        self._shape: dict[str, Any] | None = None
+
+    # what the user hands over
+
+    def wrap(
+        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+    ) -> tuple[Any, Any]:
+        """Take over model and optimiser (and schedule); they stay the user's own objects.
+
+        `allow_unused`: parameters that get no gradient are left alone, as in plain training.
+        """
+        if self._state is not None:
+            raise BadTrainingError("wrap() was called twice: one model and one optimiser to a training")
+        model.to(self.device)
+        self._state = TrainingState(model, optimizer, scheduler)
+        self._allow_unused = allow_unused
+        self._check_optimizer(model, optimizer)
+        optimizer.step = _Guarded(optimizer.step, self._update)
+        if scheduler is not None:
+            scheduler.step = _Guarded(scheduler.step, self._unless_void)
+        return model, optimizer
+
+    def data(
+        self,
+        dataset: Any,
+        global_batch: int,
+        *,
+        epochs: int | None = None,
+        steps: int | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        collate: Callable[[list[Any]], Any] | None = None,
+        augment: bool = False,
+        loaders: int = 1,
+    ) -> None:
+        """What to train on: the batch is that of all workers together, and never changes.
+
+        Ends after so many `epochs` or `steps`, whichever is first.
+        """
+        self._order = Order(len(dataset), global_batch, seed, shuffle, drop_last)
+        self._loader = Loader(dataset, collate, loaders, seed, augment)
+        self._ends = lambda position: (
+            (epochs is not None and position.epoch >= epochs)
+            or (steps is not None and position.step >= steps)
+        )
+
+    def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
+        """Write the whole state every so many steps, in a thread; begin from the latest one."""
+        self._checkpoints, self._every = Checkpoints(folder, keep), every
+
+    def know(self, context: Context) -> None:
+        """The training's shape, where it was captured: for the coordinator, and for the buckets."""
+        self._shape, self._gradient_order = context.to_dict(), order(context)
+
+    def until(self, met: Callable[[float], bool] | None) -> None:
+        """End after an epoch whose mean loss meets this."""
+        self._until = met
+
+    def example(self) -> Any:
+        """A tiny batch, as workers will get it."""
+        assert self._loader is not None and self._order is not None
+        return _moved(self._loader.load(list(range(min(NO_SAMPLES, self._order.count)))), self.device)
+
+    # where it stands
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return self._state.position.step if self._state else 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under way, from 0."""
+        return self._state.position.epoch if self._state else 0
+
+    @property
+    def workers(self) -> int:
+        """Workers that train now."""
+        crew = self._engine.crew if self._engine else None
+        return crew.workers if crew else 1
+
+    @property
+    def generation(self) -> int:
+        """How often the set of tasks has changed."""
+        crew = self._engine.crew if self._engine else None
+        return crew.generation if crew else 0
+
+    @property
+    def primary(self) -> bool:
+        """Whether this worker speaks for all: print, plot and save on this one."""
+        return self._engine.primary if self._engine else self._settings.task.endswith("-0")
+
+    # the loop
+
+    def steps(self) -> Iterator[Any]:
+        """This worker's part of each step, until the training ends."""
+        state, order = self._ready()
+        engine = self._engine = self._make_engine(state, order)
+        try:
+            engine.join()
+            if engine.works:
+                yield from self._loop(engine, state, order)
+            else:
+                self._serve(engine, state, order)
+            self._end(engine, state)
+        except (LeftError, GeneratorExit):
+            raise
+        except BaseException as problem:
+            self._tell(engine, problem)
+            raise
+
+    def backward(self, losses: Tensor) -> None:
+        """Gradients of the mean loss over the global batch, summed over all workers.
+
+        `losses`: one for each sample of this worker's batch (reduction="none").
+        """
+        engine = self._engine
+        if engine is None:
+            raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
+        if self._summed:
+            raise BadTrainingError("backward() was called twice in one step")
+        timing = engine.timing
+        timing.forward = time.monotonic() - timing.begun
+        loss = self._differentiate(losses) if self._part.count else 0.0
+        timing.backward = time.monotonic() - timing.begun - timing.forward
+        self._summed = True
+        engine.sum(self._part.count, loss)
+        self._check_used(engine)
+
+    def attempt(self, forward: Callable[[], Tensor]) -> None:
+        """`backward(forward())`; a batch that does not fit into memory is cut anew, with less here."""
+        try:
+            self.backward(forward())
+        except torch.OutOfMemoryError as problem:
+            self._shrink(problem)
+
+    def _shrink(self, problem: torch.OutOfMemoryError) -> None:
+        """Tell the others with the next ballot how much fits; the step is void."""
+        engine, count = self._engine, self._part.count
+        assert engine is not None
+        if count <= 1:
+            raise BadTrainingError("not even one sample fits into this device's memory") from problem
+        engine.cap = max(1, int(count * FITS))
+        self._summed = True
+        engine.sum(count, 0.0, failed=True)
+
+    def _differentiate(self, losses: Tensor) -> float:
+        """The sum of the losses; their gradients are handed over on the way."""
+        self._check_losses(losses)
+        total = losses.sum()
+        try:
+            (total / self._part.total).backward()
+        except BrokenGroupError:
+            assert self._engine is not None
+            self._engine.lose()
+        return float(total.detach())
+
+    # inside
+
+    def _ready(self) -> tuple[TrainingState, Order]:
+        if self._state is None:
+            raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
+        if self._order is None:
+            raise BadTrainingError(
+                "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
+            )
+        return self._state, self._order
+
+    def _make_engine(self, state: TrainingState, order: Order) -> Engine:
+        buckets = Buckets(state.parameters, self._bucket_order(state))
+        engine = Engine(self._settings, state, buckets, order, self._deadline)
+        engine.restore = self._restore
+        if self._shape is not None:
+            engine.link.send(Captured(self._settings.task, self._shape))
+        if self._checkpoints is not None:
+            self._checkpoints.on_saved = lambda step, path, seconds: engine.link.send(
+                Saved(self._settings.task, step, str(path), seconds)
+            )
+        return engine
+
+    def _bucket_order(self, state: TrainingState) -> list[int]:
+        """Parameters as their gradients become ready; unknown: the last one first."""
+        known = {name: i for i, name in enumerate(state.names)}
+        order = [known[name] for name in self._gradient_order if name in known]
+        return order if len(order) == len(known) else list(reversed(range(len(known))))
+
+    def _loop(self, engine: Engine, state: TrainingState, order: Order) -> Iterator[Any]:
+        assert self._loader is not None
+        while not self._ends(state.position):
+            self._part = engine.begin()
+            self._summed = self._applied = False
+            yield self._batch(engine, state, order)
+            if not self._summed:
+                raise BadTrainingError("the loop took a batch and did not call ctx.backward(losses)")
+            if engine.void:
+                engine.redo()
+                continue
+            if not self._applied:
+                raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
+            self._commit(engine, state, order)
+            if engine.requested & STOP or self._is_met(state, order):
+                break
+
+    def _is_met(self, state: TrainingState, order: Order) -> bool:
+        at_end = state.position.cursor == 0 and self.epoch_loss is not None
+        return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
+
+    def _serve(self, engine: Engine, state: TrainingState, order: Order) -> None:
+        """A server takes part in every step with nothing of its own."""
+        while not self._ends(state.position):
+            self._part = engine.begin()
+            engine.sum(0, 0.0)
+            if engine.void:
+                engine.redo()
+                continue
+            self._commit(engine, state, order)
+            if engine.requested & STOP or self._is_met(state, order):
+                break
+
+    def _batch(self, engine: Engine, state: TrainingState, order: Order) -> Any:
+        """This worker's samples; where it has none, a stand-in whose losses do not count."""
+        assert self._loader is not None
+        part, position = self._part, state.position
+        ids = order.ids(position)
+        first = int(ids[part.first]) if part.count else -1
+        # Dropout and the like: other numbers for other samples, the same again when a step is redone.
+        torch.manual_seed(sample_seed(order.seed, position.step, first))
+        mine = ids[part.first : part.first + part.count] if part.count else ids[:NO_SAMPLES]
+        batch = self._loader.load(mine, position.epoch)
+        following = order.after(position)
+        if not self._ends(following) and part.count and order.size(following) == part.total:
+            self._loader.expect(order.ids(following)[part.first : part.first + part.count])
+        return _moved(batch, self.device)
+
+    def _commit(self, engine: Engine, state: TrainingState, order: Order) -> None:
+        before = state.position
+        losses = state.losses
+        engine.commit()
+        self.loss = (state.losses - losses) / self._part.total
+        if state.position.epoch > before.epoch:
+            self.epoch_loss = state.losses / (before.cursor + self._part.total)
+            state.losses = 0.0
+        due = self._every is not None and state.position.step % self._every == 0
+        if due or engine.requested & (SAVE | STOP):
+            self._save(engine, state)
+
+    def _end(self, engine: Engine, state: TrainingState) -> None:
+        if not engine.holds and engine.works:
+            engine.leave("left")
+            raise LeftError(0)  # it never got the whole state, so it has nothing to show
+        self._save(engine, state)
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+        engine.leave()
+
+    def _save(self, engine: Engine, state: TrainingState) -> None:
+        if self._checkpoints is not None and engine.primary:
+            signature = signature_of(state.model, state.optimizer)
+            self._checkpoints.save(state.position.step, state.whole(), signature)
+
+    def _restore(self) -> None:
+        if self._checkpoints is None or self._state is None:
+            return
+        found = self._checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        if found is not None:
+            self._state.restore(found[1])
+
+    def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The user's optimizer.step(): not where the step came to nothing."""
+        engine = self._engine
+        if engine is None:
+            return step(*args, **kwargs)
+        if not self._summed:
+            raise BadTrainingError("optimizer.step() came before ctx.backward(losses)")
+        if engine.void:
+            return None
+        hidden = engine.before_update()
+        if engine.void:
+            return None
+        parameters = engine.buckets.parameters
+        kept = {index: parameters[index].grad for index in hidden}
+        for index in hidden:
+            parameters[index].grad = None
+        result = step(*args, **kwargs)
+        for index, grad in kept.items():
+            parameters[index].grad = grad
+        self._applied = True
+        return result
+
+    def _unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return None if self._engine is not None and self._engine.void else step(*args, **kwargs)
+
+    def _tell(self, engine: Engine, problem: BaseException) -> None:
+        """The user's own errors end the job everywhere; a lost peer's or a signal's do not."""
+        if isinstance(problem, Exception) and not isinstance(problem, ExcludedError):
+            line = f"{type(problem).__name__}: {problem}"
+            engine.link.send(Failed(self._settings.task, line, traceback.format_exc()))
+            engine.link.flush(5.0)
+
+    # checks
+
+    def _check_optimizer(self, model: Any, optimizer: Any) -> None:
+        trained = {id(p) for p in model.parameters() if p.requires_grad}
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if not trained:
+            raise BadTrainingError("the model has no parameters to train")
+        if not trained & held:
+            raise BadTrainingError("the optimiser holds none of the model's parameters")
+        if type(optimizer).__name__ == "LBFGS":
+            raise BadTrainingError(
+                "LBFGS evaluates the loss many times in a step: it cannot be shared out"
+            )
+
+    def _check_losses(self, losses: Tensor) -> None:
+        count = self._part.count
+        if not isinstance(losses, Tensor) or losses.dim() == 0:
+            raise BadTrainingError(
+                f"the loss is one number for {count} samples: return one for each of them "
+                '(reduction="none"), so that unequal shares of the batch are weighted rightly'
+            )
+        if losses.shape[0] != count:
+            raise BadTrainingError(
+                f"the losses have shape {list(losses.shape)} for {count} samples: return one for each, "
+                "the mean over everything but the first dimension"
+            )
+        if losses.dim() != 1:
+            raise BadTrainingError(
+                f"the losses have shape {list(losses.shape)}: return one number for each sample, "
+                "e.g. losses.flatten(1).mean(1)"
+            )
+
+    def _check_used(self, engine: Engine) -> None:
+        if self._allow_unused or engine.void:
+            return
+        unused = [
+            name
+            for name, parameter in zip(self._state.names, self._state.parameters, strict=True)  # type: ignore[union-attr]
+            if parameter.grad is None
+        ]
+        if unused:
+            raise BadTrainingError(
+                f"no gradient reached {', '.join(unused[:5])}{' ...' if len(unused) > 5 else ''}: "
+                "take them out of the model, or pass allow_unused=True to leave them as they are"
+            )
+
+
+class _Guarded:
+    """Stands in for a bound method and asks first."""
+
+    def __init__(self, method: Callable[..., Any], guard: Callable[..., Any]) -> None:
+        self._method, self._guard = method, guard
+        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers look for it
+        self.__self__ = getattr(method, "__self__", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._guard(self._method, *args, **kwargs)
+
+
+def _moved(batch: Any, device: torch.device) -> Any:
+    """The same batch on a device."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {key: _moved(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_moved(value, device) for value in batch))
+    if isinstance(batch, list | tuple):
+        return type(batch)(_moved(value, device) for value in batch)
+    return batch
+
+
+def say(text: str) -> None:
+    """A line for the user, on standard error."""
+    print(f"muster: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,85 @@
+"""What a task is told by its environment, read once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.runtime.errors import RuntimeFault
+
+ROLES = ("worker", "server")
+
+
+class BadSettingError(RuntimeFault):
+    """An environment variable that cannot be understood, and what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Who this task is and where it runs."""
+
+    job: str = "job"
+    task: str = "worker-0"
+    role: str = "worker"
+    coordinator: tuple[str, int] | None = None
+    """Host and port; None: this task trains alone."""
+    token: str = ""
+    """What proves to the coordinator and to peers that the task belongs to the job."""
+    host: str = "127.0.0.1"
+    """The address at which peers reach this task."""
+    threads: int = 0
+    """Threads of torch; 0: as torch chooses."""
+    device: str = ""
+    """"cpu", "cuda", "cuda:1"; empty: chosen by the runtime."""
+
+
+def from_environment(environ: Mapping[str, str]) -> Settings:
+    """The settings of `MUSTER_*`; what is not set has its default."""
+    role = environ.get("MUSTER_ROLE") or "worker"
+    if role not in ROLES:
+        raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
+    return Settings(
+        job=environ.get("MUSTER_JOB") or "job",
+        task=environ.get("MUSTER_TASK") or f"{role}-0",
+        role=role,
+        coordinator=_coordinator(environ.get("MUSTER_COORDINATOR", "")),
+        token=environ.get("MUSTER_TOKEN", ""),
+        host=environ.get("MUSTER_HOST") or "127.0.0.1",
+        threads=_threads(environ.get("MUSTER_THREADS") or "0"),
+        device=_device(environ.get("MUSTER_DEVICE", "")),
+    )
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of "host:port" ("[::1]:80" for IPv6); `ValueError` where it is none."""
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or not _digits(port) or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    if ":" in bare and bare == host:
+        raise ValueError(f"{text!r} is not host:port; an IPv6 host goes in brackets, [::1]:80")
+    return bare, int(port)
+
+
+def _coordinator(text: str) -> tuple[str, int] | None:
+    if not text:
+        return None
+    try:
+        return parse_address(text)
+    except ValueError as problem:
+        raise BadSettingError(f"MUSTER_COORDINATOR: {problem}") from problem
+
+
+def _threads(text: str) -> int:
+    if not _digits(text):
+        raise BadSettingError(f"MUSTER_THREADS is {text!r}; it must be a whole number, 0 or more")
+    return int(text)
+
+
+def _device(text: str) -> str:
+    kind, colon, index = text.partition(":")
+    if text in ("", "cpu", "cuda") or (kind == "cuda" and colon and _digits(index)):
+        return text
+    raise BadSettingError(f'MUSTER_DEVICE is {text!r}; it must be "cpu", "cuda", "cuda:N" or empty')
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -1,0 +1,103 @@
+"""What training carries from step to step: parameters, optimiser, schedule, place in the data."""
+
+import ctypes
+import io
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.samples import Position
+
+Packed = dict[str, Any]
+
+
+class TrainingState:
+    """The user's model and optimiser (and schedule), read and written whole or tensor by tensor."""
+
+    def __init__(self, model: Any, optimizer: Any, scheduler: Any = None) -> None:
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.parameters: list[Any] = [p for p in model.parameters() if p.requires_grad]
+        self.names: list[str] = [n for n, p in model.named_parameters() if p.requires_grad]
+        self.position = Position(0, 0, 0)
+        self.losses = 0.0
+        """Sum of the losses of this epoch so far, over all workers."""
+
+    def whole(self) -> Packed:
+        """All of it, for a checkpoint; the tensors are the live ones, not copies."""
+        position = self.position
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict() if self.scheduler else None,
+            "position": [position.epoch, position.cursor, position.step],
+            "losses": self.losses,
+        }
+
+    def restore(self, whole: Packed) -> None:
+        """Go back to a checkpoint."""
+        self.model.load_state_dict(whole["model"])
+        self.optimizer.load_state_dict(whole["optimizer"])
+        if self.scheduler and whole["scheduler"]:
+            self.scheduler.load_state_dict(whole["scheduler"])
+        self.position = Position(*whole["position"])
+        self.losses = float(whole["losses"])
+
+    def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
+        """One parameter and what the optimiser keeps for it: a description, and tensors."""
+        parameter = self.parameters[index]
+        kept = self.optimizer.state.get(parameter, {})
+        tensors, plain = [parameter.detach()], {}
+        described = []
+        for key, value in kept.items():
+            if isinstance(value, Tensor):
+                described.append([key, list(value.shape), str(value.dtype), value.device.type])
+                tensors.append(value.detach())
+            else:
+                plain[key] = value
+        return {"parameter": index, "tensors": described, "plain": plain}, tensors
+
+    def room_for(self, described: Packed) -> list[Tensor]:
+        """Where the tensors of a description are to be received; what the optimiser had is replaced."""
+        parameter = self.parameters[described["parameter"]]
+        room, kept = [parameter.detach()], dict(described["plain"])
+        for key, shape, dtype, device in described["tensors"]:
+            place = parameter.device if device != "cpu" else "cpu"
+            kept[key] = torch.empty(shape, dtype=getattr(torch, dtype.partition(".")[2]), device=place)
+            room.append(kept[key])
+        if kept:
+            self.optimizer.state[parameter] = kept
+        else:
+            self.optimizer.state.pop(parameter, None)
+        return room
+
+    def settings(self) -> list[Packed]:
+        """The optimiser's own numbers by group (learning rate and so on), as JSON can carry them."""
+        return [
+            {k: float(v) if isinstance(v, Tensor) else v for k, v in group.items() if k != "params"}
+            for group in self.optimizer.param_groups
+        ]
+
+    def set_settings(self, groups: list[Packed]) -> None:
+        """Take them over from another member."""
+        for group, values in zip(self.optimizer.param_groups, groups, strict=True):
+            for key, value in values.items():
+                group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
+
+    def extras(self) -> Tensor:
+        """The rest: buffers, frozen parameters, schedule."""
+        trained = set(self.names)
+        rest = {k: v for k, v in self.model.state_dict().items() if k not in trained}
+        schedule = self.scheduler.state_dict() if self.scheduler else None
+        packed = io.BytesIO()
+        torch.save({"rest": rest, "scheduler": schedule}, packed)
+        return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
+
+    def set_extras(self, packed: Tensor) -> None:
+        """Take them over from another member."""
+        extras = torch.load(
+            io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel())), weights_only=True
+        )
+        self.model.load_state_dict(extras["rest"], strict=False)
+        if self.scheduler and extras["scheduler"]:
+            self.scheduler.load_state_dict(extras["scheduler"])

@@ -1,0 +1,113 @@
+"""Tensors and JSON over a plain blocking TCP socket.
+
+Every item is its length in bytes (8, big-endian), then its bytes. A tensor's bytes go from and to its
+own memory; shape and type are known at both ends. Time-outs are the socket's own, set by the caller,
+and count silence: a slow peer that still moves bytes is waited for. A peer that is gone, or that sends
+something else than what is awaited, is a `ConnectionError`; a silent one a `TimeoutError`. After either
+the socket is of no use any more.
+"""
+
+import ctypes
+import json
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+JSON_LIMIT = 64 * 2**20
+"""Bytes. A longer message is a mistake or a stranger; bulk travels as tensors."""
+
+_LENGTH = struct.Struct("!Q")
+
+
+def send_tensor(sock: socket.socket, tensor: Tensor) -> None:
+    """Send a tensor's elements; what is not contiguous in host memory goes through a copy."""
+    with torch.no_grad():
+        here = tensor.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
+    _send(sock, memoryview(_LENGTH.pack(_size(here))))
+    _send(sock, _memory(here))
+
+
+def receive_into(sock: socket.socket, tensor: Tensor) -> None:
+    """Receive elements into a tensor of the shape and type that was sent."""
+    target = tensor.detach()
+    direct = target.is_cpu and target.is_contiguous() and not (target.is_conj() or target.is_neg())
+    here = target if direct else torch.empty(target.shape, dtype=target.dtype)
+    length = _receive_length(sock)
+    if length != _size(here):
+        raise ConnectionError(
+            f"the peer sent {length} bytes where a tensor of {_size(here)} was awaited"
+        )
+    _receive(sock, _memory(here))
+    if not direct:
+        target.copy_(here)
+
+
+def send_json(sock: socket.socket, value: Any) -> None:
+    """Send a value as JSON."""
+    data = json.dumps(value, separators=(",", ":")).encode()
+    if len(data) > JSON_LIMIT:
+        raise ValueError(f"a message of {len(data)} bytes is longer than {JSON_LIMIT}")
+    _send(sock, memoryview(_LENGTH.pack(len(data)) + data))
+
+
+def receive_json(sock: socket.socket) -> Any:
+    """Receive a value sent as JSON."""
+    length = _receive_length(sock)
+    if length > JSON_LIMIT:
+        raise ConnectionError(
+            f"the peer announced a message of {length} bytes; the limit is {JSON_LIMIT}"
+        )
+    data = bytearray(length)
+    _receive(sock, memoryview(data))
+    try:
+        return json.loads(data)
+    except ValueError as problem:
+        raise ConnectionError(f"the peer sent something that is not JSON: {problem}") from problem
+
+
+def _size(tensor: Tensor) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _memory(tensor: Tensor) -> memoryview:
+    """The bytes of a contiguous host tensor, of any type; the caller keeps the tensor alive."""
+    size = _size(tensor)
+    if size == 0:
+        return memoryview(b"")
+    return memoryview((ctypes.c_ubyte * size).from_address(tensor.data_ptr())).cast("B")
+
+
+def _receive_length(sock: socket.socket) -> int:
+    data = bytearray(_LENGTH.size)
+    _receive(sock, memoryview(data))
+    return int(_LENGTH.unpack(data)[0])
+
+
+def _send(sock: socket.socket, data: memoryview) -> None:
+    """Not `sendall`: its time-out is for the whole, ours for silence."""
+    done = 0
+    while done < len(data):
+        done += _moved(sock.send, data[done:])
+
+
+def _receive(sock: socket.socket, data: memoryview) -> None:
+    done = 0
+    while done < len(data):
+        count = _moved(sock.recv_into, data[done:])
+        if count == 0:
+            raise ConnectionError("the peer closed the connection")
+        done += count
+
+
+def _moved(call: Callable[[memoryview], int], data: memoryview) -> int:
+    """The bytes that a call on the socket moved; its errors as the two that callers know."""
+    try:
+        return call(data)
+    except (ConnectionError, TimeoutError):
+        raise
+    except OSError as problem:
+        raise ConnectionError(f"the connection is lost: {problem}") from problem

@@ -1,0 +1,83 @@
+"""Messages over a stream socket, one a line. Any thread may send; one thread receives."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterable
+
+from muster.wire.codec import BadMessageError, decode, encode
+from muster.wire.messages import Message
+
+LINE_LIMIT = 4 * 2**20
+"""Bytes of the longest line. The longest message, the shape of a model with 10,000 tensors, takes about
+1 MiB at 100 bytes a tensor; what is longer is no message but a peer that speaks something else."""
+
+_CHUNK = 64 * 1024
+
+
+class LineTooLongError(BadMessageError):
+    """A line above the limit: where it ends is unknown, so the connection is of no more use."""
+
+
+class Channel:
+    """One connection that carries messages both ways."""
+
+    def __init__(self, sock: socket.socket, limit: int = LINE_LIMIT) -> None:
+        self._socket, self._limit = sock, limit
+        self._sending = threading.Lock()
+        self._buffer = bytearray()
+        self._scanned = 0
+        """How many bytes of the buffer are known to hold no newline."""
+
+    def send(self, *messages: Message) -> None:
+        """Send all in one go, or none where one is too long; `OSError` when the connection is gone."""
+        self.send_lines(self.line(message) for message in messages)
+
+    def line(self, message: Message) -> bytes:
+        """The message as it would be sent; `BadMessageError` where that cannot be."""
+        line = encode(message)
+        if len(line) > self._limit:
+            kind = type(message).__name__
+            raise LineTooLongError(f"{kind} takes {len(line)} bytes, above the limit of {self._limit}")
+        return line
+
+    def send_lines(self, lines: Iterable[bytes]) -> None:
+        """Send what `line` has made, in one go."""
+        data = b"".join(lines)
+        with self._sending:
+            self._socket.sendall(data)
+
+    def receive(self) -> Message | None:
+        """The next message; None at the end, be it orderly or not. A cut-off last line is dropped.
+
+        After a `BadMessageError` the next call gives the next line, except after `LineTooLongError`.
+        """
+        while not self.pending:
+            self._scanned = len(self._buffer)
+            if len(self._buffer) > self._limit:
+                raise LineTooLongError(f"a line above the limit of {self._limit} bytes")
+            try:
+                data = self._socket.recv(_CHUNK)
+            except OSError:
+                return None
+            if not data:
+                return None
+            self._buffer += data
+        end = self._buffer.index(b"\n", self._scanned)
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._scanned = 0
+        if len(line) > self._limit:
+            raise LineTooLongError(f"a line of {len(line)} bytes, above the limit of {self._limit}")
+        return decode(line)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a whole line has come in already."""
+        return self._buffer.find(b"\n", self._scanned) >= 0
+
+    def close(self) -> None:
+        """End the connection; whoever waits in it comes back. May be called twice, by any thread."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()

@@ -1,0 +1,122 @@
+"""Messages to JSON lines and back. Unknown fields are ignored: a newer peer can talk to an older one.
+
+Losses may be NaN or infinite; they travel as Python's own JSON words `NaN`, `Infinity`, `-Infinity`.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+from muster.wire.messages import Member, Message
+
+Check = Callable[[Any], Any]
+"""Turns a JSON value into a field's value, or raises `BadMessageError`."""
+
+
+class BadMessageError(ValueError):
+    """A line that is no message of ours, and why; or a message that no line can hold."""
+
+
+def encode(message: Message) -> bytes:
+    """One JSON line, the newline included."""
+    kind = type(message)
+    record = {"kind": kind.__name__} | {name: getattr(message, name) for name in _NAMES[kind]}
+    try:
+        return json.dumps(record, separators=(",", ":"), default=_member).encode() + b"\n"
+    except (TypeError, ValueError) as problem:
+        raise BadMessageError(f"{kind.__name__} cannot be written as JSON: {problem}") from problem
+
+
+def decode(line: bytes) -> Message:
+    """The message of a line."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise BadMessageError(f"not JSON: {_short(line)}") from problem
+    if not isinstance(record, dict):
+        raise BadMessageError(f"not a JSON object: {_short(line)}")
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise BadMessageError(f"unknown kind of message: {kind!r}")
+    message: Message = _KINDS[kind](record)
+    return message
+
+
+def _member(value: Any) -> dict[str, Any]:
+    """What JSON itself cannot write: members alone."""
+    if isinstance(value, Member):
+        return asdict(value)
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def _short(line: bytes) -> str:
+    return repr(line[:80]) + ("..." if len(line) > 80 else "")
+
+
+def _builder(kind: type[Any]) -> Check:
+    """How to build a dataclass from a record."""
+    hints = get_type_hints(kind)
+    checks = [
+        (field.name, _check(hints[field.name]), field.default is MISSING) for field in fields(kind)
+    ]
+
+    def build(record: Any) -> Any:
+        if not isinstance(record, dict):
+            raise BadMessageError(f"{kind.__name__}: an object is needed, not {record!r:.80}")
+        values: dict[str, Any] = {}
+        for name, check, needed in checks:
+            if name in record:
+                try:
+                    values[name] = check(record[name])
+                except BadMessageError as problem:
+                    raise BadMessageError(f"{kind.__name__}.{name}: {problem}") from problem
+            elif needed:
+                raise BadMessageError(f"{kind.__name__}: field {name!r} is missing")
+        return kind(**values)
+
+    return build
+
+
+def _check(hint: Any) -> Check:
+    if get_origin(hint) is tuple:
+        return _tuple_of(_check(get_args(hint)[0]))
+    if get_origin(hint) is dict:
+        return _exactly(dict)
+    if hint is float:
+        return _number
+    if hint is Member:
+        return _builder(Member)
+    return _exactly(hint)
+
+
+def _exactly(kind: type[Any]) -> Check:
+    def check(value: Any) -> Any:
+        # `type(...) is`: True is an int to isinstance, and a step is never True.
+        if type(value) is not kind:
+            raise BadMessageError(f"{kind.__name__} is needed, not {value!r:.80}")
+        return value
+
+    return check
+
+
+def _number(value: Any) -> float:
+    if type(value) is not int and type(value) is not float:
+        raise BadMessageError(f"a number is needed, not {value!r:.80}")
+    try:
+        return float(value)
+    except OverflowError as problem:
+        raise BadMessageError("a number that no float can hold") from problem
+
+
+def _tuple_of(check: Check) -> Check:
+    def build(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise BadMessageError(f"a list is needed, not {value!r:.80}")
+        return tuple(check(one) for one in value)
+
+    return build
+
+
+_NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in get_args(Message)}
+_KINDS: dict[str, Check] = {kind.__name__: _builder(kind) for kind in get_args(Message)}

@@ -1,0 +1,1 @@
+"""Training scripts that tests run as real processes."""

@@ -1,0 +1,335 @@
+"""What the roster decides, event by event; and what it must never decide, whatever happens."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.runtime.launch.roster import Act, Begin, Finish, Kill, Roster, Tell, Terms, Wake
+from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, Stop
+
+
+def hello(task: str, generation: int = 0, ready: bool = False) -> Hello:
+    role, _, number = task.rpartition("-")
+    return Hello("j", task, role, f"127.0.0.1:{1000 + int(number)}", 7, "", generation, ready)
+
+
+def changed(generation: int, *members: str, lost: tuple[str, ...] = ()) -> Changed:
+    return Changed(members[0], generation, 5, members, 0.1, "failure" if lost else "plan", lost)
+
+
+def plans(acts: list[Act]) -> dict[str, Plan]:
+    return {
+        act.task: act.message for act in acts if isinstance(act, Tell) and isinstance(act.message, Plan)
+    }
+
+
+def names(plan: Plan) -> list[str]:
+    return [member.task for member in plan.members]
+
+
+def come(roster: Roster, *tasks: str) -> list[Act]:
+    """The tasks connect and are ready."""
+    acts: list[Act] = []
+    for task in tasks:
+        acts += roster.hello(hello(task))
+        acts += roster.heard(Ready(task))
+    return acts
+
+
+def running(workers: int, servers: int = 0, terms: Terms | None = None) -> Roster:
+    """A job in its first generation."""
+    roster = Roster(terms or Terms())
+    begun = [act.task for act in roster.resize(workers, servers) if isinstance(act, Begin)]
+    (plan,) = {plan.generation: plan for plan in plans(come(roster, *begun)).values()}.values()
+    roster.heard(changed(plan.generation, *names(plan)))
+    return roster
+
+
+def test_starts_what_is_asked_for_and_waits_for_all() -> None:
+    roster = Roster(Terms(deadline=7.0, sync="sharded", owners="update"))
+    assert roster.resize(2, 1) == [
+        Begin("worker-0", "worker"),
+        Begin("worker-1", "worker"),
+        Begin("server-0", "server"),
+    ]
+    assert come(roster, "worker-0", "server-0") == []
+    assert roster.hello(hello("worker-1")) == []
+    told = plans(roster.heard(Ready("worker-1")))
+    assert set(told) == {"worker-0", "worker-1", "server-0"}
+    plan = told["worker-0"]
+    assert names(plan) == ["worker-0", "worker-1", "server-0"]
+    assert (plan.generation, plan.after) == (1, 0)
+    assert (plan.deadline, plan.sync, plan.owners) == (7.0, "sharded", "update")
+    assert plan.members[1].address == "127.0.0.1:1001"
+
+
+def test_joiners_are_named_when_all_are_ready() -> None:
+    roster = running(1)
+    assert roster.resize(3) == [Begin("worker-1", "worker"), Begin("worker-2", "worker")]
+    assert come(roster, "worker-2") == []
+    told = plans(come(roster, "worker-1"))
+    assert set(told) == {"worker-0", "worker-1", "worker-2"}
+    assert names(told["worker-0"]) == ["worker-0", "worker-1", "worker-2"]
+    assert (told["worker-0"].generation, told["worker-0"].after) == (2, 1)
+
+
+def test_the_newest_leave_and_are_told() -> None:
+    roster = running(3)
+    told = plans(roster.resize(1))
+    assert set(told) == {"worker-0", "worker-1", "worker-2"}
+    assert names(told["worker-2"]) == ["worker-0"]
+    assert roster.heard(changed(2, "worker-0")) == []
+    assert roster.exited("worker-2", "exit code 0") == []
+    assert roster.lost == {}
+    # Names are not used twice.
+    assert roster.resize(2) == [Begin("worker-3", "worker")]
+
+
+def test_a_plan_overtaken_by_a_failure_is_made_anew() -> None:
+    roster = running(3)
+    roster.resize(4)
+    assert names(plans(come(roster, "worker-3"))["worker-0"]) == [f"worker-{n}" for n in range(4)]
+    roster.exited("worker-1", "signal 9")
+    # The members call their new generation 2 by themselves; the plan, 2 as well, is void.
+    told = plans(roster.heard(changed(2, "worker-0", "worker-2", lost=("worker-1",))))
+    assert names(told["worker-3"]) == ["worker-0", "worker-2", "worker-3"]
+    assert (told["worker-3"].generation, told["worker-3"].after) == (3, 2)
+    assert roster.lost == {"worker-1": "signal 9"}
+
+
+def test_nobody_is_told_of_a_death_and_nothing_planned_before_the_members_know() -> None:
+    roster = running(2)
+    assert roster.exited("worker-1", "signal 9") == []
+    assert [act for act in roster.resize(3) if isinstance(act, Tell)] == []
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [
+        Begin("worker-2", "worker"),
+        Begin("worker-3", "worker"),
+    ]
+
+
+def test_a_member_that_hangs_is_killed_once_the_others_have_left_it() -> None:
+    roster = running(2)
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [Kill("worker-1")]
+    assert roster.lost == {"worker-1": "no answer"}
+    assert roster.exited("worker-1", "signal 9") == []
+    assert roster.lost == {"worker-1": "signal 9"}
+
+
+def test_replacement_on_request() -> None:
+    roster = running(2, terms=Terms(replace=True))
+    roster.exited("worker-1", "signal 9")
+    acts = roster.heard(changed(2, "worker-0", lost=("worker-1",)))
+    assert acts == [Begin("worker-2", "worker")]
+    # A replacement that does not even come up is not tried for ever.
+    assert roster.exited("worker-2", "exit code 1") == []
+
+
+def test_a_joiner_that_dies_is_taken_out_of_the_plan() -> None:
+    roster = running(1)
+    roster.resize(3)
+    come(roster, "worker-1", "worker-2")
+    told = plans(roster.exited("worker-2", "signal 9"))
+    assert names(told["worker-0"]) == ["worker-0", "worker-1"]
+    # Higher than the plan that named the dead one, and after the same generation.
+    assert (told["worker-0"].generation, told["worker-0"].after) == (3, 1)
+
+
+def test_a_joiner_not_needed_any_more_is_sent_home() -> None:
+    roster = running(1)
+    roster.resize(2)
+    assert roster.resize(1) == [Tell("worker-1", Stop("not needed any more"))]
+    assert roster.exited("worker-1", "exit code 0") == []
+    assert roster.lost == {}
+
+
+def test_a_resize_during_a_plan_waits_for_it() -> None:
+    roster = running(1)
+    roster.resize(2)
+    come(roster, "worker-1")
+    assert roster.resize(1) == []
+    told = plans(roster.heard(changed(2, "worker-0", "worker-1")))
+    assert names(told["worker-1"]) == ["worker-0"]
+
+
+def test_who_reconnects_is_told_the_plan_again() -> None:
+    roster = running(1)
+    roster.resize(2)
+    come(roster, "worker-1")
+    assert names(plans(roster.hello(hello("worker-0", generation=1)))["worker-0"]) == [
+        "worker-0",
+        "worker-1",
+    ]
+
+
+def test_the_users_error_ends_the_job_at_once() -> None:
+    roster = running(2)
+    assert roster.heard(Failed("worker-1", "ValueError: a mean")) == [
+        Finish("worker-1: ValueError: a mean")
+    ]
+    assert roster.exited("worker-1", "exit code 1") == []
+
+
+def test_finished_when_all_workers_have_ended() -> None:
+    roster = running(2, servers=1)
+    assert roster.heard(Ended("worker-0", 1, 9, "finished")) == []
+    assert roster.exited("worker-0", "exit code 0") == []
+    assert roster.heard(Ended("worker-1", 1, 9, "finished")) == [Finish()]
+
+
+def test_a_death_after_the_finish_changes_nothing() -> None:
+    roster = running(2)
+    roster.heard(Ended("worker-0", 1, 9, "finished"))
+    assert roster.exited("worker-1", "signal 9") == [Finish()]
+
+
+def test_all_gone_begins_again_from_the_checkpoint() -> None:
+    roster = running(2, servers=1, terms=Terms(restarts=1))
+    roster.exited("worker-0", "signal 9")
+    acts = roster.exited("worker-1", "signal 9")
+    # The server knows a generation that is no more: it goes as well.
+    assert acts == [
+        Kill("server-0"),
+        Begin("worker-2", "worker"),
+        Begin("worker-3", "worker"),
+        Begin("server-1", "server"),
+    ]
+    told = plans(come(roster, "worker-2", "worker-3", "server-1"))
+    # After nothing: nobody takes over from anybody; yet no generation is used twice.
+    assert (told["worker-2"].generation, told["worker-2"].after) == (2, 0)
+    roster.heard(changed(2, "worker-2", "worker-3", "server-1"))
+    assert roster.exited("server-0", "signal 9") == []
+    roster.exited("worker-2", "signal 9")
+    (end,) = roster.exited("worker-3", "exit code 3")
+    assert isinstance(end, Finish)
+    assert "worker-2 (signal 9), worker-3 (exit code 3)" in end.error
+
+
+def test_the_last_member_dies_while_a_joiner_may_just_have_joined() -> None:
+    roster = running(1, terms=Terms(deadline=4.0, restarts=0))
+    roster.resize(2)
+    come(roster, "worker-1")
+    assert roster.exited("worker-0", "signal 9") == [Wake(4.0, 1)]
+    # It had joined: it goes on alone.
+    assert roster.heard(changed(2, "worker-0", "worker-1")) == []
+    assert roster.heard(changed(3, "worker-1", lost=("worker-0",))) == []
+    assert roster.woken(1) == []
+    assert roster.over is None
+
+
+def test_the_last_member_dies_and_the_joiner_never_joined() -> None:
+    roster = running(1, terms=Terms(restarts=1))
+    roster.resize(2)
+    come(roster, "worker-1")
+    roster.exited("worker-0", "signal 9")
+    assert roster.woken(1) == [Begin("worker-2", "worker")]
+    told = plans(come(roster, "worker-2"))
+    assert names(told["worker-1"]) == ["worker-1", "worker-2"]
+    assert told["worker-1"].after == 0
+
+
+def test_stop_tells_all_and_ends_when_they_have() -> None:
+    roster = running(2)
+    assert roster.stop("Ctrl-C") == [Tell("worker-0", Stop("Ctrl-C")), Tell("worker-1", Stop("Ctrl-C"))]
+    assert roster.heard(Ended("worker-0", 1, 9, "left")) == []
+    assert roster.heard(Ended("worker-1", 1, 9, "left")) == [Finish("Ctrl-C")]
+
+
+def test_a_new_coordinator_takes_over_who_lives() -> None:
+    roster = Roster(used={"worker-0", "worker-1", "worker-2"}, expected={"worker-0", "worker-2"})
+    assert roster.resize(2, 0) == []
+    assert roster.hello(hello("worker-2", generation=4, ready=True)) == []
+    assert roster.hello(hello("worker-0", generation=4, ready=True)) == []
+    assert roster.heard(changed(4, "worker-0", "worker-2")) == []
+    assert roster.resize(3) == [Begin("worker-3", "worker")]
+    told = plans(come(roster, "worker-3"))
+    assert (told["worker-0"].generation, told["worker-0"].after) == (5, 4)
+
+
+def test_a_new_coordinator_hears_that_one_died_meanwhile() -> None:
+    roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
+    roster.resize(2, 0)
+    roster.hello(hello("worker-0", generation=1, ready=True))
+    assert roster.heard(changed(1, "worker-0", "worker-1")) == []
+    assert roster.exited("worker-1", "signal 9") == []
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == []
+    assert roster.over is None
+    assert roster.members == ("worker-0",)
+
+
+def test_old_news_changes_nothing() -> None:
+    roster = running(2)
+    roster.heard(changed(5, "worker-0", lost=("worker-1",)))
+    assert roster.heard(changed(4, "worker-0", "worker-1")) == []
+    assert roster.members == ("worker-0",)
+
+
+class Story:
+    """A job to which anything happens; its safety is checked after every event."""
+
+    def __init__(self, terms: Terms, workers: int) -> None:
+        self.roster = Roster(terms)
+        self.begun: list[str] = []
+        self.dead: set[str] = set()
+        self.dismissed: set[str] = set()
+        self.plans: list[Plan] = []
+        self.largest = 0
+        self.resize(workers)
+
+    def resize(self, workers: int) -> None:
+        self.largest = max(self.largest, workers)
+        self.check(self.roster.resize(workers, 0))
+
+    def die(self, task: str) -> None:
+        self.dead.add(task)
+        self.check(self.roster.exited(task, "signal 9"))
+
+    def take_plan(self) -> None:
+        if self.plans and self.plans[-1].after == self.roster.generation:
+            plan = self.plans[-1]
+            self.check(self.roster.heard(changed(plan.generation, *names(plan))))
+
+    def regroup(self) -> None:
+        left = [name for name in self.roster.members if name not in self.dead]
+        lost = tuple(name for name in self.roster.members if name in self.dead)
+        if left and lost:
+            # As real members do: one above all that they know of.
+            generation = max(plan.generation for plan in self.plans) + len(self.dead)
+            self.check(self.roster.heard(changed(generation, *left, lost=lost)))
+
+    def living(self) -> list[str]:
+        return [task for task in self.begun if task not in self.dead]
+
+    def check(self, acts: list[Act]) -> None:
+        self.begun += [act.task for act in acts if isinstance(act, Begin)]
+        self.dismissed |= {
+            act.task for act in acts if isinstance(act, Tell | Kill) and not plans([act])
+        }
+        for plan in plans(acts).values():
+            if not self.plans or plan != self.plans[-1]:
+                assert all(plan.generation > earlier.generation for earlier in self.plans)
+                assert plan.after == self.roster.generation
+                assert not self.dead & set(names(plan)) - set(self.roster.members)
+                self.plans.append(plan)
+        assert len(self.begun) == len(set(self.begun))
+        # Members until the plan is taken up, and those who shall be.
+        assert len(set(self.living()) - self.dismissed) <= 2 * self.largest
+
+
+@given(st.data())
+def test_whatever_happens(data: st.DataObject) -> None:
+    """No name and no generation twice, no dead task planned, never a herd of tasks."""
+    terms = Terms(replace=data.draw(st.booleans()), restarts=data.draw(st.integers(0, 2)))
+    story = Story(terms, data.draw(st.integers(1, 4)))
+    for kind in data.draw(
+        st.lists(st.sampled_from("resize come die take regroup wake".split()), max_size=30)
+    ):
+        if kind == "resize":
+            story.resize(data.draw(st.integers(1, 4)))
+        elif kind == "wake":
+            story.check(story.roster.woken(story.roster.generation))
+        elif kind == "take":
+            story.take_plan()
+        elif kind == "regroup":
+            story.regroup()
+        elif living := story.living():
+            task = data.draw(st.sampled_from(living))
+            story.check(come(story.roster, task)) if kind == "come" else story.die(task)
