@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.runtime.launch.roster import Act, Begin, Finish, Kill, Roster, Tell, Terms, Wake
+from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
+from muster.runtime.launch.roster import Roster
 from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, Stop
 
 
@@ -133,10 +134,36 @@ def test_a_joiner_that_dies_is_taken_out_of_the_plan() -> None:
     assert (told["worker-0"].generation, told["worker-0"].after) == (3, 1)
 
 
+def test_a_plan_that_nobody_takes_up_is_made_anew_and_then_without_its_joiners() -> None:
+    roster = running(2, terms=Terms(deadline=2.0))
+    roster.resize(3)
+    acts = come(roster, "worker-2")
+    # Three deadlines of 2 s each.
+    assert acts[-1] == Check(6.0, 2)
+    again = roster.check_plan(2)
+    assert names(plans(again)["worker-2"]) == ["worker-0", "worker-1", "worker-2"]
+    assert again[-1] == Check(6.0, 3)
+    assert roster.check_plan(2) == []  # of the plan before
+    assert roster.check_plan(3) == [Kill("worker-2")]
+    assert roster.lost == {"worker-2": "no answer"}
+    assert roster.members == ("worker-0", "worker-1")
+
+
+def test_who_is_lost_in_the_change_itself_is_lost() -> None:
+    roster = running(2)
+    roster.resize(3)
+    come(roster, "worker-2")
+    # The plan had worker-1 in it; those who entered report without it, and without a word of failure.
+    assert roster.heard(changed(3, "worker-0", "worker-2")) == [Kill("worker-1")]
+    assert roster.lost == {"worker-1": "no answer"}
+
+
 def test_a_joiner_not_needed_any_more_is_sent_home() -> None:
     roster = running(1)
     roster.resize(2)
-    assert roster.resize(1) == [Tell("worker-1", Stop("not needed any more"))]
+    assert roster.resize(1) == [Kill("worker-1")]
+    # Ordered, and not even born when it was dismissed: it shows up all the same.
+    assert roster.hello(hello("worker-1")) == [Kill("worker-1")]
     assert roster.exited("worker-1", "exit code 0") == []
     assert roster.lost == {}
 
@@ -228,7 +255,12 @@ def test_the_last_member_dies_and_the_joiner_never_joined() -> None:
 
 def test_stop_tells_all_and_ends_when_they_have() -> None:
     roster = running(2)
-    assert roster.stop("Ctrl-C") == [Tell("worker-0", Stop("Ctrl-C")), Tell("worker-1", Stop("Ctrl-C"))]
+    roster.resize(3)
+    assert roster.stop("Ctrl-C") == [
+        Tell("worker-0", Stop("Ctrl-C")),
+        Tell("worker-1", Stop("Ctrl-C")),
+        Kill("worker-2"),
+    ]
     assert roster.heard(Ended("worker-0", 1, 9, "left")) == []
     assert roster.heard(Ended("worker-1", 1, 9, "left")) == [Finish("Ctrl-C")]
 
@@ -320,7 +352,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
     terms = Terms(replace=data.draw(st.booleans()), restarts=data.draw(st.integers(0, 2)))
     story = Story(terms, data.draw(st.integers(1, 4)))
     for kind in data.draw(
-        st.lists(st.sampled_from("resize come die take regroup wake".split()), max_size=30)
+        st.lists(st.sampled_from(["resize", "come", "die", "take", "regroup", "wake"]), max_size=30)
     ):
         if kind == "resize":
             story.resize(data.draw(st.integers(1, 4)))

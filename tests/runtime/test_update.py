@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -396,14 +397,22 @@ def test_state_goes_over_a_connection() -> None:
         assert all(torch.equal(mine.state[name], other.state[name]) for name in mine.state)
 
 
-def test_state_with_a_hole_is_refused() -> None:
-    make = OPTIMISERS["momentum"]
-    members = Members(make, plan(("w0",)), ("w0",))
+def test_state_that_does_not_fit_together_is_refused() -> None:
+    members = Members(OPTIMISERS["adam"], plan(("w0",)), ("w0",))
     members.step(gradients_of(0))
     updater = members.updaters["w0"]
-    pieces = [piece for piece in updater.state_of([Range(0, 0, 32)]) if piece.begin != 5]
+    # Parameter 0 is elements 12 to 32: in five pieces, for chunks end at 15, 20, 25, 30 and 32.
+    first, *rest = [piece for piece in updater.state_of([Range(0, 12, 32)]) if piece.parameter == 0]
+    others = updater.state_of([Range(0, 0, 12), Range(1, 0, 26)])
+    assert len(rest) == 4
+    later = replace(first, state={**first.state, "step": torch.tensor(7.0)})
+    assert updater.collect([first, *rest, *others])["state"][0]["step"] == 1
+    for wrong in (rest, [first, first, *rest], [*rest, rest[-1]], [later, *rest]):
+        with pytest.raises(RuntimeFault, match=r"parameter 0.*does not fit together"):
+            updater.collect([*wrong, *others])
+    # A piece missing, another as long there twice.
     with pytest.raises(RuntimeFault, match="does not fit together"):
-        updater.collect(pieces)
+        updater.collect([first, rest[0], rest[0], *rest[2:], *others])
 
 
 def test_the_mirror_is_the_next_owner_on_another_node() -> None:

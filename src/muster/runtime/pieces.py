@@ -44,22 +44,20 @@ def check_elementwise(optimizer: Any) -> None:
         )
 
 
-def cut(piece: Piece, begin: int, end: int) -> Piece | None:
-    """The part of a piece within [begin, end), in memory of its own."""
+def cut(piece: Piece, begin: int, end: int, copy: bool = True) -> Piece | None:
+    """The part of a piece within [begin, end), in memory of its own unless not `copy`."""
     begin, end = max(begin, piece.begin), min(end, piece.end)
     if begin >= end:
         return None
     first, last = begin - piece.begin, end - piece.begin
-    state = {
-        name: value.clone() if name == SHARED else value[first:last].clone()
-        for name, value in piece.state.items()
-    }
+    views = {n: value if n == SHARED else value[first:last] for n, value in piece.state.items()}
+    state = {name: value.clone() for name, value in views.items()} if copy else views
     return Piece(piece.parameter, begin, end, state)
 
 
-def cuts(pieces: Iterable[Piece], begin: int, end: int) -> list[Piece]:
+def cuts(pieces: Iterable[Piece], begin: int, end: int, copy: bool = True) -> list[Piece]:
     """What pieces of one parameter have within [begin, end), in order."""
-    found = [part for piece in pieces if (part := cut(piece, begin, end)) is not None]
+    found = [part for piece in pieces if (part := cut(piece, begin, end, copy)) is not None]
     return sorted(found, key=lambda piece: piece.begin)
 
 

@@ -264,12 +264,14 @@ class ShardUpdater:
     def _take(self, index: int, begin: int, end: int) -> Piece:
         """State of elements of a parameter, out of the store."""
         stored = self._store.pop(index, [])
-        mine = joined(cuts(stored, begin, end), index, begin, end)
-        size = self._parameters[index].numel()
-        rest = cuts(stored, 0, begin) + cuts(stored, end, size)
+        touched = [piece for piece in stored if piece.begin < end and begin < piece.end]
+        rest = [piece for piece in stored if not (piece.begin < end and begin < piece.end)]
+        # Views: a copy of the rest for each of many chunks would cost their number squared.
+        rest += cuts(touched, 0, begin, copy=False)
+        rest += cuts(touched, end, self._parameters[index].numel(), copy=False)
         if rest:
             self._store[index] = rest
-        return mine
+        return joined(cuts(touched, begin, end), index, begin, end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Wake
 from muster.runtime.launch.history import History
-from muster.runtime.launch.roster import Act, Begin, Finish, Kill, Roster, Tell, Wake
+from muster.runtime.launch.roster import Roster
 from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
 from muster.wire.messages import VERSION, Hello, Message, Received
@@ -56,6 +57,7 @@ class Coordinator:
         self._job, self._token, self._hands = job, token, hands
         self._channels: dict[str, Channel] = {}
         self._open: set[Channel] = set()
+        self._timers: dict[type[Act], threading.Timer] = {}
         self._closed = False
         self._listener = socket.create_server(address)
         self._thread = threading.Thread(target=self._accept, name="muster-coordinator", daemon=True)
@@ -91,7 +93,9 @@ class Coordinator:
         """End all connections; the tasks train on."""
         with self.changed:
             self._closed = True
-            channels = list(self._open)
+            channels, timers = list(self._open), list(self._timers.values())
+        for timer in timers:
+            timer.cancel()
         # A blocked accept() wakes up by a shutdown, not by a close.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -120,7 +124,9 @@ class Coordinator:
             elif isinstance(act, Tell):
                 self._tell(act.task, act.message)
             elif isinstance(act, Wake):
-                self._wake_later(act)
+                self._later(act, self.roster.woken)
+            elif isinstance(act, Check):
+                self._later(act, self.roster.check_plan)
 
     def _tell(self, task: str, message: Message) -> None:
         """What cannot be said now is said again when the task has connected."""
@@ -131,9 +137,14 @@ class Coordinator:
             except OSError:
                 channel.close()
 
-    def _wake_later(self, wake: Wake) -> None:
-        timer = threading.Timer(wake.seconds, self._do, [lambda: self.roster.woken(wake.generation)])
+    def _later(self, act: Wake | Check, decide: Callable[[int], list[Act]]) -> None:
+        """One timer of each kind: what an earlier one was set for is of the past."""
+        earlier = self._timers.get(type(act))
+        if earlier is not None:
+            earlier.cancel()
+        timer = threading.Timer(act.seconds, self._do, [lambda: decide(act.generation)])
         timer.daemon = True
+        self._timers[type(act)] = timer
         timer.start()
 
     def _accept(self) -> None:
@@ -215,3 +226,4 @@ class Coordinator:
         with self.changed:
             if len(self.history.notes) < NOTES and not self._closed:
                 self.history.notes.append(words)
+                self.changed.notify_all()

@@ -26,7 +26,7 @@ class History:
     samples: int = 0
     losses: dict[int, float] = field(default_factory=dict)
     changes: list[Changed] = field(default_factory=list)
-    """One for each generation; its pause is the longest that a member reported."""
+    """One for each generation; its pause is the longest of those who were members before."""
     saved: list[Saved] = field(default_factory=list)
     stragglers: list[Straggling] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
@@ -95,10 +95,15 @@ class History:
     def _note_change(self, change: Changed) -> None:
         for place, known in enumerate(self.changes):
             if known.generation == change.generation:
-                if change.pause > known.pause:
+                if _weight(change) > _weight(known):
                     self.changes[place] = change
                 return
         self.changes.append(change)
         self.changes.sort(key=lambda one: one.generation)
         if change.generation > self.generation:
             self.generation, self.members = change.generation, change.members
+
+
+def _weight(change: Changed) -> tuple[bool, float]:
+    """Which of two reports of one generation counts: a joiner's wait for its plan is nobody's pause."""
+    return change.cause != "start", change.pause

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from muster.runtime.errors import RuntimeFault
+from muster.runtime.launch.acts import Finish, Terms
 from muster.runtime.launch.coordinator import Coordinator, Hands
 from muster.runtime.launch.history import History
 from muster.runtime.launch.orders import StartTask, TaskExited
-from muster.runtime.launch.roster import Finish, Roster, Terms
+from muster.runtime.launch.roster import Roster
 from muster.runtime.launch.tasks import Output, Tasks
 
 Seen = TypeVar("Seen")

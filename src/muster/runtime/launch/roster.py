@@ -7,64 +7,15 @@ A plan names the generation it changes; when that has moved on the plan is void 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.runtime.settings import ROLES
 from muster.wire.messages import Changed, Ended, Failed, Hello, Member, Message, Plan, Ready, Stop
 
 CLEAN_EXIT = "exit code 0"
 
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What every plan of this job says, and how much trouble it may take."""
-
-    deadline: float = 30.0
-    sync: str = "auto"
-    owners: str = "reduce"
-    replace: bool = False
-    """Start another task for each one that is lost."""
-    restarts: int = 0
-    """How often all workers may be lost before the job has failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """Start a task."""
-
-    task: str
-    role: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Send a message to a task."""
-
-    task: str
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """End a task that nobody counts on any more."""
-
-    task: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The job is over; `error` is empty when the training has finished."""
-
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Call `woken` with this generation when so many seconds have passed."""
-
-    seconds: float
-    generation: int
-
-
-Act = Begin | Tell | Kill | Finish | Wake
+DEADLINES = 3
+"""Of a plan's deadlines until it should be taken up: one to build it, one for the step under way, and
+one for the step at which all agree."""
 
 
 @dataclass(slots=True)
@@ -121,6 +72,8 @@ class Roster:
     _patience: int = -1
     """The generation for whose joiners there was a wait; see `_wait_once`."""
     _waited_out: int = -1
+    _refused: int = 0
+    """Plans after this generation that were not taken up."""
     _stopping: str = ""
 
     def resize(self, workers: int, servers: int | None = None) -> list[Act]:
@@ -133,14 +86,23 @@ class Roster:
     def stop(self, reason: str) -> list[Act]:
         """Want no more: all end after their step."""
         self._stopping = reason or "stopped"
-        alive = [name for name, task in self._tasks.items() if task.alive]
-        return [*(Tell(name, Stop(reason)) for name in alive), *self._conclude()]
+        acts: list[Act] = []
+        for name, task in self._tasks.items():
+            if task.alive and (task.joined or task.named):
+                acts.append(Tell(name, Stop(self._stopping)))
+            elif task.alive:
+                # It waits for a plan and has nothing to bring to an end.
+                task.leaving = True
+                acts.append(Kill(name))
+        return acts + self._conclude()
 
     def hello(self, hello: Hello) -> list[Act]:
         """A task has connected, for the first time or again."""
         if hello.task in self._retired:
             return [Kill(hello.task)]
         task = self._know(hello.task, hello.role)
+        if task.leaving and not hello.generation:
+            return [Kill(hello.task)]  # it was dismissed before it was born
         task.address, task.generation = hello.address, hello.generation
         task.ready = task.ready or hello.ready or hello.generation > 0
         self.expected.discard(hello.task)
@@ -185,15 +147,32 @@ class Roster:
         self._waited_out = generation
         return self._steer()
 
+    def check_plan(self, generation: int) -> list[Act]:
+        """The time of a `Check` has passed: a plan that was not taken up is made anew, once; then its
+        joiners are given up, since members alone have agreed before."""
+        if self.over or self._plan is None or self._plan.generation != generation:
+            return []
+        joiners = [one.task for one in self._plan.members if one.task not in self.members]
+        self._plan, self._refused = None, self._refused + 1
+        if self._refused < 2 or not self.members:
+            return self._steer()
+        for name in joiners:
+            self._lose(name)
+        return [*(Kill(name) for name in joiners), *self._steer()]
+
     # --- what follows from what was heard ---
 
     def _adopt(self, change: Changed) -> list[Act]:
         """The members say who they are: that is so, whatever was planned."""
         if change.generation <= self._adopted:
             return []
-        leavers = set(self.members) - set(change.members) - set(change.lost)
+        staying = {one.task for one in self._plan.members} if self._plan else set()
+        missing = set(self.members) - set(change.members)
+        # Who should have stayed was lost in the very change of members.
+        lost = sorted(set(change.lost) | (missing & staying))
+        leavers = missing - set(lost)
         self.generation, self.members = change.generation, change.members
-        self._adopted, self._plan = change.generation, None
+        self._adopted, self._plan, self._refused = change.generation, None, 0
         self._highest = max(self._highest, change.generation)
         for name in change.members:
             task = self._know(name)
@@ -201,8 +180,8 @@ class Roster:
         for name in leavers:
             self._tasks[name].leaving = True
         # A peer that hangs is out as well; woken later, it would only hold its device.
-        kills: list[Act] = [Kill(name) for name in change.lost if not self._know(name).gone]
-        for name in change.lost:
+        kills: list[Act] = [Kill(name) for name in lost if not self._know(name).gone]
+        for name in lost:
             self._lose(name)
         return kills + self._steer()
 
@@ -285,7 +264,7 @@ class Roster:
         ]
         for name in spare:
             self._tasks[name].leaving = True
-        return [Tell(name, Stop("not needed any more")) for name in spare]
+        return [Kill(name) for name in spare]
 
     def _can_join(self, name: str) -> bool:
         task = self._tasks[name]
@@ -302,7 +281,8 @@ class Roster:
         )
         for name in wanted:
             self._tasks[name].named = True
-        return [Tell(name, self._plan) for name in self._concerned(self._plan)]
+        told: list[Act] = [Tell(name, self._plan) for name in self._concerned(self._plan)]
+        return [*told, Check(DEADLINES * terms.deadline, self._highest)]
 
     def _concerned(self, plan: Plan) -> list[str]:
         """Those who stay, those who come, and those who leave."""

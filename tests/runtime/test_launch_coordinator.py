@@ -1,0 +1,124 @@
+"""The coordinator's end of the wire: who is let in, what is answered, what a restart keeps."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from muster.runtime.launch.coordinator import Coordinator, Hands
+from muster.runtime.launch.history import History
+from muster.runtime.launch.roster import Roster
+from muster.runtime.link import Link
+from muster.runtime.settings import Settings
+from muster.wire.channel import Channel
+from muster.wire.messages import Hello, Message, Plan, Ready, Received, StepDone, Stop
+
+LONG = 20.0
+
+
+class Desk:
+    """A coordinator with hands that only note what they are told."""
+
+    def __init__(
+        self, address: tuple[str, int] = ("127.0.0.1", 0), roster: Roster | None = None
+    ) -> None:
+        self.begun: list[str] = []
+        hands = Hands(lambda task, _: self.begun.append(task), lambda _: None)
+        self.one = Coordinator("j", "secret", roster or Roster(), History(), hands, address)
+        self.one.start()
+
+    def connect(self, first: Message | bytes) -> Channel:
+        sock = socket.create_connection(self.one.address, LONG)
+        channel = Channel(sock)
+        if isinstance(first, bytes):
+            sock.sendall(first)
+        else:
+            channel.send(first)
+        return channel
+
+    def wait_note(self, words: str) -> None:
+        with self.one.changed:
+            notes = self.one.history.notes
+            assert self.one.changed.wait_for(lambda: any(words in note for note in notes), LONG), notes
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.one.close()
+
+
+def hello(task: str = "worker-0", token: str = "secret", job: str = "j", version: int = 1) -> Hello:
+    return Hello(job, task, "worker", "127.0.0.1:5", 7, token, version=version)
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (hello(token="guess"), "wrong token"),
+        (hello(job="other"), "not of this job"),
+        (hello(version=99), "speaks version 99"),
+        (Ready("worker-0"), "does not say hello"),
+        (b"GET / HTTP/1.1\r\n\r\n", "not JSON"),
+        (b"x" * (4 * 2**20 + 70_000), "above the limit"),
+    ],
+)
+def test_strangers_are_turned_away(desk: Desk, first: Message | bytes, words: str) -> None:
+    channel = desk.connect(first)
+    assert channel.receive() is None
+    desk.wait_note(words)
+    channel.close()
+    assert desk.one.roster.used == set()
+
+
+def test_each_message_is_answered_and_a_bad_one_passed_over(desk: Desk) -> None:
+    channel = desk.connect(hello())
+    assert channel.receive() == Received(0)
+    channel.send_lines([b'{"kind":"Dance"}\n', channel.line(Ready("worker-0"))])
+    answers: list[Message | None] = []
+    while not answers or answers[-1] != Received(2):
+        answers.append(channel.receive())
+    assert "unknown kind of message: 'Dance'" in desk.one.history.notes
+    channel.close()
+
+
+def test_plans_go_to_who_is_there_and_to_who_comes_back(desk: Desk) -> None:
+    desk.one.resize(1)
+    assert desk.begun == ["worker-0"]
+    channel = desk.connect(hello())
+    channel.send(Ready("worker-0"))
+    heard = [channel.receive()]
+    while not isinstance(heard[-1], Plan):
+        heard.append(channel.receive())
+    channel.close()
+    # The plan may have been on its way when the connection broke.
+    channel = desk.connect(hello())
+    assert [channel.receive(), channel.receive()] == [Received(0), heard[-1]]
+    desk.one.stop("enough")
+    assert channel.receive() == Stop("enough")
+    channel.close()
+
+
+def test_a_link_outlives_its_coordinators() -> None:
+    """Five coordinators at one address, one after the other: together they hear every step."""
+    desk = Desk()
+    address = desk.one.address
+    link = Link(Settings("j", "worker-0", "worker", address, "secret"), "127.0.0.1:5", lambda _: None)
+    link.start()
+    heard: set[int] = set()
+    for life in range(5):
+        for step in range(100 * life, 100 * life + 100):
+            link.send(StepDone("worker-0", 1, step, 0, 1, 0.5, 0, 0, 0, 0))
+        with desk.one.changed:
+            assert desk.one.changed.wait_for(lambda: desk.one.history.step > 100 * life + 10, LONG)  # noqa: B023
+        desk.one.close()
+        heard |= set(desk.one.history.losses)
+        desk = Desk(address)
+    assert link.flush(LONG)
+    heard |= set(desk.one.history.losses)
+    link.close()
+    desk.one.close()
+    assert heard == set(range(500))
+    assert not [one for one in threading.enumerate() if one.name.startswith("muster-link")]
