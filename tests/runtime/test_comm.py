@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -268,14 +269,18 @@ def test_a_hundred_generations_leak_no_thread_and_no_descriptor(broken: bool) ->
     def act(group: Group) -> None:
         flats = [torch.ones(1000), torch.ones(4)]
         communicator = even(group, flats)
-        one_step(communicator, flats)
-        if broken:
-            communicator.begin()
-            communicator.put(group.rank)  # not the same: neither can end
+        with suppress(BrokenGroupError):  # the other one may have closed already
+            one_step(communicator, flats)
+            if broken:
+                communicator.begin()
+                communicator.put(group.rank)  # not the same: neither can end
         communicator.close()
 
     def used() -> tuple[int, int]:
         gc.collect()
+        for thread in threading.enumerate():  # the store's end when their clients' connections do
+            if thread is not threading.current_thread() and thread.name.startswith("store"):
+                thread.join(10)
         return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
 
     for _ in range(3):

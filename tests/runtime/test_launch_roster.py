@@ -287,6 +287,48 @@ def test_a_new_coordinator_hears_that_one_died_meanwhile() -> None:
     assert roster.members == ("worker-0",)
 
 
+def test_a_new_coordinator_does_not_count_old_losses_again() -> None:
+    roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0"})
+    roster.resize(1, 0)
+    roster.hello(hello("worker-0", generation=2, ready=True))
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == []
+    assert roster.target == {"worker": 1, "server": 0}
+    assert roster.lost == {}
+
+
+def test_a_new_coordinator_kills_who_hung_meanwhile() -> None:
+    roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
+    roster.resize(2, 0)
+    roster.hello(hello("worker-0", generation=2, ready=True))
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [Kill("worker-1")]
+    assert roster.expected == set()
+
+
+def test_who_left_unheard_is_not_lost() -> None:
+    roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
+    roster.resize(1, 0)
+    roster.hello(hello("worker-0", generation=2, ready=True))
+    assert roster.exited("worker-1", "exit code 0") == []
+    assert roster.heard(changed(2, "worker-0")) == []
+    assert roster.lost == {}
+    assert roster.target == {"worker": 1, "server": 0}
+
+
+def test_a_script_that_never_trains_is_started_once() -> None:
+    roster = Roster()
+    assert len(roster.resize(2, 0)) == 2
+    assert roster.exited("worker-0", "exit code 0") == []
+    assert roster.exited("worker-1", "exit code 0") == [Finish()]
+
+
+def test_joiners_do_not_outlive_the_training() -> None:
+    roster = running(1)
+    roster.resize(2)
+    assert roster.heard(Ended("worker-0", 1, 9, "finished")) == [Kill("worker-1"), Finish()]
+    assert roster.exited("worker-1", "signal 9") == []
+    assert roster.lost == {}
+
+
 def test_old_news_changes_nothing() -> None:
     roster = running(2)
     roster.heard(changed(5, "worker-0", lost=("worker-1",)))
@@ -304,15 +346,18 @@ class Story:
         self.dismissed: set[str] = set()
         self.plans: list[Plan] = []
         self.largest = 0
+        self.asked = 0
+        """Workers of all orders together."""
+        self.joined: set[str] = set()
         self.resize(workers)
 
     def resize(self, workers: int) -> None:
-        self.largest = max(self.largest, workers)
+        self.largest, self.asked = max(self.largest, workers), self.asked + workers
         self.check(self.roster.resize(workers, 0))
 
-    def die(self, task: str) -> None:
+    def die(self, task: str, how: str) -> None:
         self.dead.add(task)
-        self.check(self.roster.exited(task, "signal 9"))
+        self.check(self.roster.exited(task, how))
 
     def take_plan(self) -> None:
         if self.plans and self.plans[-1].after == self.roster.generation:
@@ -344,6 +389,10 @@ class Story:
         assert len(self.begun) == len(set(self.begun))
         # Members until the plan is taken up, and those who shall be.
         assert len(set(self.living()) - self.dismissed) <= 2 * self.largest
+        # Nothing is started but on order, at a restart, or in place of one that was a member.
+        self.joined |= set(self.roster.members)
+        restarts = self.roster.terms.restarts * self.largest
+        assert len(self.begun) <= self.asked + restarts + len(self.joined & self.dead)
 
 
 @given(st.data())
@@ -364,4 +413,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             story.regroup()
         elif living := story.living():
             task = data.draw(st.sampled_from(living))
-            story.check(come(story.roster, task)) if kind == "come" else story.die(task)
+            if kind == "come":
+                story.check(come(story.roster, task))
+            else:
+                story.die(task, data.draw(st.sampled_from(["signal 9", "exit code 0", "exit code 1"])))

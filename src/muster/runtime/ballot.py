@@ -34,6 +34,11 @@ class Vote:
     """Its line t = fixed + per_sample b, seconds; 0 and 0: not known yet."""
     request: float = 0.0
     """SAVE and STOP, where a coordinator asked for them."""
+    failed: float = 0.0
+    """1 when its samples did not fit into memory: the step is void."""
+    finished: float = 0.0
+    far: float = 0.0
+    """Of leased shards: see `leases.Taken`."""
 
 
 @dataclass(frozen=True, slots=True)

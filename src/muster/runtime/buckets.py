@@ -121,6 +121,12 @@ class Buckets:
             self.parameters[index].grad = None
         self._put = None
 
+    def scale(self, factor: float) -> None:
+        """Multiply every gradient: the step had fewer samples than it was begun for."""
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(factor)
+
     def close(self) -> None:
         """Take the hooks off the model."""
         for hook in self._hooks:

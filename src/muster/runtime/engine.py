@@ -14,21 +14,23 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import isfinite
 
+from muster.runtime.agreed import Agreed
 from muster.runtime.ballot import SAVE, STOP, Standing, Vote, fill, read, roll_call, unused
 from muster.runtime.buckets import Buckets
 from muster.runtime.comm.base import Transfer
 from muster.runtime.crew import Builder, Crew, Pending, Stores
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.feed import Feed, Part
 from muster.runtime.link import Link
 from muster.runtime.peers import Post, ask
 from muster.runtime.regroup import Meeting, Place
-from muster.runtime.samples import Order, cut
+from muster.runtime.samples import Position
 from muster.runtime.settings import Settings
-from muster.runtime.shares import Gauge, reshare
+from muster.runtime.shares import Gauge
 from muster.runtime.state import TrainingState
-from muster.runtime.stragglers import Watch
+from muster.runtime.stream import send_json
 from muster.runtime.transfer import Donor, Joiner
 from muster.wire.messages import (
     Changed,
@@ -48,15 +50,6 @@ LEAST_PATIENCE = 2.0
 """Seconds that survivors wait at least for one that neither comes nor refuses: it may be busy."""
 STEPS_OF_PATIENCE = 5
 """A survivor learns of a failure at the latest when its own step is computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One task's part of a step: samples [first, first + count) of the step's `total`."""
-
-    first: int
-    count: int
-    total: int
 
 
 @dataclass
@@ -79,9 +72,9 @@ class Engine:
     """Membership, agreement and the place in the data, for one task."""
 
     def __init__(
-        self, settings: Settings, state: TrainingState, buckets: Buckets, order: Order, deadline: float
+        self, settings: Settings, state: TrainingState, buckets: Buckets, feed: Feed, deadline: float
     ) -> None:
-        self.settings, self.state, self.buckets, self.order = settings, state, buckets, order
+        self.settings, self.state, self.buckets, self.feed = settings, state, buckets, feed
         self._deadline = deadline
         self.post = Post(settings.host, settings.token)
         self.me = Member(settings.task, settings.role, self.post.address)
@@ -90,6 +83,7 @@ class Engine:
         self.donor = Donor(state)
         self.post.on("store", self._stores.serve)
         self.post.on("state", self.donor.serve)
+        self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         builder = Builder(
             settings.task,
             settings.host,
@@ -108,12 +102,10 @@ class Engine:
         """A plan that follows a generation which this task has not entered yet."""
         self._holds = False
         self._joiner: Joiner | None = None
-        self._gauge, self._watch = Gauge(), Watch()
+        self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
         self.cap = 0
-        self._lines: list[tuple[float, float] | None] = []
-        self._caps: list[float] = []
-        self.shares: tuple[int, ...] = ()
-        self._able: list[bool] = []
+        """Samples that fit into this task's memory; 0: no limit has shown."""
+        self.part = Part(0, 0, feed.batch)
         self.timing = Timing()
         self._votes: tuple[Vote, ...] = ()
         self.void = False
@@ -165,86 +157,87 @@ class Engine:
 
     def begin(self) -> Part:
         """A step begins: this task's samples of it."""
-        assert self.crew is not None
+        crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes = ()
         self.timing = Timing(begun=time.monotonic())
-        if self.works:
-            if self._holds:
-                self.donor.open(self.state.position.step)
-            total = self.order.size(self.state.position)
-            first, count = cut(total, self.shares)[self.crew.rank]
+        if self._holds:
+            self.donor.open(position.step)
+            self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
-            total, first, count = self.order.size(self.state.position), 0, 0
+            self.part = Part(0, 0, self.feed.total(position))
         try:
-            self.crew.communicator.begin()
+            crew.communicator.begin()
         except BrokenGroupError:
             self.lose()
-        if self.crew.size > 1:
+        if crew.size > 1:
             self.buckets.begin(self._put)
-        return Part(first, count, total)
+        return self.part
 
     def _put(self, bucket: int) -> None:
-        assert self.crew is not None
         if not self.timing.handed:
             self.timing.handed = time.monotonic()
-        self.crew.communicator.put(bucket)
+        self._crew().communicator.put(bucket)
 
-    def sum(self, samples: int, loss: float, failed: bool = False) -> None:
+    def sum(self, loss: float, failed: bool = False) -> None:
         """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
-        crew = self.crew
-        assert crew is not None
         try:
             if not self.void:
-                self._sum(crew, samples, loss, failed)
+                self._sum(self._crew(), loss, failed)
         except BrokenGroupError:
             self.lose()
         self.timing.summed = time.monotonic()
 
-    def _sum(self, crew: Crew, samples: int, loss: float, failed: bool) -> None:
+    def _sum(self, crew: Crew, loss: float, failed: bool) -> None:
         alone = crew.size == 1
         if not alone and self.works:
-            if samples and not failed:
+            if self.part.count and not failed:
                 self.buckets.finish()
             else:
                 self.buckets.withhold()
-        vote = self._vote(0 if failed else samples, loss)
-        fill(crew.ballot, crew.rank, crew.size, vote, self.buckets.used)
+        fill(crew.ballot, crew.rank, crew.size, self._vote(loss, failed), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
             self.timing.transfers = crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
-        self._judge(alone)
+        self._judge(crew)
 
-    def _judge(self, alone: bool) -> None:
-        """What the summed ballots say of the step: not a number, short of samples, or good."""
-        crew = self.crew
-        assert crew is not None
+    def _judge(self, crew: Crew) -> None:
+        """What the summed ballots say of the step: not a number, nothing, or good."""
         losses = sum(vote.loss for vote in self._votes)
         if not isfinite(losses):
             raise BadTrainingError(
                 f"the loss of step {self.state.position.step + 1} is {losses}: nothing was applied; "
                 "a smaller learning rate or gradient clipping may help"
             )
-        total = self.order.size(self.state.position)
-        if sum(vote.samples for vote in self._votes) != total:
+        samples = sum(vote.samples for vote in self._votes)
+        if any(vote.failed for vote in self._votes):
             self.void = True
-            self._learn()
-        elif not alone:
-            self.buckets.spread(unused(crew.ballot, crew.size) if self.works else [])
+            self._agreed.learn(self._votes[: crew.workers])
+        elif not samples:
+            self.void = True  # shards without samples: nothing to apply, but they are done
+            self._move_on(crew)
+        elif self.works:
+            if crew.size > 1:
+                self.buckets.spread(unused(crew.ballot, crew.size))
+            if samples != self.part.total:
+                self.buckets.scale(self.part.total / samples)
 
-    def _vote(self, samples: int, loss: float) -> Vote:
+    def _vote(self, loss: float, failed: bool) -> Vote:
         able = self.works and (self._holds or self._completes())
         line = self._gauge.line() or (0.0, 0.0)
         return Vote(
-            samples=samples,
-            loss=loss,
+            samples=0 if failed else self.part.count,
+            loss=0.0 if failed else loss,
             built=self._pending.built(),
             able=float(able),
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
             request=self._request,
+            failed=float(failed),
+            finished=self.part.finished,
+            far=self.part.far,
         )
 
     def _completes(self) -> bool:
@@ -268,8 +261,7 @@ class Engine:
 
     def commit(self) -> None:
         """The step is done: move on, and do what the ballots agreed on."""
-        crew = self.crew
-        assert crew is not None
+        crew = self._crew()
         mine = self._votes[crew.rank]
         if self._joiner is not None and mine.able:
             self._joiner.close()
@@ -282,14 +274,29 @@ class Engine:
             self._before = None
             self._stores.forget(set())
             self._meeting.stand(Place(crew.plan))
-        self.state.position = self.order.after(self.state.position)
-        self._learn()
+        self._move_on(crew)
+        self._agreed.learn(self._votes[: crew.workers])
+        self._note_stragglers(crew)
+        self._note_requests()
+        self._switch(crew)
+
+    def _move_on(self, crew: Crew) -> None:
+        """The position after this step, which every member derives for itself."""
+        votes = self._votes[: crew.workers]
+        self.state.position = self.feed.after(self.state.position, crew.tasks, votes)
+
+    def _note_stragglers(self, crew: Crew) -> None:
+        for task, factor in self._agreed.stragglers(crew.tasks[: crew.workers]):
+            if crew.rank == 0:
+                step = self.state.position.step
+                self.link.send(Straggling(self.settings.task, task, crew.generation, step, factor))
+
+    def _note_requests(self) -> None:
         self.requested = 0
         for vote in self._votes:
             self.requested |= int(vote.request)
         if self.requested:
             self._request = 0
-        self._switch(crew)
 
     def redo(self) -> None:
         """The step came to nothing: find who is left, and stand where it began."""
@@ -304,29 +311,13 @@ class Engine:
     def lose(self) -> None:
         """The group is of no use any more; dropped at once, so that nobody waits in it."""
         self.void = self._broken = True
-        assert self.crew is not None
-        self.crew.close()
+        self._crew().close()
 
-    # what is agreed
+    def _crew(self) -> Crew:
+        assert self.crew is not None, "no generation has been entered"
+        return self.crew
 
-    def _learn(self) -> None:
-        """Lines, caps and ability of every worker, and the shares that follow; alike on all ranks."""
-        crew = self.crew
-        assert crew is not None
-        votes = self._votes[: crew.workers]
-        self._able = [bool(vote.able) for vote in votes]
-        self._lines = [(v.fixed, v.per_sample) if v.per_sample else None for v in votes]
-        self._caps = [vote.cap or inf for vote in votes]
-        self.shares = reshare(self._lines, self._caps, self._able, self.order.batch, self.shares)
-        rates = {
-            task: line[0] / share + line[1]
-            for task, line, share in zip(crew.tasks, self._lines, self.shares, strict=False)
-            if line and share
-        }
-        for task, factor in self._watch.note(rates):
-            if crew.rank == 0:
-                step = self.state.position.step
-                self.link.send(Straggling(self.settings.task, task, crew.generation, step, factor))
+    # changing members
 
     def _switch(self, crew: Crew) -> None:
         """Go over to a plan that every member has built, between two steps."""
@@ -378,17 +369,16 @@ class Engine:
             if crew.rank == 0:
                 self.restore()
                 self._holds = True
+                self.feed.staff([], self.state.position.step)  # nobody of an earlier run reads on
             rows = self._call(crew)
         holders = self._follow(crew, rows)
         self._take_sides(crew, holders)
         if fresh and crew.workers > 1:
             self._hand_round(crew)
-        self._able = [rank in holders or fresh for rank in range(crew.workers)]
-        self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows[: crew.workers]]
-        self._caps = [row.cap or inf for row in rows[: crew.workers]]
-        self.shares = reshare(
-            self._lines, self._caps, self._able, self.order.batch, crew.plan.batch or ()
-        )
+        able = [rank in holders or fresh for rank in range(crew.workers)]
+        self._agreed.enter(rows[: crew.workers], able, crew.plan.batch)
+        staff = [task for task, can in zip(crew.tasks, able, strict=False) if can]
+        self.feed.staff(staff, self.state.position.step)
         self._catch_up(crew)
 
     def _catch_up(self, crew: Crew) -> None:
@@ -431,10 +421,19 @@ class Engine:
         if crew.rank not in holders:
             self._holds = False
             self.state.losses = first.losses
-        self.state.position = type(self.state.position)(
-            int(first.epoch), int(first.cursor), int(first.step)
-        )
+            self._ask_feed(crew, crew.plan.members[holders[0]])
+        self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
         return holders
+
+    def _ask_feed(self, crew: Crew, holder: Member) -> None:
+        """Who has leased what, as a holder knows it: nobody can commit a step before we take part."""
+        if self.feed.value() is None:
+            return
+        try:
+            answer = ask(holder.address, {"kind": "feed"}, self.settings.token, crew.plan.deadline)
+        except (OSError, ValueError) as problem:
+            raise BrokenGroupError(f"{holder.task} does not tell its leases: {problem}") from problem
+        self.feed.restore(answer["feed"], alive=True)
 
     def _take_sides(self, crew: Crew, holders: list[int]) -> None:
         """A worker without the state gets it from a holder; donors are dealt out evenly."""
@@ -512,7 +511,7 @@ class Engine:
     def primary(self) -> bool:
         """Whether this task speaks for all: the first member that holds the state."""
         crew = self.crew
-        return crew is not None and self._holds and self._able.index(True) == crew.rank
+        return crew is not None and self._holds and self._agreed.able.index(True) == crew.rank
 
     def _hear(self, message: Message) -> None:
         """Link's thread: an order of the coordinator."""

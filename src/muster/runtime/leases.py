@@ -162,6 +162,10 @@ class Shards:
         self._dataset = dataset
         self._streams: dict[tuple[int, int], _Stream] = {}
 
+    def open(self, shard: int) -> Iterator[Any]:
+        """A shard from its begin."""
+        return iter(self._dataset.shard(shard))
+
     def take(self, leases: Sequence[Lease], count: int) -> Taken:
         """The next samples of these leases, at most `count`; fewer if the leases end before.
 

@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,20 +26,21 @@ from torch import Tensor
 
 from muster.runtime.ballot import SAVE, STOP
 from muster.runtime.buckets import Buckets
-from muster.runtime.capture import Context, order
+from muster.runtime.capture import Context, capture, order
 from muster.runtime.checkpoint import Checkpoints, signature_of
-from muster.runtime.engine import Engine, LeftError, Part
+from muster.runtime.engine import Engine, LeftError
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
+from muster.runtime.feed import Feed, Indexed, Leased, Part
 from muster.runtime.loader import Loader
 from muster.runtime.samples import Order, Position, sample_seed
 from muster.runtime.settings import Settings, from_environment
 from muster.runtime.state import TrainingState
+from muster.runtime.trace import mapped, tensors
+from muster.runtime.warm import guess_losses, warm_up
 from muster.wire.messages import Captured, Failed, Saved
 
 FITS = 0.75
 """Of a share that did not fit into memory, tried next: allocators need some room to spare."""
-NO_SAMPLES = 2
-"""Rows of the stand-in batch of a worker whose share is empty: BatchNorm cannot bear one."""
 
 
 def init(*, deadline: float = 30.0) -> "Session":
@@ -58,22 +60,20 @@ class Session:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._state: TrainingState | None = None
-        self._order: Order | None = None
-        self._loader: Loader | None = None
+        self._feed: Feed | None = None
         self._ends: Callable[[Position], bool] = lambda _: False
         self._engine: Engine | None = None
         self._checkpoints: Checkpoints | None = None
         self._every: int | None = None
         self._allow_unused = False
         self._until: Callable[[float], bool] | None = None
-        self._gradient_order: tuple[str, ...] = ()
+        self._forward: Callable[[Any, Any], Tensor] = guess_losses
         self._part = Part(0, 0, 0)
         self._summed = self._applied = False
         self.loss: float | None = None
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
         """Mean loss of the last whole epoch."""
-        self._shape: dict[str, Any] | None = None
 
     # what the user hands over
 
@@ -111,31 +111,36 @@ class Session:
     ) -> None:
         """What to train on: the batch is that of all workers together, and never changes.
 
-        Ends after so many `epochs` or `steps`, whichever is first.
+        Ends after so many `epochs` or `steps`, whichever is first. A dataset of streams has `shards()`
+        and `shard(i)`: its shards are leased to workers, and a sample may be seen again after a loss.
         """
-        self._order = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._loader = Loader(dataset, collate, loaders, seed, augment)
         self._ends = lambda position: (
             (epochs is not None and position.epoch >= epochs)
             or (steps is not None and position.step >= steps)
         )
+        if hasattr(dataset, "shards"):
+            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
+            return
+        if not hasattr(dataset, "__len__"):
+            raise BadTrainingError(
+                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
+                "one of streams with shards() -> int and shard(i) -> iterator"
+            )
+        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
+        self._feed = Indexed(samples, Loader(dataset, collate, loaders, seed, augment), self._ends)
 
     def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
         """Write the whole state every so many steps, in a thread; begin from the latest one."""
-        self._checkpoints, self._every = Checkpoints(folder, keep), every
+        self._checkpoints, self._every = Checkpoints(folder, keep, self._tell_saved, say), every
 
-    def know(self, context: Context) -> None:
-        """The training's shape, where it was captured: for the coordinator, and for the buckets."""
-        self._shape, self._gradient_order = context.to_dict(), order(context)
+    def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
+        """How losses come from model and batch, where that is known: for the training's shape, and so
+        that a joiner is warm before it is let in."""
+        self._forward = losses
 
     def until(self, met: Callable[[float], bool] | None) -> None:
         """End after an epoch whose mean loss meets this."""
         self._until = met
-
-    def example(self) -> Any:
-        """A tiny batch, as workers will get it."""
-        assert self._loader is not None and self._order is not None
-        return _moved(self._loader.load(list(range(min(NO_SAMPLES, self._order.count)))), self.device)
 
     # where it stands
 
@@ -170,14 +175,14 @@ class Session:
 
     def steps(self) -> Iterator[Any]:
         """This worker's part of each step, until the training ends."""
-        state, order = self._ready()
-        engine = self._engine = self._make_engine(state, order)
+        state, feed = self._ready()
+        engine = self._engine = self._make_engine(state, feed)
         try:
             engine.join()
             if engine.works:
-                yield from self._loop(engine, state, order)
+                yield from self._loop(engine, state, feed)
             else:
-                self._serve(engine, state, order)
+                self._serve(engine, state)
             self._end(engine, state)
         except (LeftError, GeneratorExit):
             raise
@@ -200,7 +205,7 @@ class Session:
         loss = self._differentiate(losses) if self._part.count else 0.0
         timing.backward = time.monotonic() - timing.begun - timing.forward
         self._summed = True
-        engine.sum(self._part.count, loss)
+        engine.sum(loss)
         self._check_used(engine)
 
     def attempt(self, forward: Callable[[], Tensor]) -> None:
@@ -218,7 +223,7 @@ class Session:
             raise BadTrainingError("not even one sample fits into this device's memory") from problem
         engine.cap = max(1, int(count * FITS))
         self._summed = True
-        engine.sum(count, 0.0, failed=True)
+        engine.sum(0.0, failed=True)
 
     def _differentiate(self, losses: Tensor) -> float:
         """The sum of the losses; their gradients are handed over on the way."""
@@ -233,39 +238,39 @@ class Session:
 
     # inside
 
-    def _ready(self) -> tuple[TrainingState, Order]:
+    def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
             raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
-        if self._order is None:
+        if self._feed is None:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
-        return self._state, self._order
+        self._state.feed = self._feed
+        return self._state, self._feed
 
-    def _make_engine(self, state: TrainingState, order: Order) -> Engine:
-        buckets = Buckets(state.parameters, self._bucket_order(state))
-        engine = Engine(self._settings, state, buckets, order, self._deadline)
+    def _make_engine(self, state: TrainingState, feed: Feed) -> Engine:
+        context = self._capture(state, feed)
+        known = {name: i for i, name in enumerate(state.names)}
+        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
+        engine = Engine(self._settings, state, buckets, feed, self._deadline)
         engine.restore = self._restore
-        if self._shape is not None:
-            engine.link.send(Captured(self._settings.task, self._shape))
-        if self._checkpoints is not None:
-            self._checkpoints.on_saved = lambda step, path, seconds: engine.link.send(
-                Saved(self._settings.task, step, str(path), seconds)
-            )
+        engine.link.send(Captured(self._settings.task, context.to_dict()))
         return engine
 
-    def _bucket_order(self, state: TrainingState) -> list[int]:
-        """Parameters as their gradients become ready; unknown: the last one first."""
-        known = {name: i for i, name in enumerate(state.names)}
-        order = [known[name] for name in self._gradient_order if name in known]
-        return order if len(order) == len(known) else list(reversed(range(len(known))))
+    def _capture(self, state: TrainingState, feed: Feed) -> Context:
+        """The training's shape; on the way everything that the first step needs is loaded."""
+        example = _moved(feed.example(), self.device)
+        rows = max(1, len(next(iter(tensors(example)), ())))
+        size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
+        if self._settings.coordinator is not None and self._settings.role == "worker":
+            warm_up(state.model, self._forward, example)
+        return capture(state.model, self._forward, example, feed.samples, size)
 
-    def _loop(self, engine: Engine, state: TrainingState, order: Order) -> Iterator[Any]:
-        assert self._loader is not None
+    def _loop(self, engine: Engine, state: TrainingState, feed: Feed) -> Iterator[Any]:
         while not self._ends(state.position):
             self._part = engine.begin()
             self._summed = self._applied = False
-            yield self._batch(engine, state, order)
+            yield self._batch(state, feed)
             if not self._summed:
                 raise BadTrainingError("the loop took a batch and did not call ctx.backward(losses)")
             if engine.void:
@@ -273,48 +278,39 @@ class Session:
                 continue
             if not self._applied:
                 raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
-            self._commit(engine, state, order)
-            if engine.requested & STOP or self._is_met(state, order):
+            self._commit(engine, state)
+            if engine.requested & STOP or self._is_met(state):
                 break
 
-    def _is_met(self, state: TrainingState, order: Order) -> bool:
+    def _is_met(self, state: TrainingState) -> bool:
         at_end = state.position.cursor == 0 and self.epoch_loss is not None
         return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
 
-    def _serve(self, engine: Engine, state: TrainingState, order: Order) -> None:
+    def _serve(self, engine: Engine, state: TrainingState) -> None:
         """A server takes part in every step with nothing of its own."""
         while not self._ends(state.position):
             self._part = engine.begin()
-            engine.sum(0, 0.0)
+            engine.sum(0.0)
             if engine.void:
                 engine.redo()
                 continue
-            self._commit(engine, state, order)
-            if engine.requested & STOP or self._is_met(state, order):
+            self._commit(engine, state)
+            if engine.requested & STOP or self._is_met(state):
                 break
 
-    def _batch(self, engine: Engine, state: TrainingState, order: Order) -> Any:
+    def _batch(self, state: TrainingState, feed: Feed) -> Any:
         """This worker's samples; where it has none, a stand-in whose losses do not count."""
-        assert self._loader is not None
-        part, position = self._part, state.position
-        ids = order.ids(position)
-        first = int(ids[part.first]) if part.count else -1
+        part = self._part
         # Dropout and the like: other numbers for other samples, the same again when a step is redone.
-        torch.manual_seed(sample_seed(order.seed, position.step, first))
-        mine = ids[part.first : part.first + part.count] if part.count else ids[:NO_SAMPLES]
-        batch = self._loader.load(mine, position.epoch)
-        following = order.after(position)
-        if not self._ends(following) and part.count and order.size(following) == part.total:
-            self._loader.expect(order.ids(following)[part.first : part.first + part.count])
-        return _moved(batch, self.device)
+        torch.manual_seed(sample_seed(feed.seed, state.position.step, part.first))
+        return _moved(feed.load(state.position, part), self.device)
 
-    def _commit(self, engine: Engine, state: TrainingState, order: Order) -> None:
-        before = state.position
-        losses = state.losses
+    def _commit(self, engine: Engine, state: TrainingState) -> None:
+        before, losses = state.position, state.losses
         engine.commit()
         self.loss = (state.losses - losses) / self._part.total
         if state.position.epoch > before.epoch:
-            self.epoch_loss = state.losses / (before.cursor + self._part.total)
+            self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
             state.losses = 0.0
         due = self._every is not None and state.position.step % self._every == 0
         if due or engine.requested & (SAVE | STOP):
@@ -324,15 +320,19 @@ class Session:
         if not engine.holds and engine.works:
             engine.leave("left")
             raise LeftError(0)  # it never got the whole state, so it has nothing to show
-        self._save(engine, state)
-        if self._checkpoints is not None:
-            self._checkpoints.close()
+        self._save(engine, state, wait=True)
         engine.leave()
+        engine.feed.close()
 
-    def _save(self, engine: Engine, state: TrainingState) -> None:
+    def _save(self, engine: Engine, state: TrainingState, wait: bool = False) -> None:
         if self._checkpoints is not None and engine.primary:
             signature = signature_of(state.model, state.optimizer)
-            self._checkpoints.save(state.position.step, state.whole(), signature)
+            self._checkpoints.save(state.position.step, state.whole(), signature, wait)
+
+    def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
+        """Checkpoint's thread."""
+        if self._engine is not None:
+            self._engine.link.send(Saved(self._settings.task, step, str(path), seconds))
 
     def _restore(self) -> None:
         if self._checkpoints is None or self._state is None:
@@ -433,16 +433,7 @@ class _Guarded:
 
 
 def _moved(batch: Any, device: torch.device) -> Any:
-    """The same batch on a device."""
-    if isinstance(batch, Tensor):
-        return batch.to(device, non_blocking=True)
-    if isinstance(batch, dict):
-        return {key: _moved(value, device) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_moved(value, device) for value in batch))
-    if isinstance(batch, list | tuple):
-        return type(batch)(_moved(value, device) for value in batch)
-    return batch
+    return mapped(batch, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def say(text: str) -> None:

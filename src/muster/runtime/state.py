@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muster.runtime.feed import Feed
 from muster.runtime.samples import Position
 
 Packed = dict[str, Any]
@@ -17,6 +18,7 @@ class TrainingState:
 
     def __init__(self, model: Any, optimizer: Any, scheduler: Any = None) -> None:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.feed: Feed | None = None
         self.parameters: list[Any] = [p for p in model.parameters() if p.requires_grad]
         self.names: list[str] = [n for n, p in model.named_parameters() if p.requires_grad]
         self.position = Position(0, 0, 0)
@@ -32,6 +34,7 @@ class TrainingState:
             "scheduler": self.scheduler.state_dict() if self.scheduler else None,
             "position": [position.epoch, position.cursor, position.step],
             "losses": self.losses,
+            "feed": self.feed.value() if self.feed else None,
         }
 
     def restore(self, whole: Packed) -> None:
@@ -42,6 +45,8 @@ class TrainingState:
             self.scheduler.load_state_dict(whole["scheduler"])
         self.position = Position(*whole["position"])
         self.losses = float(whole["losses"])
+        if self.feed and whole["feed"] is not None:
+            self.feed.restore(whole["feed"], alive=False)
 
     def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
         """One parameter and what the optimiser keeps for it: a description, and tensors."""

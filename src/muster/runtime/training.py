@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from muster.runtime.capture import capture
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.session import Session, init
 
@@ -89,7 +88,7 @@ class Training:
         ctx.data(self._dataset, self._global_batch, **self._data)  # type: ignore[arg-type]
         if self._checkpoint is not None:
             ctx.checkpoint(self._checkpoint, every=self._every)
-        ctx.know(self._capture(ctx))
+        ctx.forward(self.losses)
         ctx.until(self._until)
         for batch in ctx.steps():
             self._step(ctx, batch)
@@ -112,18 +111,3 @@ class Training:
             self.scheduler.step()
         if self._on_step is not None:
             self._on_step(ctx)
-
-    def _capture(self, ctx: Session) -> Any:
-        sample = ctx.example()
-        size = sum(t.numel() * t.element_size() for t in _tensors(sample)) // 2
-        return capture(self.model, self.losses, sample, len(self._dataset), size)
-
-
-def _tensors(batch: Any) -> list[Tensor]:
-    if isinstance(batch, Tensor):
-        return [batch]
-    if isinstance(batch, dict):
-        return [t for value in batch.values() for t in _tensors(value)]
-    if isinstance(batch, list | tuple):
-        return [t for value in batch for t in _tensors(value)]
-    return []

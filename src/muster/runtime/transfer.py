@@ -168,6 +168,8 @@ class Joiner:
             while self._complete is None and self._error is None:
                 self._change.wait()
             self._check()
+            assert self._complete is not None
+            self._state.set_settings(self._settings[self._complete])
 
     def before_update(self, update: int) -> list[int]:
         """Parameters that this update is not for: not here yet, or sent with it already in them."""

@@ -1,32 +1,60 @@
-"""A training that tests drive: --model cnn|transformer --epochs N --out FILE [--loop] [--pace SECONDS]."""
+"""A training that tests drive: declared, or with --loop a loop of its own; see --help."""
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
 from tests.runtime.scripts import tasks
 
 import muster
+from muster.runtime import transfer
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="cnn", help="cnn or transformer")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--out", required=True, help="file for the final parameters")
+    parser.add_argument("--loop", action="store_true", help="a loop of its own instead of Training")
+    parser.add_argument("--pace", type=float, default=0.0, help="seconds that a step takes at least")
+    parser.add_argument("--release", default="", help="once this file is there, --pace counts no more")
+    parser.add_argument("--slow", default="", help="task=seconds,...: of 100 samples")
+    parser.add_argument("--slow-state", type=float, default=0.0, help="seconds to send a tensor")
+    parser.add_argument("--checkpoint")
+    return parser.parse_args()
+
+
+def send_slowly(seconds: float) -> None:
+    """Let the transfer of a tensor to a joiner take a while, so that there is time to disturb it."""
+    send = transfer.send_tensor
+
+    def slow(*args: Any) -> None:
+        time.sleep(seconds)
+        send(*args)
+
+    transfer.send_tensor = slow
 
 
 def main() -> None:
     """Train as told and write the final parameters."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="cnn")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--loop", action="store_true", help="a loop of its own instead of Training")
-    parser.add_argument("--pace", type=float, default=0.0, help="seconds that a step takes at least")
-    parser.add_argument("--slow", default="", help="task=factor,...: seconds per 100 samples")
-    parser.add_argument("--checkpoint")
-    options = parser.parse_args()
+    options = parse()
     model, optimizer, data = tasks.make(options.model)
     slow = dict(part.split("=") for part in options.slow.split(",") if part)
     each = float(slow.get(os.environ.get("MUSTER_TASK", ""), 0.0)) / 100
+    if options.slow_state:
+        send_slowly(options.slow_state)
 
     def losses(net: torch.nn.Module, *batch: torch.Tensor) -> torch.Tensor:
-        time.sleep(options.pace + each * len(batch[0]))
+        held = options.pace and not Path(options.release).is_file()
+        time.sleep((options.pace if held else 0.0) + each * len(batch[0]))
         return tasks.losses(net, *batch)
 
     if options.loop:

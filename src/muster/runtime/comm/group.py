@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
+from muster.runtime.comm.store import StoreClient, StoreServer
 from muster.runtime.errors import BrokenGroupError
 
 Torch: Any = distributed
@@ -20,11 +21,9 @@ _devices: dict[str, Any] = {}
 """One gloo device for each address of this process: a device keeps a thread, so it is used again."""
 
 
-def serve_store(host: str) -> Any:
+def serve_store(host: str) -> StoreServer:
     """A store at which the members of one generation find each other; lives as long as the object."""
-    return Torch.TCPStore(
-        host, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=60)
-    )
+    return StoreServer(host)
 
 
 class Group:
@@ -37,16 +36,18 @@ class Group:
         self.rank, self.size, self.name, self.deadline = rank, size, name, deadline
         self._pg: Any = None
         self._under_way: set[Work] = set()
+        self._client = StoreClient(address, deadline)  # torch does not keep it alive
+        self.store = Torch.PrefixStore(name, self._client)
         try:
-            store = Torch.TCPStore(*address, is_master=False, timeout=timedelta(seconds=deadline))
             options = Torch.ProcessGroupGloo._Options()
             options._timeout = timedelta(seconds=deadline)
             options._devices = [_device(host)]
             options._threads = 2
-            self.store = Torch.PrefixStore(name, store)
             self._pg = Torch.ProcessGroupGloo(self.store, rank, size, options)
         except (RuntimeError, ValueError) as problem:
             raise BrokenGroupError(f"group {name} could not be built: {problem}") from problem
+        finally:
+            self._client.close()
 
     def allreduce(self, tensor: Tensor) -> "Work":
         """Begin to sum a tensor over all members, in place."""

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from muster.wire.messages import Message
 
+NO_ANSWER = "no answer"
+"""How a task went whose process has not been seen to end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, Outcome, threads_each
-from muster.runtime.launch.screen import Screen, describe_progress, summary
+from muster.runtime.launch.screen import INTERRUPTED, Screen, describe_progress, summary
 from muster.runtime.settings import BadSettingError, from_environment
 
 EXAMPLES = """\
@@ -39,7 +39,7 @@ REFRESH = 0.2
 STOP_GRACE = 20.0
 """Seconds after Ctrl-C for the step and its checkpoint, before the tasks are ended by signals."""
 
-INTERRUPTED = 130
+INTERRUPTED_CODE = 130
 """128 + SIGINT, as shells have it."""
 
 
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
         print(*(summary(outcome) if not options.quiet else [outcome.error]), sep="\n", file=sys.stderr)
     if options.plot:
         _plot(outcome.history, options.plot)
-    return INTERRUPTED if interrupted else outcome.code
+    return INTERRUPTED_CODE if interrupted else outcome.code
 
 
 def _launch(options: Options, screen: Screen) -> Launch:
@@ -166,12 +166,12 @@ def _stop(job: Launch, screen: Screen) -> Outcome:
     """Stop, then SIGTERM, then SIGKILL."""
     screen.say("stopping after this step; again to stop at once")
     try:
-        job.stop("interrupted")
+        job.stop(INTERRUPTED)
         job.wait_over(STOP_GRACE)
     except KeyboardInterrupt:
         screen.say("stopping at once")
     job.end_tasks()
-    return Outcome(1, "interrupted", job.history)
+    return Outcome(1, INTERRUPTED, job.history)
 
 
 def _plot(history: History, path: Path) -> None:

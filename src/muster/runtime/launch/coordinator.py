@@ -111,7 +111,7 @@ class Coordinator:
             if self._closed:
                 return False
             self._carry_out(decide())
-            self.history.lost.update(self.roster.lost)
+            self.history.note_lost(self.roster.lost)
             self.changed.notify_all()
             return True
 

@@ -1,9 +1,11 @@
 """What a coordinator has seen of a training: steps, changes of members, checkpoints, lost tasks."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.runtime.launch.acts import NO_ANSWER
 from muster.wire.messages import Captured, Changed, Failed, Message, Saved, StepDone, Straggling
 
 POINTS = 100_000
@@ -60,6 +62,12 @@ class History:
             self.trace = self.trace or message.trace
         elif isinstance(message, Captured) and not self.shape:
             self.shape = message.shape
+
+    def note_lost(self, lost: Mapping[str, str]) -> None:
+        """Take in who is gone and how; the exit of a process says more than that nobody answered."""
+        for task, how in lost.items():
+            if how != NO_ANSWER or task not in self.lost:
+                self.lost[task] = how
 
     def rate(self, now: float) -> float:
         """Samples/s of the last seconds."""

@@ -151,6 +151,8 @@ class Launch:
             one, self._coordinator = self._coordinator, None
         if one is not None:
             one.close()
+            target = one.roster.target
+            self._count = (target["worker"], target["server"])
 
     def resize(self, workers: int, servers: int | None = None) -> None:
         """Want so many workers (and servers; None: as before) from now on; returns at once."""

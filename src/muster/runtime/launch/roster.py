@@ -7,7 +7,7 @@ A plan names the generation it changes; when that has moved on the plan is void 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
+from muster.runtime.launch.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.runtime.settings import ROLES
 from muster.wire.messages import Changed, Ended, Failed, Hello, Member, Message, Plan, Ready, Stop
 
@@ -132,12 +132,18 @@ class Roster:
 
     def exited(self, name: str, how: str) -> list[Act]:
         """A task's process has ended; `how` in words ("exit code 1", "signal 9")."""
+        was_expected = name in self.expected
         self.expected.discard(name)
         if name in self.lost:
             self.lost[name] = how
         if name not in self._retired:
             task = self._know(name)
             task.gone = how
+            if how == CLEAN_EXIT and name not in self.members:
+                # Its good-bye may have been said while no coordinator was there to hear it; or its
+                # script never trains, and would not when started again.
+                self._missed[task.role] += not (task.leaving or task.joined or was_expected)
+                task.leaving = True
             if not task.leaving:
                 self._lose(name)
         return self._steer()
@@ -168,8 +174,10 @@ class Roster:
             return []
         staying = {one.task for one in self._plan.members} if self._plan else set()
         missing = set(self.members) - set(change.members)
-        # Who should have stayed was lost in the very change of members.
-        lost = sorted(set(change.lost) | (missing & staying))
+        # Of earlier losses an earlier coordinator has heard. Who should have stayed was lost just now.
+        known = {name for name in change.lost if name in self._tasks or name in self.expected}
+        lost = sorted(known | (missing & staying))
+        self.expected.difference_update(lost)
         leavers = missing - set(lost)
         self.generation, self.members = change.generation, change.members
         self._adopted, self._plan, self._refused = change.generation, None, 0
@@ -190,7 +198,7 @@ class Roster:
         if task.lost:
             return
         task.lost = True
-        self.lost[name] = task.gone or "no answer"
+        self.lost[name] = task.gone or NO_ANSWER
         # A task that never was a member is not tried again and again: its start may be what is wrong.
         if not (self.terms.replace and task.joined):
             self._missed[task.role] += 1
@@ -202,7 +210,7 @@ class Roster:
             return ending
         wanted = self._wanted()
         acts = self._dismiss(wanted) + self._begin_missing(wanted)
-        if self._plan or len(wanted) < sum(self._target().values()):
+        if self._plan or len(wanted) < sum(self.target.values()):
             return acts
         if wanted and tuple(wanted) != self.members and all(map(self._can_join, wanted)):
             acts += self._make_plan(wanted)
@@ -227,7 +235,7 @@ class Roster:
         """Members stay before joiners come, the older before the newer."""
         names: list[str] = []
         joiners = sorted(self._tasks.keys() - set(self.members), key=_number)
-        for role, count in self._target().items():
+        for role, count in self.target.items():
             of_role = [
                 name
                 for name in (*self.members, *joiners)
@@ -236,7 +244,9 @@ class Roster:
             names += of_role[:count]
         return names
 
-    def _target(self) -> dict[str, int]:
+    @property
+    def target(self) -> dict[str, int]:
+        """How many of each role there shall be: what was asked for, less what was lost for good."""
         asked = self._asked or dict.fromkeys(ROLES, 0)
         return {role: max(0, asked[role] - self._missed[role]) for role in ROLES}
 
@@ -246,7 +256,7 @@ class Roster:
 
     def _begin_missing(self, wanted: list[str]) -> list[Act]:
         acts: list[Act] = []
-        for role, count in self._target().items():
+        for role, count in self.target.items():
             have = sum(self._tasks[name].role == role for name in wanted)
             for _ in range(count - have):
                 name = self._new_name(role)
@@ -300,7 +310,7 @@ class Roster:
         if self._stopping or self._any_finished():
             return self._finish("" if self._any_finished() else self._stopping)
         lost = [task for task in workers if task.lost]
-        if lost and all(task.gone == CLEAN_EXIT for task in lost):
+        if workers and all(task.gone == CLEAN_EXIT for task in lost or workers):
             return self._finish("")  # a script that trains without telling, or not at all
         if self._waited_out != self.generation and any(task.alive and task.named for task in workers):
             return self._wait_once()
@@ -316,9 +326,7 @@ class Roster:
 
     def _restart(self) -> list[Act]:
         """All workers are gone: new tasks begin, from the last checkpoint."""
-        ends = [
-            f"{name} ({task.gone or 'no answer'})" for name, task in self._tasks.items() if task.lost
-        ]
+        ends = [f"{name} ({task.gone or NO_ANSWER})" for name, task in self._tasks.items() if task.lost]
         if self._restarts >= self.terms.restarts:
             return self._finish(f"all workers are gone: {', '.join(ends[-8:])}")
         self._restarts += 1
@@ -335,7 +343,10 @@ class Roster:
         if self.over:
             return []
         self.over = Finish(error)
-        return [self.over]
+        joiners = [name for name, task in self._tasks.items() if task.alive and not task.joined]
+        for name in joiners:
+            self._tasks[name].leaving = True
+        return [*(Kill(name) for name in joiners), self.over]
 
     def _any_finished(self) -> bool:
         return any(task.finished for task in self._tasks.values() if task.role == "worker")

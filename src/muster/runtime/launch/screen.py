@@ -14,6 +14,9 @@ from muster.wire.messages import Changed
 PLAIN_EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal: a log stays readable."""
 
+INTERRUPTED = "interrupted"
+"""The error of a job that its user has ended."""
+
 CLEAR = "\r\x1b[2K"
 """Back to the first column, and clear the line."""
 
@@ -124,11 +127,10 @@ def count_members(members: tuple[str, ...]) -> str:
 def summary(outcome: Outcome) -> list[str]:
     """What there is to say at the end."""
     seen = outcome.history
-    lines = [f"failed: {outcome.error}"] if outcome.error else []
+    lines = [f"failed: {outcome.error}"] if outcome.error not in ("", INTERRUPTED) else []
     if seen.step < 0:
-        return lines or [
-            "finished; the script has reported no step (does it use muster.init or Training?)"
-        ]
+        silent = "finished; the script has reported no step (does it use muster.init or Training?)"
+        return lines or [outcome.error or silent]
     seconds = seen.latest - (seen.began or 0.0)
     lines.append(
         f"{'stopped' if outcome.error else 'finished'} at step {seen.step:,}, epoch {seen.epoch}, "

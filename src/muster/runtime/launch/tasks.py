@@ -21,6 +21,14 @@ from muster.runtime.launch.orders import (
     read_event,
 )
 
+FORKABLE = {
+    # OpenBLAS, which comes with NumPy, would start threads at import: none may be there at a fork.
+    "OPENBLAS_NUM_THREADS": "1",
+    # Whether there is a GPU is then asked of NVML, not of CUDA: once begun, that survives no fork.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+}
+"""What the nursery's environment must say; its tasks get their own."""
+
 Output = Callable[[str, str], None]
 """Takes a task's name and one line that it has printed."""
 
@@ -45,8 +53,7 @@ class Tasks:
         self._printers: list[threading.Thread] = []
         self._orders, far = socket.socketpair()
         bind = ["--bound"] if bound else []
-        # OpenBLAS, which comes with NumPy, would start threads at import: none may be there at a fork.
-        environ = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        environ = os.environ | FORKABLE
         # -P: a `random.py` where the user happens to be must not be loaded in place of Python's.
         command = [
             sys.executable,

@@ -1,0 +1,46 @@
+"""The training that the runtime's benchmarks launch with Muster."""
+
+import argparse
+import os
+import time
+from typing import Any
+
+from models import Marks, losses, make, threads_from_environment
+
+import muster
+
+
+def main() -> None:
+    """Train as told, marking each step."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="wide")
+    parser.add_argument("--batch", type=int, default=32, help="of all workers together")
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--out", required=True, help="folder of the marks")
+    parser.add_argument("--block", type=int, default=0, help="wait for a sign after so many steps")
+    parser.add_argument("--pace", default="", help="task=seconds,...: what a sample costs there")
+    options = parser.parse_args()
+    threads_from_environment()
+    task = os.environ.get("MUSTER_TASK", "worker-0")
+    each = float(dict(part.split("=") for part in options.pace.split(",") if part).get(task, 0.0))
+    marks = Marks(options.out, task)
+    here = [0]
+
+    def paced(model: Any, *batch: Any) -> Any:
+        here[0] = len(batch[0])
+        if each:
+            time.sleep(each * here[0])
+        return losses(model, *batch)
+
+    def done(ctx: Any) -> None:
+        marks.mark(ctx.step + 1, ctx.workers, here[0])
+        marks.gate(ctx.step + 1, options.block)
+
+    model, optimizer, data = make(options.model)
+    muster.Training(
+        model=model, optimizer=optimizer, loss=paced, dataset=data,
+        global_batch=options.batch, steps=options.steps, on_step=done,
+    ).run()  # fmt: skip
+
+
+main()

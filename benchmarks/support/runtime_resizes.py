@@ -1,0 +1,111 @@
+"""Changes of the number of workers, timed: Muster's, a plain restart's, torchrun's and torchft's."""
+
+import signal
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from support.runtime_marks import Gap, Mark, all_marks, between, excesses, gaps_of, read_marks, typical_steps
+from support.runtime_peers import (
+    PATIENCE,
+    SCRIPTS,
+    agent_command,
+    await_marks,
+    ddp_commands,
+    free_port,
+    run_ddp,
+    running,
+    start,
+)
+
+from muster.runtime.launch.launcher import Launch
+from muster.runtime.launch.tasks import Tasks
+
+Change = tuple[int, int]
+
+BATCH = 32
+WARM_UP = 3
+STAND_IN = 2
+"""Rows of the batch that a worker without a share gets; every share here is larger."""
+STEADY = 15
+"""Steps between two changes: the typical step is their median."""
+SETTLING = 5
+"""Steps after a change, and after the last joiner holds the state, that count as part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """One change, in s."""
+
+    longest: float
+    """The longest gap less the typical step."""
+    lost: float
+    """All gaps less as many typical steps."""
+    pause: float
+    """What the runtime itself reports: from the end of a step to the beginning of the next."""
+    noise: float
+    """The longest gap less the typical step where nothing changed, over as many steps."""
+    typical: float
+
+
+def muster_stalls(chain: Sequence[int], rounds: int) -> dict[Change, list[Stall]]:
+    """Every change of the chain, so many times, in one training each round."""
+    found: dict[Change, list[Stall]] = defaultdict(list)
+    with Tasks() as tasks:
+        tasks.wait_loaded()
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                for change, stall in _one_chain(chain, Path(folder), tasks).items():
+                    found[change].append(stall)
+    return found
+
+
+def _one_chain(chain: Sequence[int], folder: Path, tasks: Tasks) -> dict[Change, Stall]:
+    changing: list[tuple[float, float]] = []
+    args = ("--out", str(folder), "--batch", str(BATCH))
+    script = SCRIPTS / "muster_train.py"
+    with Launch(script, args, chain[0], threads=1, logs=folder, tasks=tasks) as job:
+        job.wait_step(WARM_UP + STEADY, PATIENCE)
+        for size in chain[1:]:
+            ordered = time.monotonic()
+            job.resize(size)
+            job.wait_members(size, PATIENCE)
+            _await_all_work(folder, size)
+            job.wait_step(job.history.step + SETTLING, PATIENCE)
+            changing.append((ordered, time.monotonic()))
+            job.wait_step(job.history.step + STEADY, PATIENCE)
+        pauses = [change.pause for change in job.look(lambda history: list(history.changes))]
+        over = time.monotonic()
+    gaps = gaps_of(read_marks(folder / "worker-0.marks"))[WARM_UP:]
+    edges = [gaps[0].ended, *(end for _, end in changing)], [*(begin for begin, _ in changing), over]
+    steady = [between(gaps, begin, end) for begin, end in zip(*edges, strict=True)]
+    return {
+        change: _stall(between(gaps, *when), before, after, pause)
+        for change, when, (before, after), pause in zip(
+            pairwise(chain), changing, pairwise(steady), pauses[1:], strict=True
+        )
+    }
+
+
+def _await_all_work(folder: Path, size: int) -> None:
+    """Until every worker has a share of the batch: a joiner has none before it has the state."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        latest = [marks[-1] for path in folder.glob("*.marks") if (marks := read_marks(path))]
+        newest = max(mark.step for mark in latest)
+        at_work = [m for m in latest if m.step >= newest - 1 and m.size == size and m.samples > STAND_IN]
+        if len(at_work) >= size:
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"not all of {size} workers have samples after {PATIENCE:g} s")
+
+
+def _stall(inside: Sequence[Gap], before: Sequence[Gap], after: Sequence[Gap], pause: float) -> Stall:
+    """What the gaps during a change are longer than typical ones."""
+    typical = typical_steps(before) | typical_steps(after)
+    over = excesses(inside, typical)
+    return Stall(max(over), sum(over), pause, max(excesses(after, typical)), typical[after[0].size])

@@ -1,0 +1,115 @@
+"""Jobs of real processes: one nursery for all of them, a record of every report, the result's check."""
+
+import atexit
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from tests.runtime.scripts import tasks
+from torch import Tensor
+
+from muster.runtime.launch.history import History
+from muster.runtime.launch.launcher import Launch, Outcome
+from muster.runtime.launch.tasks import Tasks
+from muster.wire.messages import Changed, Message, StepDone
+
+TRAIN = Path(__file__).with_name("train.py")
+LONG = 60.0
+"""Seconds that a busy machine may take."""
+CLOSE = 1e-5
+"""Of single-process training: what the order of additions may do."""
+
+
+@cache
+def nursery() -> Tasks:
+    """One for all jobs of this process: it takes seconds to load."""
+    tasks = Tasks()
+    atexit.register(tasks.close)
+    return tasks
+
+
+class Record(History):
+    """Keeps every step and every change of members as each task reported it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[StepDone] = []
+        self.told: list[tuple[float, Changed]] = []
+        """With the time at which it was heard."""
+
+    def note(self, message: Message, now: float) -> None:
+        """Take a message in."""
+        if isinstance(message, StepDone):
+            self.done.append(message)
+        elif isinstance(message, Changed):
+            self.told.append((now, message))
+        super().note(message, now)
+
+
+class Job(Launch):
+    """A training of `train.py`; its steps take --pace seconds until it is released."""
+
+    def __init__(self, folder: Path, *args: str, script: Path = TRAIN, **options: Any) -> None:
+        self.folder = folder
+        out, go = str(folder / "out.pt"), str(folder / "go")
+        options = {"deadline": 10.0, "threads": 1, **options}
+        super().__init__(
+            script,
+            ("--out", out, "--release", go, *args),
+            tasks=nursery(),
+            logs=folder / "logs",
+            **options,
+        )
+        self.record = Record()
+        self.history = self.record
+
+    def ahead(self, steps: int) -> int:
+        """Wait until so many more steps are done; the last of them."""
+        goal = max(0, self.history.step) + steps
+        self.wait_step(goal, LONG)
+        return goal
+
+    def change(self, workers: int, servers: int = 0) -> None:
+        """Resize and wait until the members say that it is done."""
+        self.resize(workers, servers)
+        self.wait_members(workers + servers, LONG)
+
+    def release(self) -> None:
+        """Let the rest run at full speed."""
+        (self.folder / "go").touch()
+
+    def finish(self) -> Outcome:
+        """To the end, which must be a good one."""
+        self.release()
+        outcome = self.wait(LONG)
+        assert outcome.code == 0, f"{outcome.error}\n{self.output()}"
+        return outcome
+
+    def output(self) -> str:
+        """What the tasks have printed."""
+        files = sorted((self.folder / "logs").glob("*.log"))
+        return "\n".join(f"--- {file.name}\n{file.read_text()}" for file in files)
+
+    def steps_of(self, generation: int) -> set[int]:
+        """Steps that were done in a generation."""
+        return self.look(lambda _: {d.step for d in self.record.done if d.generation == generation})
+
+    def workers_of(self, step: int) -> set[str]:
+        """Who had samples in a step that counts: the reports of its last generation."""
+        reports = self.look(lambda _: [d for d in self.record.done if d.step == step])
+        last = max(report.generation for report in reports)
+        return {report.task for report in reports if report.generation == last and report.samples}
+
+
+@cache
+def expected(model: str, epochs: int) -> dict[str, Tensor]:
+    """The parameters of plain training."""
+    return tasks.plain(model, epochs)[0]
+
+
+def check_result(folder: Path, model: str, epochs: int) -> None:
+    """As plain training has it, and every sample once in every epoch."""
+    state = torch.load(folder / "out.pt")
+    assert set(tasks.times_seen(state)) == {epochs}
+    assert tasks.worst(state, expected(model, epochs)) < CLOSE
