@@ -14,7 +14,7 @@ from pathlib import Path
 from support.runtime_marks import Mark, all_marks
 
 SCRIPTS = Path(__file__).with_name("peers")
-PATIENCE = 240.0
+PATIENCE = 120.0
 """Seconds for anything here: an `import torch` for each of five processes on two busy cores is 30."""
 GRACE = 15.0
 LAST_CALL = 1

@@ -29,8 +29,6 @@ Change = tuple[int, int]
 
 BATCH = 32
 WARM_UP = 3
-STAND_IN = 2
-"""Rows of the batch that a worker without a share gets; every share here is larger."""
 STEADY = 15
 """Steps between two changes: the typical step is their median."""
 SETTLING = 5
@@ -97,7 +95,7 @@ def _await_all_work(folder: Path, size: int) -> None:
     while time.monotonic() < until:
         latest = [marks[-1] for path in folder.glob("*.marks") if (marks := read_marks(path))]
         newest = max(mark.step for mark in latest)
-        at_work = [m for m in latest if m.step >= newest - 1 and m.size == size and m.samples > STAND_IN]
+        at_work = [m for m in latest if m.step >= newest - 1 and m.size == size and m.samples]
         if len(at_work) >= size:
             return
         time.sleep(0.05)

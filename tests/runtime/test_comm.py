@@ -231,17 +231,29 @@ def test_closing_by_another_thread_frees_who_waits(way: str) -> None:
     assert time.monotonic() - began < 30  # far from the deadline
 
 
-def test_a_closed_communicator_says_so() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_closed_communicator_says_so(way: str) -> None:
     def act(group: Group) -> None:
-        flats = [torch.ones(4), torch.ones(4)]
-        communicator = Ring(group, flats)
+        flats = [torch.ones(400), torch.ones(4)]
+        communicator = WAYS[way](group, flats)
         communicator.close()
         communicator.close()
-        communicator.begin()
         with pytest.raises(BrokenGroupError, match="closed"):
-            communicator.put(0)
+            one_step(communicator, flats)
 
-    together(2, act)
+    together(3, act)
+
+
+def test_what_is_put_while_somebody_closes_is_not_waited_for() -> None:
+    def act(group: Group) -> None:
+        communicator = even(group, [torch.ones(400), torch.ones(4)])
+        communicator.begin()
+        communicator.close()
+        communicator.put(0)
+        with pytest.raises(BrokenGroupError, match="closed"):
+            communicator.finish()
+
+    together(2, act, deadline=60)
 
 
 def test_a_member_that_does_not_come_is_noticed_at_the_deadline() -> None:

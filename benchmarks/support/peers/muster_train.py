@@ -24,21 +24,18 @@ def main() -> None:
     task = os.environ.get("MUSTER_TASK", "worker-0")
     each = float(dict(part.split("=") for part in options.pace.split(",") if part).get(task, 0.0))
     marks = Marks(options.out, task)
-    here = [0]
 
     def paced(model: Any, *batch: Any) -> Any:
-        here[0] = len(batch[0])
-        if each:
-            time.sleep(each * here[0])
+        time.sleep(each * len(batch[0]))
         return losses(model, *batch)
 
     def done(ctx: Any) -> None:
-        marks.mark(ctx.step + 1, ctx.workers, here[0])
+        marks.mark(ctx.step + 1, ctx.workers, ctx._part.count)  # where it has no share, 0
         marks.gate(ctx.step + 1, options.block)
 
     model, optimizer, data = make(options.model)
     muster.Training(
-        model=model, optimizer=optimizer, loss=paced, dataset=data,
+        model=model, optimizer=optimizer, loss=paced if each else losses, dataset=data,
         global_batch=options.batch, steps=options.steps, on_step=done,
     ).run()  # fmt: skip
 

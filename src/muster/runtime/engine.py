@@ -23,6 +23,7 @@ from muster.runtime.comm.base import Transfer
 from muster.runtime.crew import Builder, Crew, Pending, Stores
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.feed import Feed, Part
+from muster.runtime.leaving import LeftError
 from muster.runtime.link import Link
 from muster.runtime.peers import Post, ask
 from muster.runtime.regroup import Meeting, Place
@@ -62,10 +63,6 @@ class Timing:
     handed: float = 0.0
     summed: float = 0.0
     transfers: list[Transfer] = field(default_factory=list)
-
-
-class LeftError(SystemExit):
-    """This task is no longer needed: its process ends here, and well."""
 
 
 class Engine:

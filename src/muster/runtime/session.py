@@ -28,9 +28,10 @@ from muster.runtime.ballot import SAVE, STOP
 from muster.runtime.buckets import Buckets
 from muster.runtime.capture import Context, capture, order
 from muster.runtime.checkpoint import Checkpoints, signature_of
-from muster.runtime.engine import Engine, LeftError
+from muster.runtime.engine import Engine
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
 from muster.runtime.feed import Feed, Indexed, Leased, Part
+from muster.runtime.leaving import LeftError
 from muster.runtime.loader import Loader
 from muster.runtime.samples import Order, Position, sample_seed
 from muster.runtime.settings import Settings, from_environment
@@ -55,7 +56,7 @@ class Session:
     """One task's side of an elastic training."""
 
     def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
-        self._settings, self._deadline = settings, deadline
+        self.settings, self._deadline = settings, deadline
         if settings.threads:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -74,6 +75,11 @@ class Session:
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
         """Mean loss of the last whole epoch."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody but this task."""
+        return self.settings.coordinator is None
 
     # what the user hands over
 
@@ -169,7 +175,7 @@ class Session:
     @property
     def primary(self) -> bool:
         """Whether this worker speaks for all: print, plot and save on this one."""
-        return self._engine.primary if self._engine else self._settings.task.endswith("-0")
+        return self._engine.primary if self._engine else self.settings.task == "worker-0"
 
     # the loop
 
@@ -252,9 +258,9 @@ class Session:
         context = self._capture(state, feed)
         known = {name: i for i, name in enumerate(state.names)}
         buckets = Buckets(state.parameters, [known[name] for name in order(context)])
-        engine = Engine(self._settings, state, buckets, feed, self._deadline)
+        engine = Engine(self.settings, state, buckets, feed, self._deadline)
         engine.restore = self._restore
-        engine.link.send(Captured(self._settings.task, context.to_dict()))
+        engine.link.send(Captured(self.settings.task, context.to_dict()))
         return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
@@ -262,7 +268,7 @@ class Session:
         example = _moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
-        if self._settings.coordinator is not None and self._settings.role == "worker":
+        if self.settings.coordinator is not None and self.settings.role == "worker":
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
 
@@ -317,9 +323,9 @@ class Session:
             self._save(engine, state)
 
     def _end(self, engine: Engine, state: TrainingState) -> None:
-        if not engine.holds and engine.works:
-            engine.leave("left")
-            raise LeftError(0)  # it never got the whole state, so it has nothing to show
+        if not engine.holds:
+            engine.leave("finished" if not engine.works else "left")
+            raise LeftError(0)  # it does not have the whole state, so it has nothing to show
         self._save(engine, state, wait=True)
         engine.leave()
         engine.feed.close()
@@ -332,7 +338,7 @@ class Session:
     def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
         """Checkpoint's thread."""
         if self._engine is not None:
-            self._engine.link.send(Saved(self._settings.task, step, str(path), seconds))
+            self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
 
     def _restore(self) -> None:
         if self._checkpoints is None or self._state is None:
@@ -370,7 +376,7 @@ class Session:
         """The user's own errors end the job everywhere; a lost peer's or a signal's do not."""
         if isinstance(problem, Exception) and not isinstance(problem, ExcludedError):
             line = f"{type(problem).__name__}: {problem}"
-            engine.link.send(Failed(self._settings.task, line, traceback.format_exc()))
+            engine.link.send(Failed(self.settings.task, line, traceback.format_exc()))
             engine.link.flush(5.0)
 
     # checks

@@ -6,8 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from muster.runtime.checkpoint import Checkpoints
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.session import Session, init
+from muster.runtime.state import TrainingState
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Training:
         clip: float | None = None,
         allow_unused: bool = False,
         on_step: Callable[[Session], None] | None = None,
+        asynchronous: bool = False,
     ) -> None:
         """What to train, on what, until when.
 
@@ -64,6 +67,8 @@ class Training:
         last of the batch as target; or a function loss(model, *batch). Either returns one number for
         each sample. `until`: ends when the mean loss of an epoch meets it (`muster.loss < 0.1`).
         `clip`: largest norm of the gradient. `on_step`: called with each step, on every worker.
+        `asynchronous`: parameter servers apply each worker's gradient at once, without waiting for the
+        others: no common steps, samples at least once, and a result that depends on who is fast.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
@@ -80,10 +85,17 @@ class Training:
             "augment": augment,
         }
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
+        self._asynchronous = asynchronous
+        if asynchronous and clip is not None:
+            raise BadTrainingError(
+                "clip= needs the whole gradient, which no server of an asynchronous job sees"
+            )
 
     def run(self) -> Session:
         """Train to the end; the session tells where it stands."""
         ctx = init()
+        if self._asynchronous and not ctx.alone:
+            return self._run_asynchronously(ctx)
         ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=self._allow_unused)
         ctx.data(self._dataset, self._global_batch, **self._data)  # type: ignore[arg-type]
         if self._checkpoint is not None:
@@ -92,6 +104,23 @@ class Training:
         ctx.until(self._until)
         for batch in ctx.steps():
             self._step(ctx, batch)
+        return ctx
+
+    def _run_asynchronously(self, ctx: Session) -> Session:
+        from muster.runtime.asynchronous.task import AsyncTask
+
+        self.model.to(ctx.device)
+        folder = Checkpoints(self._checkpoint) if self._checkpoint is not None else None
+        state = TrainingState(self.model, self.optimizer, self.scheduler)
+        options = {
+            **self._data,
+            "dataset": self._dataset,
+            "batch": self._global_batch,
+            "until": self._until,
+            "scheduler": self.scheduler,
+            "save_every": self._every,
+        }
+        AsyncTask(ctx.settings, state, ctx.device).run(self.losses, folder, options)
         return ctx
 
     def losses(self, model: Any, batch: Any) -> Tensor:

@@ -10,6 +10,8 @@ from torch.utils.data import TensorDataset
 from muster.runtime.samples import Order, Position
 
 COUNT, BATCH, CLASSES = 96, 24, 5
+STEPS = COUNT // BATCH
+"""Of an epoch."""
 
 
 class Cnn(nn.Module):
@@ -79,17 +81,16 @@ def losses(model: nn.Module, x: Tensor, y: Tensor, ids: Tensor) -> Tensor:
     return each + seen - seen.detach()
 
 
-def plain(name: str, epochs: int) -> tuple[dict[str, Tensor], float]:
-    """The same training in one process, without Muster; final parameters and last loss."""
+def plain(name: str, steps: int) -> dict[str, Tensor]:
+    """The parameters after the same training in one process, without Muster."""
     model, optimizer, data = make(name)
-    order, position, loss = Order(COUNT, BATCH, seed=0), Position(), torch.tensor(0.0)
-    while position.epoch < epochs:
+    order, position = Order(COUNT, BATCH, seed=0), Position()
+    while position.step < steps:
         optimizer.zero_grad()
-        loss = losses(model, *data[order.ids(position)]).mean()
-        loss.backward()
+        losses(model, *data[order.ids(position)]).mean().backward()
         optimizer.step()
         position = order.after(position)
-    return model.state_dict(), float(loss.detach())
+    return model.state_dict()
 
 
 def worst(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:

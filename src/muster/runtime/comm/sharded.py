@@ -152,6 +152,7 @@ class Sharded:
     def close(self) -> None:
         """Give the group up and end the threads."""
         self._group.close()
+        self._summed.put(BrokenGroupError(f"group {self._group.name} is closed"))
         self._ready.put(None)
         self._own.put(None)
         for thread in self._threads:

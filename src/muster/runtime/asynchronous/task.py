@@ -1,0 +1,160 @@
+"""One task of an asynchronous job: finds the servers in the plan, does its part, reports."""
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from muster.runtime.asynchronous import LostServerError, Report, train_asynchronously
+from muster.runtime.checkpoint import Checkpoints, signature_of
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.leaving import LeftError
+from muster.runtime.link import Link
+from muster.runtime.peers import Post
+from muster.runtime.samples import Position
+from muster.runtime.settings import Settings
+from muster.runtime.state import TrainingState
+from muster.runtime.trace import mapped
+from muster.wire.messages import Changed, Ended, Failed, Message, Plan, Ready, StepDone, Stop
+
+Losses = Callable[[Any, Any], Any]
+"""(model, batch) to one loss for each sample."""
+
+
+class AsyncTask:
+    """Membership of an asynchronous job: plans only say who the servers are and who may go."""
+
+    def __init__(self, settings: Settings, state: TrainingState, device: torch.device) -> None:
+        self._settings, self._state, self._device = settings, state, device
+        self._post = Post(settings.host, settings.token)
+        self._link = Link(settings, self._post.address, self._hear)
+        self._change = threading.Condition()
+        self._plan: Plan | None = None
+        self._leave = False
+        self._began = time.monotonic()
+        self._samples = 0
+
+    def run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
+        """Train to the end; every worker then has the servers' parameters, and a server is gone."""
+        try:
+            self._run(losses, checkpoints, options)
+        except LostServerError:
+            raise  # the coordinator starts all again from the checkpoint, within its budget
+        except Exception as problem:
+            line = f"{type(problem).__name__}: {problem}"
+            self._link.send(Failed(self._settings.task, line, traceback.format_exc()))
+            self._link.flush(5.0)
+            raise
+        self._end("finished")
+        if self._settings.role == "server":
+            raise LeftError(0)
+
+    def _run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
+        restored = self._restore(checkpoints)
+        self._post.start()
+        self._link.start()
+        self._link.send(Ready(self._settings.task))
+        plan = self._await_plan()
+        servers = [m for m in plan.members if m.role == "server"]
+        names = [m.task for m in servers]
+        name = self._settings.task
+        train_asynchronously(
+            self._state.model,
+            self._state.optimizer,
+            losses,
+            role=self._settings.role,
+            servers=[m.address for m in servers],
+            index=names.index(name) if name in names else 0,
+            workers=len(plan.members) - len(servers),
+            post=self._post,
+            token=self._settings.token,
+            place=lambda batch: mapped(batch, lambda tensor: tensor.to(self._device)),
+            save=self._saver(checkpoints),
+            checkpoint=str(checkpoints.folder) if checkpoints else "",
+            position=restored,
+            on_step=self._report,
+            **options,
+        )
+
+    def _await_plan(self) -> Plan:
+        with self._change:
+            self._change.wait_for(lambda: self._plan is not None)
+            plan = self._plan
+        assert plan is not None
+        if not any(member.role == "server" for member in plan.members):
+            raise BadTrainingError(
+                "asynchronous training needs parameter servers: start it with --servers 1"
+            )
+        return plan
+
+    def _hear(self, message: Message) -> None:
+        """Link's thread: a plan changes nothing for those who train, unless they are not in it."""
+        if isinstance(message, Stop):
+            self._leave = True
+        if not isinstance(message, Plan):
+            return
+        tasks = tuple(member.task for member in message.members)
+        with self._change:
+            first, known = self._plan is None, self._settings.task in tasks
+            self._leave |= not known and not first
+            if known:
+                self._plan = message
+                self._change.notify_all()
+        if known:
+            self._link.generation = message.generation
+            cause, words = ("start" if first else "plan"), "asynchronous"
+            self._link.send(
+                Changed(self._settings.task, message.generation, 0, tasks, 0.0, cause, sync=words)
+            )
+
+    def _report(self, report: Report) -> None:
+        """After each update of this worker."""
+        now = time.monotonic()
+        generation = self._plan.generation if self._plan else 0
+        self._link.send(
+            StepDone(
+                self._settings.task,
+                generation,
+                report.updates,
+                0,
+                report.samples - self._samples,
+                report.loss,
+                now - self._began,
+                0.0,
+                0.0,
+                0.0,
+            )
+        )
+        self._began, self._samples = now, report.samples
+        if self._leave:
+            self._end("left")
+            raise LeftError(0)
+
+    def _end(self, how: str) -> None:
+        generation = self._plan.generation if self._plan else 0
+        self._link.send(Ended(self._settings.task, generation, 0, how))
+        self._link.flush(5.0)
+        self._link.close()
+        self._post.close()
+
+    def _saver(self, checkpoints: Checkpoints | None) -> Callable[[int, dict[str, Any]], None] | None:
+        if checkpoints is None:
+            return None
+        signature = signature_of(self._state.model, self._state.optimizer)
+
+        def save(step: int, state: dict[str, Any]) -> None:
+            checkpoints.save(step, state, signature, wait=True)
+
+        return save
+
+    def _restore(self, checkpoints: Checkpoints | None) -> Position | None:
+        if checkpoints is None:
+            return None
+        found = checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        if found is None:
+            return None
+        self._state.restore(found[1])
+        return self._state.position
