@@ -9,7 +9,7 @@ nccl      NCCL's communicator with one rank sums a bucket
 
 Needs torch and the standard library alone: PYTHONPATH=src python benchmarks/runtime_gpu.py. With
 --device cpu the same runs on a machine without a GPU, small, with a worker that sleeps for a slower
-device: that shows whether the parts work, and measures nothing. Prints tables, then one line per target.
+device: that shows whether the parts work, and measures nothing. Prints tables and a line per target.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ FEEDERS = 2
 SLOWER = 0.004
 """Seconds per sample that a pretended slower device needs more (--device cpu)."""
 
+EQUAL_STEPS = 10
+"""With equal shares: each lasts as long as the CPU needs for half of the batch."""
 ENDLESS = 1_000_000
 """Steps of a training that is stopped when all is measured."""
 
@@ -57,10 +60,9 @@ class Bench:
         self.alike = Size("small", 32, 32, 64, 512) if self.gpu else Size("small", 8, 16, 16, 64)
         # A step of some ten milliseconds: shorter ones would measure the launching of kernels.
         self.fast = Size("small", 64, 64, 512, 2048) if self.gpu else self.alike
-        # Half of ResNet-18's width: a quarter of its gradients, so that a step computes most of its time.
-        self.mixed = (
-            Size("resnet18", 32, 112, 2048, 4096) if self.gpu else Size("small", 8, 16, 64, 256)
-        )
+        # ResNet-18's layers at a quarter of its width: a sixteenth of its gradients, so that a step
+        # computes most of its time.
+        self.mixed = Size("resnet18", 16, 64, 4096, 8192) if self.gpu else Size("small", 8, 16, 64, 256)
         self.resized = Size("resnet18", 64, 64, 256, 1024) if self.gpu else self.alike
 
     def length(self, steps: int) -> int:
@@ -157,7 +159,7 @@ def _throughput(bench: Bench) -> Figures:
 def mixed(bench: Bench) -> Figures:
     """A GPU and a CPU together, at one global batch."""
     pair = Pair(bench)
-    equal = pair.together(bench.length(16), "--even", str(bench.mixed.batch // 2))
+    equal = pair.together(EQUAL_STEPS, "--even", str(bench.mixed.batch // 2))
     balanced = pair.together(bench.length(80))
     shares = [record.rows[-1] for record in balanced.values()]
     whole, few = bench.mixed.batch, max(2, shares[1])
@@ -232,7 +234,7 @@ def resize(bench: Bench) -> Figures:
     records = bench.runs.muster(bench.resized, ENDLESS, [bench.device], drive=drive)
     survivor = records["worker-0"]
     begun = survivor.begun[min(quiet // 2, len(survivor.begun) - 1)]
-    up, down = (stall(survivor, since, until) for since, until in zip(marks, marks[1:], strict=False))
+    up, down = (stall(survivor, since, until) for since, until in pairwise(marks))
     found = {"nothing": stall(survivor, begun, marks[0]), "1 to 2": up, "2 to 1": down}
     restart = _restart(bench)
     rows = [
@@ -259,11 +261,7 @@ def _restart(bench: Bench) -> float:
 def _changes(record: Record) -> list[tuple[int, int, int]]:
     """(step, generation, workers) where either changed."""
     states = list(zip(record.generations, record.workers, strict=True))
-    return [
-        (step, *now)
-        for step, (before, now) in enumerate(zip(states, states[1:], strict=False), 1)
-        if now != before
-    ]
+    return [(step, *now) for step, (before, now) in enumerate(pairwise(states), 1) if now != before]
 
 
 def nccl(bench: Bench) -> Figures:

@@ -43,6 +43,9 @@ class Runs:
 
     def __init__(self, device: str) -> None:
         self.device = device
+        # Threads of others on the same few cores would be measured, not the loop: one each.
+        self._threads = 1 if device == "cpu" else None
+        self._environ = os.environ | ({"OMP_NUM_THREADS": "1"} if self._threads else {})
         self._folder = tempfile.TemporaryDirectory(prefix="muster-gpu-")
         self._tasks = Tasks()
         self._count = 0
@@ -62,7 +65,8 @@ class Runs:
         """The loop without Muster, in a process of its own."""
         path = self.file("plain")
         words = [*size.arguments(steps), "--record", path, "--plain", "--device", self.device, *more]
-        subprocess.run([sys.executable, str(SCRIPT), *words], check=True, timeout=PATIENCE)
+        command = [sys.executable, str(SCRIPT), *words]
+        subprocess.run(command, check=True, timeout=PATIENCE, env=self._environ)
         return read(path)["plain"]
 
     def muster(
@@ -82,7 +86,7 @@ class Runs:
             [*size.arguments(steps), "--record", path, *more],
             workers=len(devices),
             devices=devices,
-            threads=threads,
+            threads=threads or self._threads,
             on_output=lambda task, line: said.append(f"{task}: {line}"),
             tasks=self._tasks,
         ) as job:

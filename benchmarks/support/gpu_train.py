@@ -1,8 +1,8 @@
 """The training that benchmarks/runtime_gpu.py runs: with Muster, or the same loop in plain torch.
 
 Launched by Muster it trains as one of the workers; with --plain it is one process that knows nothing of
-Muster but the order of the samples. Needs torch and the standard library alone. Each process writes what
-it saw to RECORD.TASK.json; all times are of the system's monotonic clock, in seconds.
+Muster but the order of the samples. Needs torch and the standard library alone. Each process writes
+what it saw to RECORD.TASK.json; all times are of the system's monotonic clock, in seconds.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import TensorDataset
 
 CLASSES, GROUPS = 10, 8
@@ -66,8 +66,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's output."""
-        inner = F.gelu(self.norms[0](self.one(x)))
-        return F.gelu(self.norms[1](self.two(inner)) + self.short(x))
+        inner = functional.gelu(self.norms[0](self.one(x)))
+        return functional.gelu(self.norms[1](self.two(inner)) + self.short(x))
 
 
 class ResNet(nn.Module):
@@ -87,7 +87,7 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Scores of images given as bytes: a quarter of what floats would move to the device."""
-        x = F.avg_pool2d(F.gelu(self.stem(images.float() / 127.5 - 1)), 2)
+        x = functional.avg_pool2d(functional.gelu(self.stem(images.float() / 127.5 - 1)), 2)
         return self.out(self.layers(x).mean((2, 3)))
 
 
@@ -104,7 +104,7 @@ def make(options: argparse.Namespace) -> tuple[nn.Module, Any, TensorDataset]:
 
 def losses(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """One for each sample."""
-    return F.cross_entropy(model(x), y, reduction="none")
+    return functional.cross_entropy(model(x), y, reduction="none")
 
 
 def settle_device(device: torch.device) -> Callable[[], None]:
@@ -144,7 +144,7 @@ def with_muster(options: argparse.Namespace) -> None:
 
 
 def plain(options: argparse.Namespace) -> None:
-    """The loop that a careful user writes: the next batch is loaded ahead, nothing waits for the device."""
+    """The loop that a careful user writes: the next batch is loaded and pinned ahead, no step waits."""
     model, optimizer, data = make(options)
     device = torch.device(options.device)
     model.to(device)
@@ -185,6 +185,7 @@ class _Ahead:
         )
         for _ in range(step):
             self._position = self._order.after(self._position)
+        self._pinned = options.device != "cpu"
         self._pool = ThreadPoolExecutor(1)
         self._coming = self._pool.submit(self._take, self._position)
 
@@ -196,7 +197,9 @@ class _Ahead:
         return batch
 
     def _take(self, position: Any) -> tuple[Tensor, ...]:
-        return tuple(part.index_select(0, self._order.ids(position)) for part in self._data.tensors)
+        ids = self._order.ids(position)
+        parts = tuple(part.index_select(0, ids) for part in self._data.tensors)
+        return tuple(part.pin_memory() for part in parts) if self._pinned else parts
 
 
 def _note(record: Record, rows: int, idle: Callable[[], None]) -> None:

@@ -29,6 +29,8 @@ Change = tuple[int, int]
 
 BATCH = 32
 WARM_UP = 3
+STINT = 5
+"""Steps between two restarts."""
 STEADY = 15
 """Steps between two changes: the typical step is their median."""
 SETTLING = 5
@@ -107,3 +109,47 @@ def _stall(inside: Sequence[Gap], before: Sequence[Gap], after: Sequence[Gap], p
     typical = typical_steps(before) | typical_steps(after)
     over = excesses(inside, typical)
     return Stall(max(over), sum(over), pause, max(excesses(after, typical)), typical[after[0].size])
+
+
+def restart_seconds(chain: Sequence[int]) -> dict[Change, float]:
+    """Plain DDP, stopped with a checkpoint and started again: from the last step to the first."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, edges = Path(name), []
+        args = ["--out", name, "--batch", str(BATCH), "--checkpoint", f"{name}/checkpoint"]
+        for stint, size in enumerate(chain):
+            run_ddp(size, [*args, "--steps", str(STINT)], folder / "log")
+            marks = [mark for mark in all_marks(folder) if stint * STINT < mark.step]
+            edges.append((marks[0].at, marks[-1].at))
+    return {
+        change: first - last
+        for change, ((_, last), (first, _)) in zip(pairwise(chain), pairwise(edges), strict=True)
+    }
+
+
+def torchrun_seconds(change: Change) -> float:
+    """Agents join or leave, torchrun restarts all workers: from the last step before to the first after."""
+    before, after = change
+    with tempfile.TemporaryDirectory() as name:
+        folder, log = Path(name), Path(name, "log")
+        args = ["--out", name, "--batch", str(BATCH), "--checkpoint", f"{name}/checkpoint", "--every", "5"]
+        agent = agent_command(1, max(change), 1, free_port(), args)
+        with running([agent] * before, log) as agents:
+            await_marks(folder, lambda marks: _steps_at(marks, before) > STEADY, log)
+            for leaver in agents[after:]:
+                leaver.send_signal(signal.SIGTERM)
+            with log.open("ab") as output:
+                agents += [start(*agent, output) for _ in range(after - before)]
+            marks = await_marks(folder, lambda marks: _steps_at(marks, after) > 0, log)
+    return first_after_last(marks, change)
+
+
+def _steps_at(marks: Sequence[Mark], size: int) -> int:
+    """Steps done by so many workers."""
+    return len({mark.step for mark in marks if mark.size == size})
+
+
+def first_after_last(marks: Sequence[Mark], change: Change) -> float:
+    """Seconds from the last step of the one size to the first one of the other."""
+    before, after = change
+    first = min(mark.at for mark in marks if mark.size == after)
+    return first - max(mark.at for mark in marks if mark.size == before and mark.at < first)
