@@ -16,7 +16,7 @@ from torch import Tensor, nn, optim
 from muster.runtime.buckets import Slot
 from muster.runtime.comm.group import Group, serve_store
 from muster.runtime.comm.sharded import Sharded, cut
-from muster.runtime.errors import BadTrainingError, RuntimeFault
+from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.mirror import (
     Holding,
     LostShardError,
@@ -273,7 +273,7 @@ def test_a_broken_step_is_taken_back_and_done_again(name: str) -> None:
     members, plain = Members(make, plan(TASKS), TASKS), Plain(make)
     for step in range(4):
         members.sum_up(gradients_of(50), stop=4 * step)
-        with pytest.raises(RuntimeFault, match="before all of its chunks"):
+        with pytest.raises(MusterError, match="before all of its chunks"):
             members.commit()
         for updater in members.updaters.values():
             updater.rollback()
@@ -370,7 +370,7 @@ def test_the_ballot_is_left_alone_and_foreign_chunks_are_refused() -> None:
     ballot = torch.tensor([1.0, 2.0])
     updater.after_sum(2, 0, 2, ballot)
     assert ballot.tolist() == [1, 2]
-    with pytest.raises(RuntimeFault, match="does not hold"):
+    with pytest.raises(MusterError, match="does not hold"):
         updater.after_sum(0, 8, 12, torch.zeros(4))
 
 
@@ -408,10 +408,10 @@ def test_state_that_does_not_fit_together_is_refused() -> None:
     later = replace(first, state={**first.state, "step": torch.tensor(7.0)})
     assert updater.collect([first, *rest, *others])["state"][0]["step"] == 1
     for wrong in (rest, [first, first, *rest], [*rest, rest[-1]], [later, *rest]):
-        with pytest.raises(RuntimeFault, match=r"parameter 0.*does not fit together"):
+        with pytest.raises(MusterError, match=r"parameter 0.*does not fit together"):
             updater.collect([*wrong, *others])
     # A piece missing, another as long there twice.
-    with pytest.raises(RuntimeFault, match="does not fit together"):
+    with pytest.raises(MusterError, match="does not fit together"):
         updater.collect([first, rest[0], rest[0], *rest[2:], *others])
 
 

@@ -332,6 +332,9 @@ class Engine:
                 self._enter(following)
             except BrokenGroupError:
                 self._recover()
+                gone = {member.task for member in plan.members} - set(self._crew().tasks)
+                self._tell_change("failure", began, tuple(sorted(gone)))
+                return
         self._tell_change("plan", began)
 
     def _part(self, plan: Plan) -> None:

@@ -9,10 +9,10 @@ streams its state, costs once (momentum) or twice (Adam) its share in every step
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from muster.runtime.errors import RuntimeFault
+from muster.runtime.errors import MusterError
 
 
-class LostShardError(RuntimeFault):
+class LostShardError(MusterError):
     """Owner and mirror of a part of the optimiser's state are both gone: only a checkpoint has it."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.errors import BadTrainingError, RuntimeFault
+from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.stream import receive_into, receive_json, send_json, send_tensor
 
 ELEMENTWISE = tuple(
@@ -79,7 +79,7 @@ def joined(pieces: Sequence[Piece], parameter: int, begin: int, end: int) -> Pie
     names = {frozenset(piece.state) for piece in pieces}
     total = sum(piece.end - piece.begin for piece in pieces)
     if gaps(pieces, begin, end) or total != end - begin or len(steps) > 1 or len(names) > 1:
-        raise RuntimeFault(
+        raise MusterError(
             f"the optimiser's state of parameter {parameter}, elements {begin} to {end}, does not fit "
             "together: parts are missing, there twice or of different steps"
         )

@@ -29,9 +29,10 @@ from muster.runtime.buckets import Buckets
 from muster.runtime.capture import Context, capture, order
 from muster.runtime.checkpoint import Checkpoints, signature_of
 from muster.runtime.engine import Engine
-from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LostServerError
 from muster.runtime.feed import Feed, Indexed, Leased, Part
 from muster.runtime.leaving import LeftError
+from muster.runtime.link import Link
 from muster.runtime.loader import Loader
 from muster.runtime.samples import Order, Position, sample_seed
 from muster.runtime.settings import Settings, from_environment
@@ -57,6 +58,8 @@ class Session:
 
     def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
         self.settings, self._deadline = settings, deadline
+        if settings.coordinator is not None:
+            sys.excepthook = Telltale(self, sys.excepthook)
         if settings.threads:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -183,18 +186,12 @@ class Session:
         """This worker's part of each step, until the training ends."""
         state, feed = self._ready()
         engine = self._engine = self._make_engine(state, feed)
-        try:
-            engine.join()
-            if engine.works:
-                yield from self._loop(engine, state, feed)
-            else:
-                self._serve(engine, state)
-            self._end(engine, state)
-        except (LeftError, GeneratorExit):
-            raise
-        except BaseException as problem:
-            self._tell(engine, problem)
-            raise
+        engine.join()
+        if engine.works:
+            yield from self._loop(engine, state, feed)
+        else:
+            self._serve(engine, state)
+        self._end(engine, state)
 
     def backward(self, losses: Tensor) -> None:
         """Gradients of the mean loss over the global batch, summed over all workers.
@@ -243,6 +240,14 @@ class Session:
         return float(total.detach())
 
     # inside
+
+    def tell(self, message: Failed) -> None:
+        """Say this before the process ends, even where training has not begun."""
+        link = self._engine.link if self._engine else Link(self.settings, "", lambda _: None)
+        if self._engine is None:
+            link.start()
+        link.send(message)
+        link.flush(5.0)
 
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
@@ -372,13 +377,6 @@ class Session:
     def _unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return None if self._engine is not None and self._engine.void else step(*args, **kwargs)
 
-    def _tell(self, engine: Engine, problem: BaseException) -> None:
-        """The user's own errors end the job everywhere; a lost peer's or a signal's do not."""
-        if isinstance(problem, Exception) and not isinstance(problem, ExcludedError):
-            line = f"{type(problem).__name__}: {problem}"
-            engine.link.send(Failed(self.settings.task, line, traceback.format_exc()))
-            engine.link.flush(5.0)
-
     # checks
 
     def _check_optimizer(self, model: Any, optimizer: Any) -> None:
@@ -424,6 +422,24 @@ class Session:
                 f"no gradient reached {', '.join(unused[:5])}{' ...' if len(unused) > 5 else ''}: "
                 "take them out of the model, or pass allow_unused=True to leave them as they are"
             )
+
+
+class Telltale:
+    """The interpreter's last word on an error: the user's own end the job everywhere.
+
+    Being left out by the others does not, nor does the loss of a parameter server.
+    """
+
+    def __init__(self, session: Session, before: Callable[..., Any]) -> None:
+        self._session, self._before = session, before
+
+    def __call__(self, kind: type[BaseException], problem: BaseException, trace: Any) -> None:
+        """Tell the coordinator, then print as ever."""
+        if isinstance(problem, Exception) and not isinstance(problem, ExcludedError | LostServerError):
+            line = f"{kind.__name__}: {problem}"
+            text = "".join(traceback.format_exception(kind, problem, trace))
+            self._session.tell(Failed(self._session.settings.task, line, text))
+        self._before(kind, problem, trace)
 
 
 class _Guarded:

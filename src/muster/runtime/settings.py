@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.runtime.errors import RuntimeFault
+from muster.runtime.errors import MusterError
 
 ROLES = ("worker", "server")
 
 
-class BadSettingError(RuntimeFault):
+class BadSettingError(MusterError):
     """An environment variable that cannot be understood, and what it should be."""
 
 

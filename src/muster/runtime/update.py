@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.buckets import Slot
-from muster.runtime.errors import BadTrainingError, RuntimeFault
+from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.mirror import Range, merged, overlap
 from muster.runtime.pieces import (
     Piece,
@@ -170,7 +170,7 @@ class ShardUpdater:
     def commit(self, flats: Sequence[Tensor], unused: Collection[int] = ()) -> None:
         """The step counts: adopt the flats as parameters, but for those without any gradient."""
         if not self.complete:
-            raise RuntimeFault("a step was committed before all of its chunks were updated")
+            raise MusterError("a step was committed before all of its chunks were updated")
         for key in self._staged:
             self._chunks[key].commit(unused)
         self._staged.clear()
@@ -246,7 +246,7 @@ class ShardUpdater:
 
     def _make_chunk(self, key: Range) -> "_Chunk":
         if not any(overlap(key, held) == key for held in self._held):
-            raise RuntimeFault(f"{key} was summed here, but this task does not hold it")
+            raise MusterError(f"{key} was summed here, but this task does not hold it")
         parts, slices = [], []
         for slot in self._slots[key.bucket]:
             inside = overlap(key, Range(slot.bucket, slot.begin, slot.end))

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.runtime.asynchronous.batches import LeasedBatches
-from muster.runtime.asynchronous.protocol import PATIENCE, LostServerError, assign, checksum
+from muster.runtime.asynchronous.protocol import PATIENCE, assign, checksum
 from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
 from muster.runtime.asynchronous.worker import AsyncWorker, Forward, Report, Save
-from muster.runtime.errors import BadTrainingError
+from muster.runtime.errors import BadTrainingError, LostServerError
 from muster.runtime.loader import Loader
 from muster.runtime.peers import Post
 from muster.runtime.samples import Order, Position

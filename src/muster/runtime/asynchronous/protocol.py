@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muster.runtime.errors import BadTrainingError, RuntimeFault
+from muster.runtime.errors import BadTrainingError, LostServerError
 from muster.runtime.peers import connect
 from muster.runtime.stream import receive_json
 
@@ -36,10 +36,6 @@ START = 60.0
 PATIENCE = 300.0
 """Seconds after which a silent worker counts as gone. A killed one is noticed at once, by its closed
 connection; this is for nodes that vanish, and must be longer than any mini-batch takes."""
-
-
-class LostServerError(RuntimeFault):
-    """A server is gone, and with it its part of the parameters."""
 
 
 def lost(servers: Sequence[str], checkpoint: str, problem: object) -> LostServerError:

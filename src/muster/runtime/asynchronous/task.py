@@ -2,13 +2,12 @@
 
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from muster.runtime.asynchronous import LostServerError, Report, train_asynchronously
+from muster.runtime.asynchronous import Report, train_asynchronously
 from muster.runtime.checkpoint import Checkpoints, signature_of
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.leaving import LeftError
@@ -18,7 +17,7 @@ from muster.runtime.samples import Position
 from muster.runtime.settings import Settings
 from muster.runtime.state import TrainingState
 from muster.runtime.trace import mapped
-from muster.wire.messages import Changed, Ended, Failed, Message, Plan, Ready, StepDone, Stop
+from muster.wire.messages import Changed, Ended, Message, Plan, Ready, StepDone, Stop
 
 Losses = Callable[[Any, Any], Any]
 """(model, batch) to one loss for each sample."""
@@ -39,15 +38,7 @@ class AsyncTask:
 
     def run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         """Train to the end; every worker then has the servers' parameters, and a server is gone."""
-        try:
-            self._run(losses, checkpoints, options)
-        except LostServerError:
-            raise  # the coordinator starts all again from the checkpoint, within its budget
-        except Exception as problem:
-            line = f"{type(problem).__name__}: {problem}"
-            self._link.send(Failed(self._settings.task, line, traceback.format_exc()))
-            self._link.flush(5.0)
-            raise
+        self._run(losses, checkpoints, options)
         self._end("finished")
         if self._settings.role == "server":
             raise LeftError(0)

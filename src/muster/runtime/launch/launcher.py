@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from muster.runtime.errors import RuntimeFault
+from muster.runtime.errors import MusterError
 from muster.runtime.launch.acts import Finish, Terms
 from muster.runtime.launch.coordinator import Coordinator, Hands
 from muster.runtime.launch.history import History
@@ -32,7 +32,7 @@ TERM_GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 
 
-class JobOverError(RuntimeFault):
+class JobOverError(MusterError):
     """The job ended before what was waited for."""
 
 
