@@ -84,6 +84,8 @@ def main() -> None:
         parser.exit(2, "no GPU here: --device cpu shows whether the parts work\n")
     bench = Bench(options.device, options.quick)
     figures: Figures = {"machine": machine(options.device), "quick": options.quick}
+    figures["machine"]["threads_at_fork"] = bench.runs.threads_at_fork
+    print(", ".join(f"{name} {value}" for name, value in figures["machine"].items()), "\n", flush=True)
     try:
         failed = [
             name for name in PARTS if options.only in (None, name) and not tried(name, bench, figures)
@@ -159,7 +161,7 @@ def _throughput(bench: Bench) -> Figures:
 def mixed(bench: Bench) -> Figures:
     """A GPU and a CPU together, at one global batch."""
     pair = Pair(bench)
-    equal = pair.together(EQUAL_STEPS, "--even", str(bench.mixed.batch // 2))
+    equal = pair.together(EQUAL_STEPS, balance=False)
     balanced = pair.together(bench.length(80))
     shares = [record.rows[-1] for record in balanced.values()]
     whole, few = bench.mixed.batch, max(2, shares[1])
@@ -186,9 +188,9 @@ class Pair:
         self._bench, self._devices = bench, (bench.device, "cpu")
         self._threads = max(1, cores() - FEEDERS)
 
-    def together(self, steps: int, *words: str) -> dict[str, Record]:
+    def together(self, steps: int, balance: bool = True) -> dict[str, Record]:
         """Both, with the whole batch."""
-        return self._run(self._bench.mixed.batch, steps, self._devices, "worker-1", *words)
+        return self._run(self._bench.mixed.batch, steps, self._devices, "worker-1", balance)
 
     def line(self, place: int, batches: tuple[int, int]) -> tuple[float, float]:
         """Seconds t = a + c b of one of them alone, through the steps of two batches."""
@@ -203,12 +205,13 @@ class Pair:
         return low - slope * few, slope
 
     def _run(
-        self, batch: int, steps: int, devices: Sequence[str], slow: str, *words: str
+        self, batch: int, steps: int, devices: Sequence[str], slow: str, balance: bool = True
     ) -> dict[str, Record]:
         pretence = "" if self._bench.gpu or not slow else f"{slow}={SLOWER}"
         size = replace(self._bench.mixed, batch=batch)
-        words = ("--feeders", str(FEEDERS), "--slow", pretence, *words)
-        return self._bench.runs.muster(size, steps, devices, *words, threads=self._threads)
+        words = ("--feeders", str(FEEDERS), "--slow", pretence)
+        threads = self._threads
+        return self._bench.runs.muster(size, steps, devices, *words, threads=threads, balance=balance)
 
 
 def at(line: tuple[float, float], batch: int) -> float:

@@ -50,7 +50,13 @@ def main() -> None:
     ours = muster_stalls(chain, rounds)
     if options.only_muster:
         for change, stalls in ours.items():
-            print(change, [f"{1e3*s.longest:.0f}/{1e3*s.lost:.0f}/{1e3*s.pause:.0f}/{1e3*s.noise:.0f}/{1e3*s.typical:.0f}" for s in stalls])
+            print(
+                change,
+                [
+                    f"{1e3 * s.longest:.0f}/{1e3 * s.lost:.0f}/{1e3 * s.pause:.0f}/{1e3 * s.noise:.0f}/{1e3 * s.typical:.0f}"
+                    for s in stalls
+                ],
+            )
         return
     ...
 

@@ -9,6 +9,7 @@ Prints a table, then one line per target.
 """
 
 import argparse
+from collections.abc import Iterator
 
 from support.bars import bar, print_table
 
@@ -32,16 +33,16 @@ def main() -> None:
     chosen = options.model or (QUICK if options.quick else MODELS)
     found: dict[str, Turns] = {}
 
-    def rows() -> object:
+    def rows() -> Iterator[tuple[str, ...]]:
         for model in chosen:
             found[model] = turns = take_turns(model, MODELS[model], 5 if options.quick else BLOCKS)
             low, high = turns.spread
             yield (
                 model, f"{turns.muster:.2f}", f"{turns.ddp:.2f}", f"{turns.ratio:.4f}",
-                f"{low:.3f}-{high:.3f}",
+                f"{low:.3f}-{high:.3f}", f"{turns.ddp_busy / turns.muster_busy:.4f}",
             )  # fmt: skip
 
-    print_table("model muster-steps/s ddp-steps/s ratio quartiles", rows())
+    print_table("model muster-steps/s ddp-steps/s ratio quartiles ratio-of-cpu-s", rows())
     for model, turns in found.items():
         bar(f"throughput-vs-ddp-{model}", turns.ratio, TARGET, above=True)
 

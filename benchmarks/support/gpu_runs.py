@@ -49,7 +49,8 @@ class Runs:
         self._folder = tempfile.TemporaryDirectory(prefix="muster-gpu-")
         self._tasks = Tasks()
         self._count = 0
-        self._tasks.wait_loaded()
+        self.threads_at_fork = self._tasks.wait_loaded().threads
+        """Of the process that tasks are forked from: a fork is safe with one."""
 
     def close(self) -> None:
         """End the nursery."""
@@ -76,6 +77,7 @@ class Runs:
         devices: Sequence[str],
         *more: str,
         threads: int | None = None,
+        balance: bool = True,
         drive: Callable[[Launch], None] = lambda _: None,
     ) -> dict[str, Record]:
         """One worker for each device; `drive` may change their number meanwhile. Records by task."""
@@ -87,6 +89,7 @@ class Runs:
             workers=len(devices),
             devices=devices,
             threads=threads or self._threads,
+            balance=balance,
             on_output=lambda task, line: said.append(f"{task}: {line}"),
             tasks=self._tasks,
         ) as job:

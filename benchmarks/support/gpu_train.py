@@ -49,7 +49,7 @@ class Record:
     """When the state began to be saved."""
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     """Two convolutions beside a short cut (He et al. 2016), with GroupNorm and a smooth activation.
 
     BatchNorm's statistics would be each worker's own; at a kink one bit decides, and the order of
@@ -70,7 +70,7 @@ class Block(nn.Module):
         return functional.gelu(self.norms[1](self.two(inner)) + self.short(x))
 
 
-class ResNet(nn.Module):
+class ResNet(nn.Module):  # type: ignore[misc]
     """A residual network; "resnet18" at width 64 has the layers of ResNet-18."""
 
     def __init__(self, blocks: tuple[int, ...], width: int) -> None:
@@ -129,9 +129,6 @@ def with_muster(options: argparse.Namespace) -> None:
             _note(record, len(x), idle)
             record.workers.append(ctx.workers)
             record.generations.append(ctx.generation)
-            if options.even:
-                # As if no more fitted into memory: with such limits the shares stay equal.
-                ctx._engine.cap = options.even  # type: ignore[union-attr]
             optimizer.zero_grad()
             time.sleep(pause * len(x))
             ctx.backward(losses(model, x, y))
@@ -263,7 +260,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--items", action="store_true", help="the plain loop reads the loss in each step"
     )
     parser.add_argument("--exact", action="store_true", help="no TF32")
-    parser.add_argument("--even", type=int, default=0, help="most samples of each worker")
     parser.add_argument("--feeders", type=int, default=0, help="threads of a worker with a GPU")
     parser.add_argument("--slow", default="", help="TASK=SECONDS per sample,...")
     parser.add_argument("--save", default="", help="file for the final parameters")

@@ -9,12 +9,14 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A step was done: when (s), among how many workers, with how many samples here."""
+    """A step was done: when (s), among how many workers, with how many samples and after how many
+    seconds of the processor here."""
 
     step: int
     at: float
     size: int
     samples: int
+    busy: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ def read_marks(path: Path) -> list[Mark]:
     found: dict[int, Mark] = {}
     for line in path.read_text(encoding="ascii").splitlines(keepends=True):
         if line.endswith("\n"):
-            step, at, size, samples = line.split()
-            found[int(step)] = Mark(int(step), float(at), int(size), int(samples))
+            step, at, size, samples, busy = line.split()
+            found[int(step)] = Mark(int(step), float(at), int(size), int(samples), float(busy))
     return sorted(found.values(), key=lambda mark: mark.at)
 
 

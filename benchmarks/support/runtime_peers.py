@@ -14,11 +14,15 @@ from pathlib import Path
 from support.runtime_marks import Mark, all_marks
 
 SCRIPTS = Path(__file__).with_name("peers")
-PATIENCE = 120.0
+PATIENCE = 90.0
 """Seconds for anything here: an `import torch` for each of five processes on two busy cores is 30."""
 GRACE = 15.0
-LAST_CALL = 1
-"""Seconds for which torchrun awaits more nodes once it has enough: its least; 30 unless told."""
+LAST_CALL = 5
+"""Seconds for which torchrun awaits more nodes once it has enough; 30 unless told. With 1 its agents
+miss each other on a busy machine, and restart again and again."""
+UNSHARED = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Without it a node that joins torch 2.13's agents waits for an address that nobody sets any more (they
+remember theirs from the first round) until it times out; see pytorch#135712."""
 
 
 class PeerError(Exception):
@@ -26,7 +30,9 @@ class PeerError(Exception):
 
 
 @contextmanager
-def running(commands: Sequence[tuple[list[str], dict[str, str]]], log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+def running(
+    commands: Sequence[tuple[list[str], dict[str, str]]], log: Path
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes (command, more environment), all gone at the end."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -42,7 +48,11 @@ def start(command: list[str], more: dict[str, str], output: object) -> subproces
     """One process in a session of its own."""
     environ = os.environ | {"OMP_NUM_THREADS": "1"} | more
     return subprocess.Popen(
-        command, env=environ, stdout=output, stderr=output, start_new_session=True  # type: ignore[call-overload]
+        command,
+        env=environ,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,  # type: ignore[call-overload]
     )
 
 
@@ -82,14 +92,16 @@ def run_ddp(size: int, args: Sequence[str], log: Path) -> None:
                 raise PeerError(tail(log))
 
 
-def agent_command(least: int, most: int, each: int, port: int, args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def agent_command(
+    least: int, most: int, each: int, port: int, args: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
     """One agent of torchrun with `each` workers; agents with the same port find each other."""
     torchrun = [
         sys.executable, "-m", "torch.distributed.run", f"--nnodes={least}:{most}",
         f"--nproc-per-node={each}", "--max-restarts=1000", "--rdzv-id=bench", "--rdzv-backend=c10d",
         f"--rdzv-endpoint=127.0.0.1:{port}", f"--rdzv-conf=last_call_timeout={LAST_CALL}",
     ]  # fmt: skip
-    return [*torchrun, str(SCRIPTS / "ddp_train.py"), *args], {}
+    return [*torchrun, str(SCRIPTS / "ddp_train.py"), *args], UNSHARED
 
 
 def await_marks(folder: Path, enough: Callable[[list[Mark]], bool], log: Path) -> list[Mark]:

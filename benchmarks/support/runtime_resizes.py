@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from support.runtime_marks import Gap, Mark, all_marks, between, excesses, gaps_of, read_marks, typical_steps
+from support.runtime_marks import (
+    Gap,
+    Mark,
+    all_marks,
+    between,
+    excesses,
+    gaps_of,
+    read_marks,
+    typical_steps,
+)
 from support.runtime_peers import (
     PATIENCE,
     SCRIPTS,
@@ -131,7 +140,16 @@ def torchrun_seconds(change: Change) -> float:
     before, after = change
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name), Path(name, "log")
-        args = ["--out", name, "--batch", str(BATCH), "--checkpoint", f"{name}/checkpoint", "--every", "5"]
+        args = [
+            "--out",
+            name,
+            "--batch",
+            str(BATCH),
+            "--checkpoint",
+            f"{name}/checkpoint",
+            "--every",
+            "5",
+        ]
         agent = agent_command(1, max(change), 1, free_port(), args)
         with running([agent] * before, log) as agents:
             await_marks(folder, lambda marks: _steps_at(marks, before) > STEADY, log)

@@ -1,12 +1,12 @@
 """Muster and DDP take turns, block by block, and their speeds are compared."""
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 
-from support.runtime_marks import all_marks, read_marks
+from support.runtime_marks import read_marks
 from support.runtime_peers import PATIENCE, SCRIPTS, await_marks, ddp_commands, running
 
 from muster.runtime.launch.launcher import Launch
@@ -25,6 +25,9 @@ class Turns:
     muster_steps: tuple[float, ...]
     ddp_steps: tuple[float, ...]
     """One more: before and after each of Muster's."""
+    muster_busy: float
+    ddp_busy: float
+    """Seconds of the processor for a step, in the median: they tell of the work, whoever else computes."""
 
     @property
     def ratios(self) -> list[float]:
@@ -66,7 +69,9 @@ def take_turns(model: str, batch: int, blocks: int) -> Turns:
         commands = ddp_commands(WORKERS, [*args, "--out", str(theirs)])
         with (
             running(commands, log),
-            Launch(script, [*args, "--out", str(ours)], WORKERS, threads=1, logs=ours, deadline=PATIENCE),
+            Launch(
+                script, [*args, "--out", str(ours)], WORKERS, threads=1, logs=ours, deadline=PATIENCE
+            ),
         ):
             # The first block of each is its warm-up, and runs as soon as it can.
             for folder in (theirs, ours):
@@ -75,7 +80,9 @@ def take_turns(model: str, batch: int, blocks: int) -> Turns:
                 _turn(theirs, block, log)
                 _turn(ours, block, log)
             _turn(theirs, blocks + 1, log)
-        return Turns(_block_steps(ours, blocks), _block_steps(theirs, blocks + 1))
+        return Turns(
+            _block_steps(ours, blocks), _block_steps(theirs, blocks + 1), _busy(ours), _busy(theirs)
+        )
 
 
 def _turn(folder: Path, block: int, log: Path) -> None:
@@ -97,3 +104,9 @@ def _block_steps(folder: Path, blocks: int) -> tuple[float, ...]:
         (at[(block + 1) * BLOCK] - at[block * BLOCK + SKIPPED]) / (BLOCK - SKIPPED)
         for block in range(1, blocks + 1)
     )
+
+
+def _busy(folder: Path) -> float:
+    """Seconds of the processor from one step to the next, in the median after the first block."""
+    marks = read_marks(min(folder.glob("*.marks")))[BLOCK:]
+    return median(after.busy - before.busy for before, after in pairwise(marks))

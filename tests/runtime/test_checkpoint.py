@@ -127,6 +127,7 @@ def test_buffers_are_used_again(folder: Folder, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(checkpoint, "_write_file", noted)
     folder.checkpoints.prepare(filled(0))
+    folder.checkpoints.close()
     folder.save(1, 2, 3)
     assert len(set(places)) == 1
     folder.save(4, size=2000)

@@ -47,7 +47,8 @@ def build(way: str, group: Group) -> tuple[Communicator, Sequence[int]]:
 def live(rank: int, port: int, way: str, fatal: int, pipe: Connection) -> None:
     """A member: step after step; the victim ends or stops itself when some of a step is under way."""
     torch.set_num_threads(1)
-    group = Group((HOST, port), "death", rank, SIZE, HOST, DEADLINE)
+    group = Group((HOST, port), "death", rank, SIZE, HOST, PATIENCE)
+    group.deadline = DEADLINE  # of steps alone: a busy machine may be slow to start the processes
     communicator, buckets = build(way, group)
     for step in range(10 * FATAL_STEP):
         began = time.monotonic()

@@ -95,7 +95,8 @@ class Marks:
 
     def mark(self, step: int, size: int, samples: int = 0) -> None:
         """This step is done, among so many workers, with so many samples here."""
-        self._file.write(f"{step} {time.monotonic():.6f} {size} {samples}\n")
+        now, busy = time.monotonic(), time.process_time()
+        self._file.write(f"{step} {now:.6f} {size} {samples} {busy:.6f}\n")
 
     def gate(self, step: int, block: int) -> None:
         """After every `block` steps: wait until the benchmark lets the next block begin."""

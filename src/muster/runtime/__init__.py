@@ -1,1 +1,1 @@
-"""Inside the training process: elastic groups, uneven shares, owners of parameters. Needs torch alone."""
+"""Inside the training process: elastic groups, uneven shares, owners of parameters. Needs torch."""

@@ -6,6 +6,7 @@ from math import inf
 from muster.runtime.ballot import Standing, Vote
 from muster.runtime.shares import reshare
 from muster.runtime.stragglers import Watch
+from muster.wire.messages import Plan
 
 
 class Agreed:
@@ -14,14 +15,15 @@ class Agreed:
     def __init__(self, batch: int) -> None:
         self._batch = batch
         self._watch = Watch()
+        self._balance = True
         self._lines: list[tuple[float, float] | None] = []
         self.able: list[bool] = []
         """By rank: whether it holds the state and takes samples."""
         self.shares: tuple[int, ...] = ()
 
-    def enter(self, rows: Sequence[Standing], able: list[bool], planned: tuple[int, ...]) -> None:
-        """A generation begins: the workers' rows, who of them can work, the plan's own shares."""
-        self.shares = planned
+    def enter(self, rows: Sequence[Standing], able: list[bool], plan: Plan) -> None:
+        """A generation begins: the workers' rows, and who of them can work."""
+        self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
 
     def learn(self, votes: Sequence[Vote]) -> None:
@@ -43,4 +45,5 @@ class Agreed:
         self.able = able
         self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows]
         caps = [row.cap or inf for row in rows]
-        self.shares = reshare(self._lines, caps, able, self._batch, self.shares)
+        known = self._lines if self._balance else [None] * len(rows)
+        self.shares = reshare(known, caps, able, self._batch, self.shares)

@@ -58,6 +58,10 @@ class Standing:
     per_sample: float = 0.0
     layout: float = 0.0
     """Checksum of the buckets: all members must train the same model."""
+    kept: float = 0.0
+    """Where owners update: the generation whose part of the optimiser's state it keeps; 0: of none."""
+    ended: float = 0.0
+    """1 when its training is over."""
 
 
 WIDTH = len(fields(Vote))

@@ -77,9 +77,10 @@ class Checkpoints:
         return True
 
     def prepare(self, state: dict[str, Any]) -> None:
-        """Make the buffers for a state like this: the first save is then as quick as the others."""
+        """Make the buffers for a state like this, in the thread: the first save is then quick, too."""
         self.close()
-        self._buffers.copied(state)
+        self._thread = Thread(target=self._buffers.copied, args=(state,), name="muster-checkpoint")
+        self._thread.start()
 
     def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
         """Step and state of the newest whole checkpoint; None where there is none at all."""

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from muster.runtime.ballot import ballot_size
 from muster.runtime.comm.base import Alone, Communicator
-from muster.runtime.comm.choose import Choice, choose, make
+from muster.runtime.comm.choose import Choice, choose, make, shards
 from muster.runtime.comm.group import Group, serve_store
 from muster.runtime.comm.probe import probe
+from muster.runtime.comm.sharded import AfterSum
 from muster.runtime.errors import BrokenGroupError
+from muster.runtime.mirror import Holding
 from muster.runtime.peers import Post, ask
 from muster.runtime.stream import send_json
 from muster.wire.messages import Member, Plan
@@ -69,6 +71,8 @@ class Crew:
     communicator: Communicator
     choice: Choice
     ballot: Tensor
+    holdings: tuple[Holding, ...] = ()
+    """Where owners also update: who keeps which part of the optimiser's state."""
 
     @property
     def generation(self) -> int:
@@ -97,6 +101,12 @@ class Crew:
             self.group.close()
 
 
+def have_own_gpus(members: Sequence[Member]) -> bool:
+    """Whether every worker has a GPU that no other has."""
+    devices = [member.device for member in members if member.role == "worker"]
+    return all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
+
+
 @dataclass(frozen=True, slots=True)
 class Builder:
     """What a task needs to build a generation: who it is, where it listens, what it sums."""
@@ -106,7 +116,12 @@ class Builder:
     token: str
     stores: Stores
     flats: Sequence[Tensor]
+    """In the host's memory."""
+    on_device: Sequence[Tensor]
+    """The same where the parameters are."""
     tensors: int
+    after_sum: AfterSum
+    """What owners that update do with a sum."""
 
     def build(self, plan: Plan) -> Crew:
         """Meet the others and choose how to synchronise; `BrokenGroupError` if one does not come."""
@@ -120,8 +135,17 @@ class Builder:
             return Crew(plan, rank, None, Alone(), alone, ballot)
         group = Group(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
         members = probe(group, plan.members)
-        choice = choose(plan.sync, members, sizes)
-        return Crew(plan, rank, group, make(choice, group, flats, members, rank), choice, ballot)
+        if plan.owners == "update":
+            choice = choose(plan.sync, members, sizes, update=True)
+            held = shards(choice, [flat.numel() for flat in self.flats], members)
+            mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
+            communicator = make(choice, group, flats, members, rank, self.after_sum, mirrors)
+            return Crew(plan, rank, group, communicator, choice, ballot, held)
+        choice = choose(plan.sync, members, sizes, gpus=have_own_gpus(members))
+        if choice.kind == "nccl":
+            flats = [*self.on_device, ballot]
+        communicator = make(choice, group, flats, members, rank)
+        return Crew(plan, rank, group, communicator, choice, ballot)
 
     def _meeting(self, plan: Plan) -> tuple[str, int]:
         name, first = plan_name(plan), plan.members[0]
@@ -136,12 +160,14 @@ class Builder:
 
 
 class Pending:
-    """Plans that are being built while training goes on; the highest generation that is ready counts."""
+    """Plans that are built while training goes on; the highest generation that is ready counts."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._change = threading.Condition()
         self._seen = 0
+        self._stands = 0
+        """The generation that this task is in; 0: none yet, so any plan may be its first."""
         self._ready: tuple[Plan, Crew | None] | None = None
 
     def offer(self, plan: Plan) -> None:
@@ -181,12 +207,22 @@ class Pending:
             self._change.notify_all()
 
     def discard(self, generation: int) -> None:
-        """The members have changed otherwise: nothing up to this generation is wanted any more."""
+        """This task stands in a generation: of what is built or being built only what follows it counts.
+
+        A plan that follows may be there already: the coordinator makes it as soon as one member says
+        that it has entered.
+        """
         with self._change:
-            self._seen = max(self._seen, generation)
-            ready, self._ready = self._ready, None
-        if ready is not None and ready[1] is not None:
+            self._seen, self._stands = max(self._seen, generation), generation
+            ready = self._ready
+            if ready is None or self._follows(ready[0]):
+                return
+            self._ready = None
+        if ready[1] is not None:
             ready[1].close()
+
+    def _follows(self, plan: Plan) -> bool:
+        return self._stands in (0, plan.after)
 
     def _build(self, plan: Plan) -> None:
         try:
@@ -198,13 +234,18 @@ class Pending:
     def _put(self, plan: Plan, crew: Crew | None) -> None:
         with self._change:
             before = self._ready
-            late = plan.generation < self._seen
+            late = plan.generation < self._seen or not self._follows(plan)
             if not late:
                 self._ready = (plan, crew)
             self._change.notify_all()
         dropped = crew if late else (before[1] if before else None)
         if dropped is not None:
             dropped.close()
+
+
+def close_aside(crew: Crew) -> None:
+    """Give a crew up without waiting for it: even a healthy group takes some 10 ms."""
+    threading.Thread(target=crew.close, name="muster-close", daemon=True).start()
 
 
 def members_of(*plans: Plan | None) -> list[Member]:

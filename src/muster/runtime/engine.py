@@ -16,21 +16,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
+import torch
+
 from muster.runtime.agreed import Agreed
 from muster.runtime.ballot import SAVE, STOP, Standing, Vote, fill, read, roll_call, unused
 from muster.runtime.buckets import Buckets
 from muster.runtime.comm.base import Transfer
-from muster.runtime.crew import Builder, Crew, Pending, Stores
-from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.crew import Builder, Crew, Pending, Stores, close_aside
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
 from muster.runtime.feed import Feed, Part
 from muster.runtime.leaving import LeftError
 from muster.runtime.link import Link
+from muster.runtime.mirror import LostShardError
+from muster.runtime.owned import Owned
 from muster.runtime.peers import Post, ask
 from muster.runtime.regroup import Meeting, Place
 from muster.runtime.samples import Position
 from muster.runtime.settings import Settings
 from muster.runtime.shares import Gauge
-from muster.runtime.state import TrainingState
+from muster.runtime.state import Packed, TrainingState
+from muster.runtime.stopwatch import Stopwatch
 from muster.runtime.stream import send_json
 from muster.runtime.transfer import Donor, Joiner
 from muster.wire.messages import (
@@ -69,25 +74,34 @@ class Engine:
     """Membership, agreement and the place in the data, for one task."""
 
     def __init__(
-        self, settings: Settings, state: TrainingState, buckets: Buckets, feed: Feed, deadline: float
+        self,
+        settings: Settings,
+        state: TrainingState,
+        buckets: Buckets,
+        feed: Feed,
+        device: torch.device,
+        deadline: float,
     ) -> None:
         self.settings, self.state, self.buckets, self.feed = settings, state, buckets, feed
         self._deadline = deadline
         self.post = Post(settings.host, settings.token)
-        self.me = Member(settings.task, settings.role, self.post.address)
+        self.me = Member(settings.task, settings.role, self.post.address, device=settings.device)
         self._stores = Stores(settings.host)
         self._meeting = Meeting(self.post, self.me, settings.token)
         self.donor = Donor(state)
         self.post.on("store", self._stores.serve)
         self.post.on("state", self.donor.serve)
         self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
+        self.owned = Owned(state, buckets, self.post, settings)
         builder = Builder(
             settings.task,
             settings.host,
             settings.token,
             self._stores,
             buckets.host,
+            buckets.flats,
             len(buckets.parameters),
+            self.owned.after_sum,
         )
         self._builder, self._pending = builder, Pending(builder)
         self.link = Link(settings, self.post.address, self._hear)
@@ -99,6 +113,7 @@ class Engine:
         """A plan that follows a generation which this task has not entered yet."""
         self._holds = False
         self._joiner: Joiner | None = None
+        self.stopwatch = Stopwatch(device)
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
         self.cap = 0
         """Samples that fit into this task's memory; 0: no limit has shown."""
@@ -109,10 +124,18 @@ class Engine:
         """The step under way came to nothing: it is cut and done again."""
         self._broken = False
         """And that is because somebody is gone."""
-        self.restore: Callable[[], None] = lambda: None
-        """Loads the latest checkpoint, where there is one."""
+        self.restore: Callable[[], bool] = lambda: False
+        """Loads the latest checkpoint; false where there is none."""
         self.requested = 0
         """SAVE and STOP, as all members agreed at the last commit."""
+        self.on_commit: Callable[[Position, float], None] = lambda *_: None
+        """Told of every step, before members change: where it began, the sum of its losses."""
+        self.before_leaving: Callable[[], None] = lambda: None
+        """What must be done before nobody hears of this task any more."""
+        self.clips = False
+        """Whether the user changes gradients between sum and update."""
+        self.ended = False
+        """The last step is done."""
 
     # joining and leaving
 
@@ -137,6 +160,7 @@ class Engine:
         """Say good-bye and stop answering."""
         crew = self.crew
         step = self.state.position.step
+        self.before_leaving()
         self.donor.close()
         if self._joiner is not None:
             self._joiner.close()
@@ -158,23 +182,26 @@ class Engine:
         self.void = self._broken = False
         self._votes = ()
         self.timing = Timing(begun=time.monotonic())
+        self.stopwatch.begin()
         if self._holds:
             self.donor.open(position.step)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
             self.part = Part(0, 0, self.feed.total(position))
         try:
+            self.owned.begin(crew)
             crew.communicator.begin()
         except BrokenGroupError:
             self.lose()
         if crew.size > 1:
-            self.buckets.begin(self._put)
+            on_device = crew.choice.kind == "nccl"
+            self.buckets.begin(lambda bucket: self._put(crew, bucket), on_device)
         return self.part
 
-    def _put(self, bucket: int) -> None:
+    def _put(self, crew: Crew, bucket: int) -> None:
         if not self.timing.handed:
             self.timing.handed = time.monotonic()
-        self._crew().communicator.put(bucket)
+        crew.communicator.put(bucket)
 
     def sum(self, loss: float, failed: bool = False) -> None:
         """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
@@ -192,11 +219,14 @@ class Engine:
                 self.buckets.finish()
             else:
                 self.buckets.withhold()
+        self.timing.forward, self.timing.backward = self.stopwatch.read()
         fill(crew.ballot, crew.rank, crew.size, self._vote(loss, failed), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
             self.timing.transfers = crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
+        if crew.holdings:
+            self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
 
     def _judge(self, crew: Crew) -> None:
@@ -214,7 +244,7 @@ class Engine:
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
             self._move_on(crew)
-        elif self.works:
+        elif self.works and not crew.holdings:
             if crew.size > 1:
                 self.buckets.spread(unused(crew.ballot, crew.size))
             if samples != self.part.total:
@@ -256,18 +286,24 @@ class Engine:
             self.lose()  # the others notice, and all agree anew
             return list(range(len(self.buckets.parameters)))
 
+    def unused(self) -> list[int]:
+        """Parameters that nobody had a gradient of in this step."""
+        if self.updates:
+            return unused(self._crew().ballot, self._crew().size)
+        return [i for i, parameter in enumerate(self.buckets.parameters) if parameter.grad is None]
+
     def commit(self) -> None:
         """The step is done: move on, and do what the ballots agreed on."""
-        crew = self._crew()
-        mine = self._votes[crew.rank]
+        crew, before = self._crew(), self.state.position
+        mine, losses = self._votes[crew.rank], sum(vote.loss for vote in self._votes)
         if self._joiner is not None and mine.able:
             self._joiner.close()
             self._joiner, self._holds = None, True
-        self.state.losses += sum(vote.loss for vote in self._votes)
+        self.state.losses += losses
         self._report(crew, mine)
         if self._before is not None:
             # Everybody has entered this generation, so nobody waits for anything in the one before.
-            self._before.close()
+            close_aside(self._before)
             self._before = None
             self._stores.forget(set())
             self._meeting.stand(Place(crew.plan))
@@ -275,7 +311,23 @@ class Engine:
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)
         self._note_requests()
-        self._switch(crew)
+        try:
+            self.on_commit(before, losses)
+        except BrokenGroupError:  # a checkpoint that all take part in, where owners update
+            self._request |= SAVE
+            self.lose()
+            self.redo()
+        else:
+            self._switch(crew)
+
+    def gather(self, wanted: bool) -> Packed | None:
+        """Where owners keep the optimiser's state: all of it for the primary, while the others wait."""
+        return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    def end(self) -> None:
+        """Nobody may go before all have come to the end: each keeps what another may need."""
+        if self.updates:
+            self.owned.end(self._crew(), LEAST_PATIENCE)
 
     def _move_on(self, crew: Crew) -> None:
         """The position after this step, which every member derives for itself."""
@@ -301,6 +353,7 @@ class Engine:
             return  # all are here: samples were missing, and the caps are known now
         began = time.monotonic()
         before = set(self.crew.tasks if self.crew else ())
+        self.buckets.abandon()
         self._recover()
         assert self.crew is not None
         self._tell_change("failure", began, tuple(sorted(before - set(self.crew.tasks))))
@@ -339,6 +392,8 @@ class Engine:
 
     def _part(self, plan: Plan) -> None:
         """Leave, when those who stay have surely done the last common step."""
+        if self.updates:
+            self.owned.part(plan)
         until = time.monotonic() + LEAST_PATIENCE
         for member in plan.members:
             while time.monotonic() < until and not self._has_entered(member, plan):
@@ -364,22 +419,78 @@ class Engine:
         self._meeting.stand(Place(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
+        sharded = self._are_sharded(crew, rows)
+        if sharded:
+            joined = self.owned.resolve(crew, rows)
+            self._holds = self._holds or (joined and self.works)
+            rows = self._call(crew)
         fresh = not any(row.holds for row in rows)
         if fresh:
+            self.owned.forget()
             if crew.rank == 0:
-                self.restore()
-                self._holds = True
+                self._begin_anew()
                 self.feed.staff([], self.state.position.step)  # nobody of an earlier run reads on
             rows = self._call(crew)
         holders = self._follow(crew, rows)
-        self._take_sides(crew, holders)
-        if fresh and crew.workers > 1:
-            self._hand_round(crew)
+        if sharded:
+            try:
+                self._enter_shards(crew, rows, holders)
+            except LostShardError as problem:
+                self._go_back(crew, rows, problem)
+                return
+            fresh = True
+        else:
+            self._take_sides(crew, holders)
+            if fresh and crew.workers > 1:
+                self._hand_round(crew)
         able = [rank in holders or fresh for rank in range(crew.workers)]
-        self._agreed.enter(rows[: crew.workers], able, crew.plan.batch)
+        self._agreed.enter(rows[: crew.workers], able, crew.plan)
         staff = [task for task, can in zip(crew.tasks, able, strict=False) if can]
         self.feed.staff(staff, self.state.position.step)
         self._catch_up(crew)
+
+    def _begin_anew(self) -> None:
+        """Nobody holds the state: the latest checkpoint, or the very beginning."""
+        if not self.restore() and self.state.position.step:
+            raise ExcludedError(
+                f"the last task that held the whole state of step {self.state.position.step} is gone"
+            )
+        self._holds = True
+
+    def _are_sharded(self, crew: Crew, rows: tuple[Standing, ...]) -> bool:
+        """Whether the optimiser's state is spread over the members, or was and is now this task's."""
+        if crew.plan.owners == "update":
+            self.owned.check(self.feed.value() is not None, self.clips)
+        elif crew.size > 1 and any(row.kept for row in rows):
+            raise BadTrainingError('owners="update" cannot become owners="reduce" while tasks train')
+        return bool(crew.holdings) or (crew.size == 1 and self.owned.active)
+
+    def _enter_shards(self, crew: Crew, rows: tuple[Standing, ...], holders: list[int]) -> None:
+        """Owners that update: all wait until each has its part."""
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+        names = set(crew.tasks)
+        before = self._before.plan.members if self._before else ()
+        leavers = [member for member in before if member.task not in names]
+        self.owned.enter(crew, rows, holders, leavers)
+        self._holds = self.works
+        if any(row.ended for row in rows):
+            self.requested |= STOP
+
+    def _go_back(self, crew: Crew, rows: tuple[Standing, ...], problem: LostShardError) -> None:
+        """A part of the optimiser's state is nowhere: the latest checkpoint has it."""
+        if any(row.ended for row in rows):
+            raise problem  # there is nothing to go on with
+        self.owned.forget()
+        self._holds = False
+        if crew.rank == 0:
+            if not self.restore():
+                raise BadTrainingError(
+                    f"{problem}; there is none: give the training a folder for checkpoints"
+                ) from problem
+            self._holds = True
+        self._enter(crew)
 
     def _catch_up(self, crew: Crew) -> None:
         """What was being built is of the past; an order that came early is due now."""
@@ -403,6 +514,8 @@ class Engine:
             fixed=line[0],
             per_sample=line[1],
             layout=self.buckets.checksum,
+            kept=self.owned.kept,
+            ended=float(self.ended),
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)
 
@@ -490,6 +603,7 @@ class Engine:
             if crew is not None:
                 crew.close()
         self._before = None
+        self.owned.abandon(self.crew.generation if self.crew else 0)
         if self._joiner is not None:
             self._joiner.close()
             self._joiner = None
@@ -506,6 +620,11 @@ class Engine:
     def holds(self) -> bool:
         """Whether this task holds the whole state."""
         return self._holds
+
+    @property
+    def updates(self) -> bool:
+        """Whether owners update: nobody has the summed gradients."""
+        return self.crew is not None and bool(self.crew.holdings)
 
     @property
     def primary(self) -> bool:

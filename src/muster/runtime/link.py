@@ -156,7 +156,9 @@ class Link:
     def _hello(self) -> Hello:
         own = self._settings
         who = (own.job, own.task, own.role, self._address, os.getpid())
-        return Hello(*who, token=own.token, generation=self.generation, ready=self._ready)
+        return Hello(
+            *who, token=own.token, generation=self.generation, ready=self._ready, device=own.device
+        )
 
     def _take_back(self) -> None:
         """What the last connection left unanswered waits again, before all else.

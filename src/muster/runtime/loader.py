@@ -26,6 +26,7 @@ from torch.utils.data import TensorDataset, default_collate
 
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.samples import sample_seed
+from muster.runtime.trace import mapped
 
 
 class Loader:
@@ -38,11 +39,12 @@ class Loader:
         threads: int = 1,
         seed: int = 0,
         augment: bool = False,
+        pin: bool = False,
     ) -> None:
         """`threads`: that load, ahead of the step; 0 loads in it. One alone uses the dataset at a time
-        unless there are more. `augment`: see above."""
+        unless there are more. `augment`: see above. `pin`: into memory that a GPU copies from."""
         self._dataset, self._collate = dataset, collate or default_collate
-        self._seed, self._augment = seed, augment
+        self._seed, self._augment, self._pin = seed, augment, pin
         # A subclass may do anything in its own __getitem__.
         self._tensors: tuple[Tensor, ...] | None = (
             dataset.tensors
@@ -101,7 +103,11 @@ class Loader:
 
     def _selected(self, ids: list[int]) -> list[Tensor]:
         tensors = self._tensors or ()
-        return [tensor.index_select(0, torch.tensor(ids, device=tensor.device)) for tensor in tensors]
+        found = [tensor.index_select(0, torch.tensor(ids, device=tensor.device)) for tensor in tensors]
+        return list(self._pinned(found))
+
+    def _pinned(self, batch: Any) -> Any:
+        return mapped(batch, Tensor.pin_memory) if self._pin else batch
 
     def _read_safely(self, ids: list[int], epoch: int) -> list[Any]:
         """In the thread that loads ahead where there is one: a dataset need not bear two at a time."""
@@ -136,7 +142,7 @@ class Loader:
 
     def _collated(self, ids: list[int], samples: list[Any]) -> Any:
         try:
-            return self._collate(samples)
+            return self._pinned(self._collate(samples))
         except Exception as problem:
             raise BadTrainingError(
                 f"samples {_few(ids)} could not be put together into a batch: {_said(problem)}; "

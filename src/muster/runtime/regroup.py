@@ -206,7 +206,7 @@ class Meeting:
 
 
 def _pack(plan: Plan) -> dict[str, Any]:
-    members = [[m.task, m.role, m.address, m.bandwidth] for m in plan.members]
+    members = [[m.task, m.role, m.address, m.bandwidth, m.device] for m in plan.members]
     return {
         "generation": plan.generation,
         "after": plan.after,
@@ -214,6 +214,7 @@ def _pack(plan: Plan) -> dict[str, Any]:
         "deadline": plan.deadline,
         "sync": plan.sync,
         "owners": plan.owners,
+        "balance": plan.balance,
     }
 
 

@@ -15,9 +15,9 @@ same samples once more, cut anew among those who are left.
 
 import os
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,14 @@ from muster.runtime.ballot import SAVE, STOP
 from muster.runtime.buckets import Buckets
 from muster.runtime.capture import Context, capture, order
 from muster.runtime.checkpoint import Checkpoints, signature_of
+from muster.runtime.device import Reading, default_device, device_name
 from muster.runtime.engine import Engine
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LostServerError
 from muster.runtime.feed import Feed, Indexed, Leased, Part
 from muster.runtime.leaving import LeftError
 from muster.runtime.link import Link
 from muster.runtime.loader import Loader
+from muster.runtime.mirror import LostShardError
 from muster.runtime.samples import Order, Position, sample_seed
 from muster.runtime.settings import Settings, from_environment
 from muster.runtime.state import TrainingState
@@ -57,12 +59,15 @@ class Session:
     """One task's side of an elastic training."""
 
     def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
-        self.settings, self._deadline = settings, deadline
+        self._deadline = deadline
         if settings.coordinator is not None:
             sys.excepthook = Telltale(self, sys.excepthook)
         if settings.threads:
             torch.set_num_threads(settings.threads)
-        self.device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = torch.device(settings.device or default_device(settings.task))
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        self.settings = replace(settings, device=device_name(self.device))
         self._state: TrainingState | None = None
         self._feed: Feed | None = None
         self._ends: Callable[[Position], bool] = lambda _: False
@@ -74,6 +79,8 @@ class Session:
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
         self._part = Part(0, 0, 0)
         self._summed = self._applied = False
+        self.clips = False
+        """Whether gradients are changed between sum and update."""
         self.loss: float | None = None
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
@@ -96,6 +103,8 @@ class Session:
         if self._state is not None:
             raise BadTrainingError("wrap() was called twice: one model and one optimiser to a training")
         model.to(self.device)
+        if optimizer.state:
+            optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
         self._state = TrainingState(model, optimizer, scheduler)
         self._allow_unused = allow_unused
         self._check_optimizer(model, optimizer)
@@ -135,8 +144,10 @@ class Session:
                 f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
                 "one of streams with shards() -> int and shard(i) -> iterator"
             )
+        pin = self.device.type == "cuda"
+        loader = Loader(dataset, collate, loaders, seed, augment, pin)
         samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, Loader(dataset, collate, loaders, seed, augment), self._ends)
+        self._feed = Indexed(samples, loader, self._ends)
 
     def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
         """Write the whole state every so many steps, in a thread; begin from the latest one."""
@@ -186,12 +197,16 @@ class Session:
         """This worker's part of each step, until the training ends."""
         state, feed = self._ready()
         engine = self._engine = self._make_engine(state, feed)
-        engine.join()
-        if engine.works:
-            yield from self._loop(engine, state, feed)
-        else:
-            self._serve(engine, state)
-        self._end(engine, state)
+        try:
+            engine.join()
+            if engine.works:
+                yield from self._loop(engine, state, feed)
+            else:
+                self._serve(engine, state)
+            self._end(engine, state)
+        except LostShardError as problem:
+            say(f"{problem}; the last step is done, and no other checkpoint is written")
+            engine.leave()
 
     def backward(self, losses: Tensor) -> None:
         """Gradients of the mean loss over the global batch, summed over all workers.
@@ -203,10 +218,9 @@ class Session:
             raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
         if self._summed:
             raise BadTrainingError("backward() was called twice in one step")
-        timing = engine.timing
-        timing.forward = time.monotonic() - timing.begun
+        engine.stopwatch.mark()
         loss = self._differentiate(losses) if self._part.count else 0.0
-        timing.backward = time.monotonic() - timing.begun - timing.forward
+        engine.stopwatch.mark()
         self._summed = True
         engine.sum(loss)
         self._check_used(engine)
@@ -232,12 +246,13 @@ class Session:
         """The sum of the losses; their gradients are handed over on the way."""
         self._check_losses(losses)
         total = losses.sum()
+        value = Reading(total.detach())
         try:
             (total / self._part.total).backward()
         except BrokenGroupError:
             assert self._engine is not None
             self._engine.lose()
-        return float(total.detach())
+        return value.get()
 
     # inside
 
@@ -263,8 +278,10 @@ class Session:
         context = self._capture(state, feed)
         known = {name: i for i, name in enumerate(state.names)}
         buckets = Buckets(state.parameters, [known[name] for name in order(context)])
-        engine = Engine(self.settings, state, buckets, feed, self._deadline)
-        engine.restore = self._restore
+        engine = Engine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine.restore, engine.on_commit, engine.clips = self._restore, self._note_step, self.clips
+        if self._checkpoints is not None:
+            engine.before_leaving = self._checkpoints.close
         engine.link.send(Captured(self.settings.task, context.to_dict()))
         return engine
 
@@ -278,7 +295,7 @@ class Session:
         return capture(state.model, self._forward, example, feed.samples, size)
 
     def _loop(self, engine: Engine, state: TrainingState, feed: Feed) -> Iterator[Any]:
-        while not self._ends(state.position):
+        while not self._is_over(engine, state):
             self._part = engine.begin()
             self._summed = self._applied = False
             yield self._batch(state, feed)
@@ -289,9 +306,11 @@ class Session:
                 continue
             if not self._applied:
                 raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
-            self._commit(engine, state)
-            if engine.requested & STOP or self._is_met(state):
-                break
+            engine.commit()
+
+    def _is_over(self, engine: Engine, state: TrainingState) -> bool:
+        stopped = bool(engine.requested & STOP)
+        return stopped or self._ends(state.position) or self._is_met(state)
 
     def _is_met(self, state: TrainingState) -> bool:
         at_end = state.position.cursor == 0 and self.epoch_loss is not None
@@ -299,58 +318,83 @@ class Session:
 
     def _serve(self, engine: Engine, state: TrainingState) -> None:
         """A server takes part in every step with nothing of its own."""
-        while not self._ends(state.position):
+        while not self._is_over(engine, state):
             self._part = engine.begin()
             engine.sum(0.0)
             if engine.void:
                 engine.redo()
                 continue
-            self._commit(engine, state)
-            if engine.requested & STOP or self._is_met(state):
-                break
+            if engine.updates:
+                engine.owned.commit()
+            engine.commit()
 
     def _batch(self, state: TrainingState, feed: Feed) -> Any:
         """This worker's samples; where it has none, a stand-in whose losses do not count."""
         part = self._part
         # Dropout and the like: other numbers for other samples, the same again when a step is redone.
-        torch.manual_seed(sample_seed(feed.seed, state.position.step, part.first))
+        seed = sample_seed(feed.seed, state.position.step, part.first)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         return _moved(feed.load(state.position, part), self.device)
 
-    def _commit(self, engine: Engine, state: TrainingState) -> None:
-        before, losses = state.position, state.losses
-        engine.commit()
-        self.loss = (state.losses - losses) / self._part.total
+    def _note_step(self, before: Position, losses: float) -> None:
+        """A step is done and counted: its loss, the epoch's, a checkpoint where one is due."""
+        engine, state = self._engine, self._state
+        assert engine is not None and state is not None
+        self.loss = losses / self._part.total
         if state.position.epoch > before.epoch:
             self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
             state.losses = 0.0
+        if before.step == 0 and self._checkpoints is not None and engine.primary:
+            self._checkpoints.prepare(state.whole())  # the optimiser has made its state by now
         due = self._every is not None and state.position.step % self._every == 0
         if due or engine.requested & (SAVE | STOP):
             self._save(engine, state)
 
     def _end(self, engine: Engine, state: TrainingState) -> None:
+        if engine.holds or engine.updates:
+            self._save_last(engine, state)
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
             raise LeftError(0)  # it does not have the whole state, so it has nothing to show
-        self._save(engine, state, wait=True)
         engine.leave()
         engine.feed.close()
 
+    def _save_last(self, engine: Engine, state: TrainingState) -> None:
+        """The last checkpoint; where owners update all come to it, and again if one of them is lost."""
+        engine.ended = True
+        while True:
+            try:
+                self._save(engine, state, wait=True)
+                break
+            except BrokenGroupError:
+                engine.lose()
+                engine.redo()
+        engine.end()
+
     def _save(self, engine: Engine, state: TrainingState, wait: bool = False) -> None:
+        if self._checkpoints is None and not wait:
+            return
+        optimizer = engine.gather(self._checkpoints is not None)
         if self._checkpoints is not None and engine.primary:
-            signature = signature_of(state.model, state.optimizer)
-            self._checkpoints.save(state.position.step, state.whole(), signature, wait)
+            signature, whole = signature_of(state.model, state.optimizer), state.whole()
+            if optimizer is not None:
+                whole["optimizer"] = optimizer
+            self._checkpoints.save(state.position.step, whole, signature, wait)
 
     def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
         """Checkpoint's thread."""
         if self._engine is not None:
             self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
 
-    def _restore(self) -> None:
+    def _restore(self) -> bool:
         if self._checkpoints is None or self._state is None:
-            return
+            return False
         found = self._checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
         if found is not None:
             self._state.restore(found[1])
+        return found is not None
 
     def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The user's optimizer.step(): not where the step came to nothing."""
@@ -360,6 +404,10 @@ class Session:
         if not self._summed:
             raise BadTrainingError("optimizer.step() came before ctx.backward(losses)")
         if engine.void:
+            return None
+        if engine.updates:
+            engine.owned.commit()
+            self._applied = engine.state.optimizer._opt_called = True  # torch's schedulers look for it
             return None
         hidden = engine.before_update()
         if engine.void:
@@ -412,11 +460,7 @@ class Session:
     def _check_used(self, engine: Engine) -> None:
         if self._allow_unused or engine.void:
             return
-        unused = [
-            name
-            for name, parameter in zip(self._state.names, self._state.parameters, strict=True)  # type: ignore[union-attr]
-            if parameter.grad is None
-        ]
+        unused = [engine.state.names[index] for index in engine.unused()]
         if unused:
             raise BadTrainingError(
                 f"no gradient reached {', '.join(unused[:5])}{' ...' if len(unused) > 5 else ''}: "

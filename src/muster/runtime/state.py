@@ -67,7 +67,9 @@ class TrainingState:
         parameter = self.parameters[described["parameter"]]
         room, kept = [parameter.detach()], dict(described["plain"])
         for key, shape, dtype, device in described["tensors"]:
-            place = parameter.device if device != "cpu" else "cpu"
+            # Step counters stay with the program; the rest lies where this member's parameter does.
+            counter = not shape and device == "cpu" and not self._on_device(parameter)
+            place = "cpu" if counter else parameter.device
             kept[key] = torch.empty(shape, dtype=getattr(torch, dtype.partition(".")[2]), device=place)
             room.append(kept[key])
         if kept:
@@ -75,6 +77,13 @@ class TrainingState:
         else:
             self.optimizer.state.pop(parameter, None)
         return room
+
+    def _on_device(self, parameter: Any) -> bool:
+        """Whether the optimiser wants even its step counters where the parameter is."""
+        for group in self.optimizer.param_groups:
+            if any(parameter is other for other in group["params"]):
+                return bool(group.get("fused") or group.get("capturable"))
+        return False
 
     def settings(self) -> list[Packed]:
         """The optimiser's own numbers by group (learning rate and so on), as JSON can carry them."""
@@ -100,9 +109,9 @@ class TrainingState:
 
     def set_extras(self, packed: Tensor) -> None:
         """Take them over from another member."""
-        extras = torch.load(
-            io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel())), weights_only=True
-        )
+        read = io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel()))
+        # The sender's device need not exist here.
+        extras = torch.load(read, "cpu", weights_only=True)
         self.model.load_state_dict(extras["rest"], strict=False)
         if self.scheduler and extras["scheduler"]:
             self.scheduler.load_state_dict(extras["scheduler"])

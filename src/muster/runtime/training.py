@@ -102,6 +102,7 @@ class Training:
             ctx.checkpoint(self._checkpoint, every=self._every)
         ctx.forward(self.losses)
         ctx.until(self._until)
+        ctx.clips = self._clip is not None
         for batch in ctx.steps():
             self._step(ctx, batch)
         return ctx

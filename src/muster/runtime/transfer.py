@@ -26,6 +26,8 @@ class Donor:
         self._state = state
         self._change = threading.Condition()
         self._window: int | None = None
+        self._shutting = False
+        """The window is about to end: only those who are owed a tensor still get one."""
         self._last = -1
         self._inside = 0
         """Tensors under way."""
@@ -36,6 +38,8 @@ class Donor:
         self._settings: list[Any] = []
         self._extras = torch.empty(0, dtype=torch.uint8)
         self._closed = False
+        self._rests: Any = None
+        """The moment on a GPU from which on the state rests."""
 
     def open(self, window: int) -> None:
         """Main thread: from now on the state rests, with so many updates in it."""
@@ -43,6 +47,7 @@ class Donor:
             self._window = self._last = window
             self._owed = {joiner for joiner, after in self._joiners.items() if after == window}
             if self._joiners:
+                self._rests = _moment()
                 # The forward pass may change buffers (BatchNorm), so they are taken now.
                 self._settings, self._extras = self._state.settings(), self._state.extras()
             self._change.notify_all()
@@ -56,9 +61,10 @@ class Donor:
     def shut(self) -> None:
         """Main thread: the state is about to change; waits for what is under way."""
         with self._change:
+            self._shutting = True
             while self._inside or self._owed:
                 self._change.wait()
-            self._window = None
+            self._window, self._shutting = None, False
             self._change.notify_all()
 
     def close(self) -> None:
@@ -99,7 +105,7 @@ class Donor:
                     described, tensors = self._state.tensors_of(sent)
                     send_json(connection, described)
                     for tensor in tensors:
-                        send_tensor(connection, tensor)
+                        send_tensor(connection, self._in_host(tensor))
                     sent += 1
                 finally:
                     self._leave(joiner)
@@ -108,6 +114,19 @@ class Donor:
             if whole:
                 send_tensor(connection, extras)
             window += 1
+
+    def _in_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy beside what the GPU computes, not behind it; nothing writes to the state meanwhile."""
+        if not tensor.is_cuda:
+            return tensor
+        stream = torch.cuda.Stream(tensor.device)
+        if self._rests is not None:
+            stream.wait_event(self._rests)
+        with torch.cuda.stream(stream):
+            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            host.copy_(tensor, non_blocking=True)
+        stream.synchronize()
+        return host
 
     def _await(self, window: int) -> tuple[list[Any], torch.Tensor]:
         with self._change:
@@ -119,7 +138,8 @@ class Donor:
 
     def _enter(self, window: int, joiner: str) -> bool:
         with self._change:
-            if self._window != window:
+            barred = self._shutting and joiner not in self._owed
+            if self._window != window or barred:
                 self._joiners[joiner] = window + 1
                 return False
             self._inside += 1
@@ -130,6 +150,15 @@ class Donor:
             self._inside -= 1
             self._owed.discard(joiner)
             self._change.notify_all()
+
+
+def _moment() -> Any:
+    """What the GPU has been given to do so far."""
+    if not torch.cuda.is_initialized():
+        return None
+    event = torch.cuda.Event()
+    event.record()
+    return event
 
 
 class Joiner:
@@ -203,7 +232,7 @@ class Joiner:
         try:
             with self._connection:
                 self._read_all()
-        except (OSError, ValueError) as problem:
+        except Exception as problem:  # whatever it is, those who wait must hear of it
             self._note(error=str(problem) or type(problem).__name__)
 
     def _read_all(self) -> None:

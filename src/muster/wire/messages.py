@@ -20,6 +20,8 @@ class Member:
     """host:port of its post."""
     bandwidth: float = 0.0
     """Bytes/s of its link, each way; 0 where nobody has measured it."""
+    device: str = ""
+    """"cpu" or the name of its GPU; the same for two tasks only if they share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Plan:
     """What owners of parameters do: "reduce" only, or "update" as well."""
     batch: tuple[int, ...] = ()
     """Samples of each worker to begin with; empty: as many each."""
+    balance: bool = True
+    """Shares of the batch follow the workers' speeds; else they stay as they begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Hello:
     """The generation it is a member of; 0: of none yet."""
     ready: bool = False
     """It has said `Ready`, perhaps to a coordinator that is no more."""
+    device: str = ""
     version: int = VERSION
 
 

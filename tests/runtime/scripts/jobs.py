@@ -12,6 +12,7 @@ from torch import Tensor
 from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, Outcome
 from muster.runtime.launch.tasks import Tasks
+from muster.runtime.peers import ask
 from muster.wire.messages import Changed, Message, StepDone
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -74,6 +75,20 @@ class Job(Launch):
         """Resize and wait until the members say that it is done."""
         self.resize(workers, servers)
         self.wait_members(workers + servers, LONG)
+
+    def address(self, task: str) -> str:
+        """Of its post, as it told the coordinator."""
+        assert self._coordinator is not None
+        return self._coordinator.roster._tasks[task].address
+
+    def ask(self, address: str, **request: Any) -> dict[str, Any]:
+        """A question at a post, with the job's token unless another is given."""
+        return ask(address, request, str(request.pop("token", self._token)), LONG)
+
+    def wait_exit(self, task: str) -> None:
+        """Until its process is gone."""
+        with self._tasks._changed:
+            assert self._tasks._changed.wait_for(lambda: task not in self._tasks._living, LONG)
 
     def release(self) -> None:
         """Let the rest run at full speed."""

@@ -28,6 +28,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--release", default="", help="once this file is there, --pace counts no more")
     parser.add_argument("--slow", default="", help="task=seconds,...: of 100 samples")
     parser.add_argument("--slow-state", type=float, default=0.0, help="seconds to send a tensor")
+    parser.add_argument("--hang", default="", help="once the file RELEASE.TASK is there, sleep so long")
     parser.add_argument("--checkpoint")
     return parser.parse_args()
 
@@ -48,13 +49,17 @@ def main() -> None:
     options = parse()
     model, optimizer, data = tasks.make(options.model)
     slow = dict(part.split("=") for part in options.slow.split(",") if part)
-    each = float(slow.get(os.environ.get("MUSTER_TASK", ""), 0.0)) / 100
     if options.slow_state:
         send_slowly(options.slow_state)
+
+    task = os.environ.get("MUSTER_TASK", "")
+    each = float(slow.get(task, 0.0)) / 100
 
     def losses(net: torch.nn.Module, *batch: torch.Tensor) -> torch.Tensor:
         held = options.pace and not Path(options.release).is_file()
         time.sleep((options.pace if held else 0.0) + each * len(batch[0]))
+        if options.hang and Path(f"{options.release}.{task}").is_file():
+            time.sleep(float(options.hang))
         return tasks.losses(net, *batch)
 
     if options.loop:

@@ -50,12 +50,19 @@ def test_the_line_of_a_plan() -> None:
         "generation": 2,
         "after": 1,
         "members": [
-            {"task": "worker-0", "role": "worker", "address": "127.0.0.1:80", "bandwidth": 0.0}
+            {
+                "task": "worker-0",
+                "role": "worker",
+                "address": "127.0.0.1:80",
+                "bandwidth": 0.0,
+                "device": "",
+            }
         ],
         "deadline": 30.0,
         "sync": "auto",
         "owners": "reduce",
         "batch": [256],
+        "balance": True,
     }
     assert decode(encode(plan)) == plan
 

@@ -16,7 +16,8 @@ from muster.runtime.comm.base import Communicator
 from muster.runtime.comm.group import Group
 from muster.runtime.comm.nccl import Nccl
 from muster.runtime.comm.ring import Ring
-from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded
+from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded, ranges
+from muster.runtime.mirror import Holding, Range, holdings
 from muster.split.owners import Owners, edge, water_filled
 from muster.wire.messages import Member
 
@@ -48,15 +49,17 @@ def choose(
     sums: Sequence[float] = (),
     *,
     gpus: bool = False,
+    update: bool = False,
 ) -> Choice:
     """What to use for buckets of these sizes (bytes).
 
     `sync`: the plan's; `sums`: bytes/s at which each rank adds up (and updates) what it owns, where
-    that is known; `gpus`: each worker has a GPU of its own.
+    that is known; `gpus`: each worker has a GPU of its own; `update`: owners also update, so there
+    must be owners.
     """
     if len(members) == 1:
         return Choice("none", words="alone, nothing to synchronise")
-    offers = _offers(sync, members)
+    offers = _offers(_owning(sync, members) if update else sync, members)
     if gpus and "ring" in offers:
         return Choice("nccl", words="ring of GPUs")
     hosts = _hosts(members, sums)
@@ -74,8 +77,12 @@ def make(
     members: Sequence[Member],
     rank: int,
     after_sum: AfterSum | None = None,
+    mirrors: Mapping[int, int] | None = None,
 ) -> Communicator:
-    """The communicator that was chosen, for one member of a group; it closes the group with itself."""
+    """The communicator that was chosen, for one member of a group; it closes the group with itself.
+
+    `after_sum` and `mirrors`: of owners that also update, see `Sharded`.
+    """
     if len(members) != group.size or rank != group.rank:
         raise ValueError(f"rank {rank} of {len(members)} members in a group of {group.size}")
     if choice.kind == "nccl":
@@ -84,7 +91,28 @@ def make(
         return Ring(group, flats)
     owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
     workers = range(sum(member.role == "worker" for member in members))
-    return Sharded(group, flats, owners, workers, [member.task for member in members], after_sum)
+    names = [member.task for member in members]
+    return Sharded(group, flats, owners, workers, names, after_sum, mirrors)
+
+
+def shards(choice: Choice, lengths: Sequence[int], members: Sequence[Member]) -> tuple[Holding, ...]:
+    """Who owns and who mirrors which part of buckets of so many elements."""
+    owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
+    owned = [
+        (Range(bucket, begin, end), owner)
+        for bucket, length in enumerate(lengths)
+        for owner, (begin, end) in zip(owners, ranges(length, owners), strict=True)
+        if begin < end
+    ]
+    workers = [rank for rank, member in enumerate(members) if member.role == "worker"]
+    names = [member.task for member in members]
+    return tuple(holdings(owned, names, workers, [host_of(member) for member in members]))
+
+
+def _owning(sync: str, members: Sequence[Member]) -> str:
+    """The way to synchronise that has owners: a ring has none."""
+    servers = any(member.role != "worker" for member in members)
+    return "dedicated" if servers and sync in ("auto", "dedicated") else "sharded"
 
 
 def _offers(sync: str, members: Sequence[Member]) -> dict[Kind, list[int]]:
@@ -203,6 +231,6 @@ def _words(kind: Kind, shares: Sequence[float], seconds: Mapping[Kind, float]) -
     if shares:
         words += f" {'/'.join(f'{share * 100:.0f}' for share in shares)} %"
     if seconds:
-        words += f", predicted {seconds[kind]:.2g} s"
-    others = [f"{seconds[k]:.2g} s by {names[k]}" for k in seconds if k != kind]
+        words += f", predicted {seconds[kind]:.3g} s"
+    others = [f"{seconds[k]:.3g} s by {names[k]}" for k in seconds if k != kind]
     return f"{words} against {', '.join(others)}" if others else words

@@ -47,7 +47,7 @@ def cut(sizes: Sequence[int], limits: Sequence[int], owners: Mapping[int, float]
     for bucket, (size, limit) in enumerate(zip(sizes, limits, strict=True)):
         pieces = [
             ((at - begin) / (end - begin), owner, at, min(at + limit, end))
-            for owner, (begin, end) in zip(owners, _ranges(size, owners), strict=True)
+            for owner, (begin, end) in zip(owners, ranges(size, owners), strict=True)
             for at in range(begin, end, limit)
         ]
         for _, owner, begin, end in sorted(pieces):
@@ -55,7 +55,7 @@ def cut(sizes: Sequence[int], limits: Sequence[int], owners: Mapping[int, float]
     return tuple(chunks)
 
 
-def _ranges(size: int, owners: Mapping[int, float]) -> list[tuple[int, int]]:
+def ranges(size: int, owners: Mapping[int, float]) -> list[tuple[int, int]]:
     """One range of elements for each owner, in order and without a gap."""
     total = sum(owners.values())
     reached = accumulate(owners.values(), initial=0.0)
@@ -76,9 +76,14 @@ class Sharded:
         workers: range | None = None,
         names: Sequence[str] = (),
         after_sum: AfterSum | None = None,
+        mirrors: Mapping[int, int] | None = None,
     ) -> None:
-        """`owners`: share of each rank that owns something; `names` of the tasks, by rank."""
+        """`owners`: share of each rank that owns something; `names` of the tasks, by rank.
+
+        `mirrors`: by owner, the worker that gets the plain sum back and does `after_sum` itself.
+        """
         self._group, self._flats, self._after_sum = group, flats, after_sum
+        self._mirrors = mirrors or {}
         workers = range(group.size) if workers is None else workers
         self._works = group.rank in workers
         self._names = names or [str(rank) for rank in range(group.size)]
@@ -91,8 +96,10 @@ class Sharded:
         self._inboxes = {
             (c.tag, peer): self._inbox(c, peer) for c in self._owned for peer in self._peers
         }
+        mirrored = self._mirrors.get(group.rank) is not None
+        self._plain = {c.tag: self._space(c) for c in self._owned} if mirrored else {}
         self._traffic = self._bytes_by_peer()
-        self._pulls: dict[int, list[tuple[int, Work]]] = {}
+        self._pulls: dict[int, list[tuple[Chunk, Work]]] = {}
         self._arrivals: dict[int, list[Work]] = {}
         self._ballot: Work | None = None
         self._began = 0.0
@@ -115,7 +122,7 @@ class Sharded:
         self._pulls = {bucket: [] for bucket in range(last)}
         for chunk in self._others:
             work = self._group.receive(self._view(chunk), chunk.owner, 2 * chunk.tag + 1)
-            self._pulls[chunk.bucket].append((chunk.owner, work))
+            self._pulls[chunk.bucket].append((chunk, work))
         self._arrivals = {
             chunk.tag: [
                 self._group.receive(self._inboxes[chunk.tag, peer], peer, 2 * chunk.tag)
@@ -138,9 +145,14 @@ class Sharded:
         until = time.monotonic() + self._group.deadline
         done: dict[int, float] = {}
         for bucket in self._order:
-            for peer, work in (*self._take_summed(until), *self._pulls[bucket]):
+            for peer, work in self._take_summed(until):
                 work.wait(until)
                 done[peer] = time.monotonic()
+            for chunk, work in self._pulls[bucket]:
+                work.wait(until)
+                done[chunk.owner] = time.monotonic()
+                if self._mirrors.get(chunk.owner) == self._group.rank:
+                    self._finish_chunk(chunk, self._view(chunk))
         for peer, work in self._pushes:
             work.wait(until)
             done[peer] = time.monotonic()
@@ -235,6 +247,13 @@ class Sharded:
             part = self._inboxes[chunk.tag, peer]
             if part is not total:
                 total += part
+        mirror, back = self._mirrors.get(chunk.owner), dict.fromkeys(self._peers, total)
+        if mirror is not None:
+            back[mirror] = self._plain[chunk.tag].copy_(total)
+        self._finish_chunk(chunk, total)
+        return [(peer, self._group.send(sent, peer, 2 * chunk.tag + 1)) for peer, sent in back.items()]
+
+    def _finish_chunk(self, chunk: Chunk, total: Tensor) -> None:
+        """What is to be done with a sum, on its owner and on the owner's mirror."""
         if self._after_sum is not None:
             self._after_sum(chunk.bucket, chunk.begin, chunk.end, total)
-        return [(peer, self._group.send(total, peer, 2 * chunk.tag + 1)) for peer in self._peers]

@@ -15,6 +15,7 @@ class Terms:
     deadline: float = 30.0
     sync: str = "auto"
     owners: str = "reduce"
+    balance: bool = True
     replace: bool = False
     """Start another task for each one that is lost."""
     restarts: int = 0

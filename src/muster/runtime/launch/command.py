@@ -56,6 +56,7 @@ class Options:
     deadline: float
     sync: str
     owners: str
+    balance: bool
     threads: int
     devices: tuple[str, ...]
     restarts: int
@@ -89,6 +90,7 @@ def parse(arguments: list[str]) -> Options:
         deadline=given.deadline,
         sync=given.sync,
         owners=given.owners,
+        balance=given.shares == "balanced",
         threads=given.threads or threads_each(most),
         devices=given.devices,
         restarts=given.restarts,
@@ -134,6 +136,7 @@ def _launch(options: Options, screen: Screen) -> Launch:
         deadline=options.deadline,
         sync=options.sync,
         owners=options.owners,
+        balance=options.balance,
         threads=options.threads,
         devices=options.devices,
         replace=options.replace,
@@ -291,6 +294,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "choices": ("reduce", "update"),
         "default": "reduce",
         "help": "what owners of parameters do: sum gradients, or apply the update as well (reduce)",
+    },
+    "--shares": {
+        "choices": ("balanced", "equal"),
+        "default": "balanced",
+        "help": "of the batch: as the workers' speeds are measured to be (balanced), or as many each",
     },
     "--threads": {
         "type": _whole(1),

@@ -57,6 +57,7 @@ class Launch:
         deadline: float = 30.0,
         sync: str = "auto",
         owners: str = "reduce",
+        balance: bool = True,
         threads: int | None = None,
         environ: Mapping[str, str] | None = None,
         logs: str | Path | None = None,
@@ -73,7 +74,7 @@ class Launch:
         """
         self._script, self._args = str(Path(script).absolute()), tuple(args)
         self._count = (workers, servers)
-        self._terms = Terms(deadline, sync, owners, replace, restarts)
+        self._terms = Terms(deadline, sync, owners, balance, replace, restarts)
         self._threads = threads if threads is not None else threads_each(workers)
         self._environ = dict(os.environ if environ is None else environ)
         self._logs, self._on_output = Path(logs).absolute() if logs else None, on_output

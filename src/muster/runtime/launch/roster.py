@@ -22,6 +22,7 @@ one for the step at which all agree."""
 class _Task:
     role: str
     address: str = ""
+    device: str = ""
     ready: bool = False
     leaving: bool = False
     """It was told to go, or has said that it does."""
@@ -104,6 +105,7 @@ class Roster:
         if task.leaving and not hello.generation:
             return [Kill(hello.task)]  # it was dismissed before it was born
         task.address, task.generation = hello.address, hello.generation
+        task.device = hello.device
         task.ready = task.ready or hello.ready or hello.generation > 0
         self.expected.discard(hello.task)
         self._highest = max(self._highest, hello.generation)
@@ -283,11 +285,18 @@ class Roster:
     def _make_plan(self, wanted: list[str]) -> list[Act]:
         self._highest += 1
         members = tuple(
-            Member(name, self._tasks[name].role, self._tasks[name].address) for name in wanted
+            Member(name, task.role, task.address, device=task.device)
+            for name, task in ((name, self._tasks[name]) for name in wanted)
         )
         terms = self.terms
         self._plan = Plan(
-            self._highest, self.generation, members, terms.deadline, terms.sync, terms.owners
+            self._highest,
+            self.generation,
+            members,
+            terms.deadline,
+            terms.sync,
+            terms.owners,
+            balance=terms.balance,
         )
         for name in wanted:
             self._tasks[name].named = True

@@ -1,0 +1,40 @@
+"""The device of a task: which one, and numbers read from it without holding it up."""
+
+import re
+
+import torch
+from torch import Tensor
+
+
+def default_device(task: str) -> str:
+    """A GPU where there is one; workers of one node take turns."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    number = re.search(r"(\d+)$", task)
+    return f"cuda:{int(number.group()) % torch.cuda.device_count() if number else 0}"
+
+
+def device_name(device: torch.device) -> str:
+    """Alike for two tasks only if they share the device, whatever each of them can see."""
+    if device.type != "cuda":
+        return device.type
+    return f"gpu-{torch.cuda.get_device_properties(device).uuid}"
+
+
+class Reading:
+    """A number on its way from a device; what is queued behind it need not be waited for."""
+
+    def __init__(self, number: Tensor) -> None:
+        self._number = number
+        self._event: torch.cuda.Event | None = None
+        if number.is_cuda:
+            self._number = torch.empty((), dtype=number.dtype, pin_memory=True)
+            self._number.copy_(number, non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record()
+
+    def get(self) -> float:
+        """The number, when it is here."""
+        if self._event is not None:
+            self._event.synchronize()
+        return float(self._number)

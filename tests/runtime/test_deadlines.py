@@ -1,0 +1,81 @@
+"""A task hangs, or its node does: nobody waits for it longer than the plan's deadline allows."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.runtime.scripts.jobs import LONG, Job
+
+from muster.runtime.engine import LEAST_PATIENCE
+from muster.runtime.regroup import NOTED
+
+DEADLINE = 2.0
+ENDLESS = ("--epochs", "100000", "--pace", "0.01")
+LATEST = DEADLINE + LEAST_PATIENCE + NOTED + 4.0
+"""Seconds: the deadline of the sum, the wait for an answer of the first member where that is the one,
+the patience at the survivors' meeting, and a busy machine."""
+
+
+def wait_without(job: Job, task: str, since: float) -> float:
+    """Seconds until the members went on without a task."""
+    job._wait_for(lambda: task not in job.history.members, f"loss of {task}", LONG)
+    heard, change = job.record.told[-1]
+    assert (change.cause, change.lost) == ("failure", (task,))
+    return heard - since
+
+
+@pytest.mark.parametrize(("victim", "sync"), [("worker-0", "sharded"), ("worker-2", "ring")])
+def test_a_stopped_worker(victim: str, sync: str, tmp_path: Path) -> None:
+    with Job(tmp_path, *ENDLESS, workers=3, sync=sync, deadline=DEADLINE) as job:
+        job.ahead(5)
+        began = time.monotonic()
+        job.kill(victim, signal.SIGSTOP)
+        assert wait_without(job, victim, began) < LATEST
+        job.ahead(5)
+        job.end()
+
+
+def test_a_stopped_server(tmp_path: Path) -> None:
+    options = {"workers": 2, "servers": 1, "sync": "dedicated", "deadline": DEADLINE}
+    with Job(tmp_path, *ENDLESS, **options) as job:
+        job.ahead(5)
+        began = time.monotonic()
+        job.kill("server-0", signal.SIGSTOP)
+        assert wait_without(job, "server-0", began) < LATEST
+        job.ahead(5)
+        job.end()
+
+
+def test_a_worker_whose_code_hangs(tmp_path: Path) -> None:
+    """Its post still answers, so it is alive; but it does not come to the meeting."""
+    with Job(tmp_path, *ENDLESS, "--hang", "1000", workers=3, deadline=DEADLINE) as job:
+        job.ahead(5)
+        began = time.monotonic()
+        (tmp_path / "go.worker-1").touch()
+        assert wait_without(job, "worker-1", began) < LATEST
+        job.ahead(5)
+        job.end()
+
+
+def test_one_that_wakes_up_later_disturbs_nobody(tmp_path: Path) -> None:
+    with Job(tmp_path, *ENDLESS, workers=3, deadline=DEADLINE) as job:
+        job.ahead(5)
+        first = job.address("worker-0")
+        job.stop_coordinator()  # which would end it at once
+        job.kill("worker-2", signal.SIGSTOP)
+        members = ["worker-0", "worker-1", "worker-2"]
+        while "worker-2" in members:
+            members = job.ask(first, kind="generation")["members"]
+            time.sleep(0.05)
+        job.kill("worker-2", signal.SIGCONT)
+        job.wait_exit("worker-2")
+        assert "ExcludedError: worker-0 is in generation 2 without worker-2" in job.output()
+        job.start_coordinator()
+        job.wait_members(3, LONG)  # the coordinator still wants three
+        job.ahead(5)
+        outcome = job.end()
+    assert [(c.generation, c.members, c.cause) for c in outcome.history.changes[1:]] == [
+        (2, ("worker-0", "worker-1"), "failure"),
+        (3, ("worker-0", "worker-1", "worker-3"), "plan"),
+    ]
