@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+TORCH := $(VENV)/.torch
 
-.PHONY: demo test check format bench perf sim torch docs clean
+.PHONY: demo test check format bench perf sim runtime torch docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -18,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
 	$(BIN)/muster play examples/clusters/lab.yaml examples/jobs/*.yaml
 
-test: $(STAMP)  ## every test
+test: $(TORCH)  ## every test, real training included
 	$(BIN)/pytest -n auto
 
 check: $(STAMP)  ## ruff, mypy --strict, the import rules
@@ -40,8 +41,14 @@ perf: torch  ## print the figures of the performance models and the planner (som
 sim: $(STAMP)  ## print the figures of the policies and the simulator (some 17 minutes)
 	$(BIN)/python benchmarks/sim.py
 
-torch: $(STAMP)  ## add torch to the environment: for real training and the benchmarks that run it
+runtime: torch  ## print the figures of the elastic runtime (some minutes; root, for network namespaces)
+	$(BIN)/python benchmarks/runtime.py
+
+torch: $(TORCH)  ## add torch to the environment: for real training and the benchmarks that run it
+
+$(TORCH): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	touch $@
 
 docs: $(STAMP)  ## make the generated pages and pictures anew
 	$(BIN)/python -m tools.profiles

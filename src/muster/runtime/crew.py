@@ -167,7 +167,7 @@ class Pending:
         self._change = threading.Condition()
         self._seen = 0
         self._stands = 0
-        """The generation that this task is in; 0: none yet, so any plan may be its first."""
+        """The generation that this task has entered; 0: none yet."""
         self._ready: tuple[Plan, Crew | None] | None = None
 
     def offer(self, plan: Plan) -> None:
@@ -222,7 +222,8 @@ class Pending:
             ready[1].close()
 
     def _follows(self, plan: Plan) -> bool:
-        return self._stands in (0, plan.after)
+        """Not only the very next: a plan may be built while this task still enters what it follows."""
+        return plan.after >= self._stands
 
     def _build(self, plan: Plan) -> None:
         try:
