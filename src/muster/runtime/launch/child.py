@@ -1,5 +1,7 @@
 """From the fork to the user's script: what makes a forked process look like a fresh interpreter."""
 
+import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -9,6 +11,15 @@ from pathlib import Path
 import torch
 
 from muster.runtime.launch.orders import StartTask
+
+PR_SET_PDEATHSIG = 1
+"""Linux: the signal that a process gets when its parent ends (prctl(2))."""
+
+
+def die_with_parent() -> None:
+    """Be killed when the nursery is, however that comes about; where the system can."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def settle(order: StartTask, output: int | None) -> None:

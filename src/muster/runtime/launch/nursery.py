@@ -22,7 +22,7 @@ import threading
 from collections import deque
 from pathlib import Path
 
-from muster.runtime.launch.child import run_script, settle
+from muster.runtime.launch.child import die_with_parent, run_script, settle
 from muster.runtime.launch.orders import (
     NurseryEvent,
     NurseryReady,
@@ -94,6 +94,8 @@ class Nursery:
             pid = -1
         if pid == 0:
             self._leave()
+            if self._bound:
+                die_with_parent()
             settle(order, output)
             return True
         if output is not None:

@@ -64,7 +64,10 @@ class Tasks:
             *bind,
         ]
         with far:
-            self._nursery = subprocess.Popen(command, pass_fds=[far.fileno()], env=environ)
+            # A session of its own: a signal to the launcher's group must not end it before its tasks.
+            self._nursery = subprocess.Popen(
+                command, pass_fds=[far.fileno()], env=environ, start_new_session=True
+            )
         self._reader = threading.Thread(target=self._read, name="muster-tasks", daemon=True)
         self._reader.start()
 
