@@ -7,26 +7,24 @@ muster    the survivors' stall: the longest gap between two steps, from the orde
           the change, less the typical step of as many workers. The median of several rounds.
 restart   plain DistributedDataParallel: stop with a checkpoint, start anew at the new size, load. From
           the last step before to the first after.
-torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun restarts the workers, and
-          they load the last checkpoint. From the last step before to the first after; the steps
-          since that checkpoint, done twice, are not counted. Its wait for more nodes is set to 1 s,
-          the least it takes; unless told it is 30 s.
-torchft   where it is installed: survivors stay, from the last step before to the first after.
+torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun restarts the workers,
+          and they load the last checkpoint. From the last step before to the first after; the steps
+          since that checkpoint, done twice, are not counted. Its wait for more nodes is set to 5 s
+          (30 unless told).
 
 Prints a table, then one line per target.
 """
 
 import argparse
-import signal
-import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from support.bars import bar, print_table
+
+if TYPE_CHECKING:
+    from support.runtime_resizes import Change, Stall
 
 CHAIN = (2, 1, 2, 3, 5, 4, 3)
 QUICK = (2, 1)
@@ -40,25 +38,74 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="2 to 1 workers, one round, no torchft")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of Muster's chain")
-    parser.add_argument("--only-muster", action="store_true", help="leave the peers out")
+    parser.add_argument("--quick", action="store_true", help="2 to 1 workers, once, without torchrun")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of Muster's training")
+    parser.add_argument("--no-peers", action="store_true", help="Muster alone: a table without targets")
     options = parser.parse_args()
-    from support.runtime_resizes import muster_stalls
+    from support.runtime_peers import end_well
+    from support.runtime_resizes import muster_stalls, restart_seconds, torchrun_seconds
 
+    end_well()
     chain, rounds = (QUICK, 1) if options.quick else (CHAIN, options.rounds)
     ours = muster_stalls(chain, rounds)
-    if options.only_muster:
-        for change, stalls in ours.items():
-            print(
-                change,
-                [
-                    f"{1e3 * s.longest:.0f}/{1e3 * s.lost:.0f}/{1e3 * s.pause:.0f}/{1e3 * s.noise:.0f}/{1e3 * s.typical:.0f}"
-                    for s in stalls
-                ],
-            )
+    show_stalls(ours)
+    if options.no_peers:
         return
-    ...
+    restarts = restart_seconds(chain)
+    restarted = (
+        {} if options.quick else {change: torchrun_seconds(change) for change in pairwise(chain)}
+    )
+    show_peers(ours, restarts, restarted)
+    for change, stalls in ours.items():
+        stall, name = median(each.longest for each in stalls), f"{change[0]}-{change[1]}"
+        bar(f"resize-vs-restart-{name}", times(restarts[change], stall), TARGET, above=True)
+        if change in restarted:
+            bar(f"resize-vs-torchrun-{name}", times(restarted[change], stall), TARGET, above=True)
+
+
+def times(peer: float, stall: float) -> float:
+    """How many times longer; a stall below the clock's use is taken for a millisecond."""
+    return peer / max(stall, 1e-3)
+
+
+def show_stalls(ours: "dict[Change, list[Stall]]") -> None:
+    """Muster's own times in ms: medians over the rounds."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for change, stalls in ours.items():
+            ms = [
+                f"{1e3 * median(values):.0f}"
+                for values in zip(
+                    *((s.typical, s.longest, s.lost, s.pause, s.noise) for s in stalls), strict=True
+                )
+            ]
+            worst = f"{1e3 * max(s.longest for s in stalls):.0f}"
+            yield (f"{change[0]}-{change[1]}", *ms, worst)
+
+    print(
+        "muster, ms: a step, its longest excess during the change, all excess, the runtime's own pause,"
+    )
+    print("the longest excess where nothing changed, and the worst round")
+    print_table("change step stall lost pause noise worst", rows())
+
+
+def show_peers(
+    ours: "dict[Change, list[Stall]]", restarts: "dict[Change, float]", torchrun: "dict[Change, float]"
+) -> None:
+    """Seconds from step to step."""
+    print("s from the last step before to the first after; for muster the stall")
+    print_table(
+        "change muster restart torchrun",
+        (
+            (
+                f"{change[0]}-{change[1]}",
+                f"{median(s.longest for s in stalls):.3f}",
+                f"{restarts[change]:.1f}",
+                f"{torchrun[change]:.1f}" if change in torchrun else "-",
+            )
+            for change, stalls in ours.items()
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Throughput with a fixed set of workers against plain DistributedDataParallel.
 
 Two workers of one thread each, gloo, the same model, batch and kind of data, DistributedDataParallel as
-it comes. Both trainings live side by side, and take turns in blocks of steps: while the one computes the
-other waits between two steps. What counts is the median over the blocks of the ratio of a block's
+it comes. Both trainings live side by side, and take turns in blocks of steps: while the one computes
+the other waits between two steps. What counts is the median over the blocks of the ratio of a block's
 speed to that of DDP's blocks before and after it, so whatever else the machine does falls on both.
 
 Prints a table, then one line per target.
@@ -16,7 +16,7 @@ from support.bars import bar, print_table
 MODELS = {"resnet": 32, "gpt": 16, "wide": 32}
 """Global batches: steps of some tenths of a second on one core each."""
 QUICK = {"gpt": 16}
-BLOCKS = 20
+BLOCKS = 12
 TARGET = 0.98
 
 
@@ -28,8 +28,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the transformer alone, in five blocks")
     parser.add_argument("--model", choices=MODELS, action="append", help="these alone")
     options = parser.parse_args()
+    from support.runtime_peers import end_well
     from support.runtime_turns import Turns, take_turns  # torch: only when something is measured
 
+    end_well()
     chosen = options.model or (QUICK if options.quick else MODELS)
     found: dict[str, Turns] = {}
 

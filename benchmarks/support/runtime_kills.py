@@ -6,13 +6,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from support.runtime_marks import Gap, all_marks, between, gaps_of, read_marks, typical_steps
-from support.runtime_peers import PATIENCE, SCRIPTS, agent_command, await_marks, free_port, running
-
 from muster.runtime.launch.launcher import Launch
+from support.runtime_marks import Gap, Mark, gaps_of, read_marks, typical_steps
+from support.runtime_peers import PATIENCE, SCRIPTS, agent_command, await_marks, free_port, running
 
 WORKERS = 3
 STEADY = 8
@@ -39,7 +39,7 @@ class Loss:
 
 
 def muster_loss(blows: int, number: int, deadline: float) -> Loss:
-    """So many workers of three struck by a signal, each replaced before the next, oldest and newest in turn."""
+    """Workers struck by a signal, at each of three ranks in turn, each replaced before the next."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         args = ("--out", name, "--batch", str(BATCH))
@@ -80,3 +80,39 @@ def _worst_gap(gaps: dict[str, list[Gap]], at: float, victim: str) -> float:
         if task != victim and gap.ended - gap.seconds < at < gap.ended
     ]
     return max(over)
+
+
+def torchrun_loss(blows: int) -> Loss:
+    """The same with torchrun's agent: it restarts all three workers, which load the last checkpoint."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, log = Path(name), Path(name, "log")
+        args = ["--out", name, "--batch", str(BATCH), "--checkpoint", f"{name}/checkpoint"]
+        lives: list[list[Path]] = [[]]
+        with running([agent_command(1, 1, WORKERS, free_port(), [*args, "--every", "5"])], log):
+            for blow in range(blows):
+                lives.append(_next_life(folder, lives, STEADY, log))
+                os.kill(int(lives[-1][blow % WORKERS].stem.split("-")[-1]), signal.SIGKILL)
+            lives.append(_next_life(folder, lives, 1, log))
+        marks = [[mark for path in life for mark in read_marks(path)] for life in lives[1:]]
+        steps = [gap.seconds for life in lives[1:-1] for gap in gaps_of(read_marks(life[0]))]
+        typical = median(steps)
+        lost = [
+            min(m.at for m in after) - max(m.at for m in before) - typical
+            for before, after in pairwise(marks)
+        ]
+        return Loss(tuple(lost), typical)
+
+
+def _next_life(folder: Path, lives: Sequence[Sequence[Path]], steps: int, log: Path) -> list[Path]:
+    """The workers' marks since the last restart, once each has done so many steps."""
+    known = {path for life in lives for path in life}
+
+    def found() -> list[Path]:
+        return sorted(path for path in folder.glob("*.marks") if path not in known)
+
+    def enough(_: Sequence[Mark]) -> bool:
+        new = found()
+        return len(new) == WORKERS and all(len(read_marks(path)) >= steps for path in new)
+
+    await_marks(folder, enough, log)
+    return found()

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -48,8 +49,7 @@ def all_marks(folder: Path) -> list[Mark]:
 def gaps_of(marks: Sequence[Mark]) -> list[Gap]:
     """The gaps between one worker's marks."""
     return [
-        Gap(after.step, after.at, after.at - before.at, after.size)
-        for before, after in zip(marks, marks[1:], strict=False)
+        Gap(after.step, after.at, after.at - before.at, after.size) for before, after in pairwise(marks)
     ]
 
 

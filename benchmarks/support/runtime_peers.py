@@ -6,15 +6,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from support.runtime_marks import Mark, all_marks
 
 SCRIPTS = Path(__file__).with_name("peers")
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds for anything here: an `import torch` for each of five processes on two busy cores is 30."""
 GRACE = 15.0
 LAST_CALL = 5
@@ -27,6 +27,11 @@ remember theirs from the first round) until it times out; see pytorch#135712."""
 
 class PeerError(Exception):
     """A peer did not do what it was started for; with the end of what it printed."""
+
+
+def end_well() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: what it has started ends, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 @contextmanager
@@ -44,16 +49,10 @@ def running(
         end(processes)
 
 
-def start(command: list[str], more: dict[str, str], output: object) -> subprocess.Popen[bytes]:
+def start(command: list[str], more: dict[str, str], output: BinaryIO) -> subprocess.Popen[bytes]:
     """One process in a session of its own."""
     environ = os.environ | {"OMP_NUM_THREADS": "1"} | more
-    return subprocess.Popen(
-        command,
-        env=environ,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,  # type: ignore[call-overload]
-    )
+    return subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True)
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from muster.runtime.launch.launcher import Launch
+from muster.runtime.launch.tasks import Tasks
 from support.runtime_marks import (
     Gap,
     Mark,
@@ -24,15 +26,11 @@ from support.runtime_peers import (
     SCRIPTS,
     agent_command,
     await_marks,
-    ddp_commands,
     free_port,
     run_ddp,
     running,
     start,
 )
-
-from muster.runtime.launch.launcher import Launch
-from muster.runtime.launch.tasks import Tasks
 
 Change = tuple[int, int]
 
@@ -136,7 +134,7 @@ def restart_seconds(chain: Sequence[int]) -> dict[Change, float]:
 
 
 def torchrun_seconds(change: Change) -> float:
-    """Agents join or leave, torchrun restarts all workers: from the last step before to the first after."""
+    """Agents join or leave, torchrun restarts all workers: from the last step to the first."""
     before, after = change
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name), Path(name, "log")
@@ -152,7 +150,7 @@ def torchrun_seconds(change: Change) -> float:
         ]
         agent = agent_command(1, max(change), 1, free_port(), args)
         with running([agent] * before, log) as agents:
-            await_marks(folder, lambda marks: _steps_at(marks, before) > STEADY, log)
+            await_marks(folder, lambda marks: _steps_at(marks, before) > STINT, log)
             for leaver in agents[after:]:
                 leaver.send_signal(signal.SIGTERM)
             with log.open("ab") as output:

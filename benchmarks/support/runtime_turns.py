@@ -6,10 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 
+from muster.runtime.launch.launcher import Launch
 from support.runtime_marks import read_marks
 from support.runtime_peers import PATIENCE, SCRIPTS, await_marks, ddp_commands, running
-
-from muster.runtime.launch.launcher import Launch
 
 WORKERS = 2
 BLOCK = 8
@@ -27,7 +26,7 @@ class Turns:
     """One more: before and after each of Muster's."""
     muster_busy: float
     ddp_busy: float
-    """Seconds of the processor for a step, in the median: they tell of the work, whoever else computes."""
+    """Seconds of the processor for a step, in the median: the work, whoever else computes."""
 
     @property
     def ratios(self) -> list[float]:
@@ -107,6 +106,6 @@ def _block_steps(folder: Path, blocks: int) -> tuple[float, ...]:
 
 
 def _busy(folder: Path) -> float:
-    """Seconds of the processor from one step to the next, in the median after the first block."""
-    marks = read_marks(min(folder.glob("*.marks")))[BLOCK:]
-    return median(after.busy - before.busy for before, after in pairwise(marks))
+    """Seconds of the processor from one step to the next, of all workers, in the median of each."""
+    workers = [read_marks(path)[BLOCK:] for path in folder.glob("*.marks")]
+    return sum(median(b.busy - a.busy for a, b in pairwise(marks)) for marks in workers)

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runtime.scripts.jobs import LONG, Job
 
 from muster.runtime.engine import LEAST_PATIENCE
 from muster.runtime.regroup import NOTED
+from tests.runtime.scripts.jobs import LONG, Job
 
 DEADLINE = 2.0
 ENDLESS = ("--epochs", "100000", "--pace", "0.01")
@@ -37,8 +37,8 @@ def test_a_stopped_worker(victim: str, sync: str, tmp_path: Path) -> None:
 
 
 def test_a_stopped_server(tmp_path: Path) -> None:
-    options = {"workers": 2, "servers": 1, "sync": "dedicated", "deadline": DEADLINE}
-    with Job(tmp_path, *ENDLESS, **options) as job:
+    where = Job(tmp_path, *ENDLESS, workers=2, servers=1, sync="dedicated", deadline=DEADLINE)
+    with where as job:
         job.ahead(5)
         began = time.monotonic()
         job.kill("server-0", signal.SIGSTOP)
@@ -72,7 +72,7 @@ def test_one_that_wakes_up_later_disturbs_nobody(tmp_path: Path) -> None:
         job.wait_exit("worker-2")
         assert "ExcludedError: worker-0 is in generation 2 without worker-2" in job.output()
         job.start_coordinator()
-        job.wait_members(3, LONG)  # the coordinator still wants three
+        job.wait_generation(3, LONG)  # the coordinator still wants three
         job.ahead(5)
         outcome = job.end()
     assert [(c.generation, c.members, c.cause) for c in outcome.history.changes[1:]] == [

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.runtime.scripts import tasks
 from tests.runtime.scripts.jobs import LONG, Job, check_result
 

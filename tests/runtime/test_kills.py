@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.runtime.scripts.jobs import LONG, Job
 
 KILLS = 25
@@ -147,7 +148,7 @@ def test_all_and_the_launcher_begins_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("saved", [True, False])
 def test_the_last_holder_of_the_state(saved: bool, tmp_path: Path) -> None:
-    """The joiner has a part of the state and must not go on with that: a checkpoint, or the beginning."""
+    """The joiner has a part of the state and must not go on with that."""
     checkpoint = ("--checkpoint", str(tmp_path / "saved")) if saved else ()
     with Job(tmp_path, *ENDLESS, *SLOW_STATE, *checkpoint, workers=1, restarts=1) as job:
         job.ahead(12)

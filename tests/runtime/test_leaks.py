@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.runtime.scripts.jobs import Job
 
 CHANGES = 100
+ENDLESS = ("--epochs", "100000", "--pace", "0.005")
+"""A little rest in each step: joiners start on the same cores."""
 GROWTH = 20 << 20
 """Bytes that the survivor's memory may grow in 90 changes: allocators keep some; a group that is never
 freed has threads with stacks and buffers of its own, and shows as more."""
@@ -42,7 +44,7 @@ def measure_at_rest(job: Job, pid: int) -> Use:
 
 
 def test_a_hundred_resizes_leak_nothing(tmp_path: Path) -> None:
-    with Job(tmp_path, "--epochs", "100000", workers=2) as job:
+    with Job(tmp_path, *ENDLESS, workers=2) as job:
         job.ahead(3)
         pid = job.pids["worker-0"]
         early = None

@@ -1,13 +1,16 @@
-"""The same training in plain DistributedDataParallel, from a checkpoint to a checkpoint; for torchrun, too."""
+"""The same training in DistributedDataParallel, from checkpoint to checkpoint; for torchrun, too."""
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import torch
-from models import Marks, losses, make, threads_from_environment
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.peers.models import Marks, losses, make, threads_from_environment
 
 
 def main() -> None:
@@ -59,7 +62,7 @@ def save(path: str, step: int, model: torch.nn.Module, optimizer: torch.optim.Op
     """Write beside, then rename: a restart never finds half a file."""
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save(state, f"{path}.new")
-    os.replace(f"{path}.new", path)
+    Path(f"{path}.new").replace(path)
 
 
 main()

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import TensorDataset
 
 WIDTH, DEPTH = 2048, 6
@@ -15,7 +15,7 @@ CLASSES, IMAGE = 10, 32
 LETTERS, TEXT = 256, 64
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     """A residual block of ResNet; GroupNorm, so that shares of a batch do not matter."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
@@ -26,11 +26,11 @@ class Block(nn.Module):
         self.skip = nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out = F.relu(self.norm_one(self.one(x)))
-        return F.relu(self.norm_two(self.two(out)) + self.skip(x))
+        out = functional.relu(self.norm_one(self.one(x)))
+        return functional.relu(self.norm_two(self.two(out)) + self.skip(x))
 
 
-class Transformer(nn.Module):
+class Transformer(nn.Module):  # type: ignore[misc]
     """A small GPT: causal, learned positions."""
 
     def __init__(self, width: int, layers: int) -> None:
@@ -48,10 +48,10 @@ class Transformer(nn.Module):
         return self.out(self.blocks(hidden, mask=self.mask, is_causal=True)).transpose(1, 2)
 
 
-def wide(depth: int = DEPTH) -> nn.Module:
+def wide() -> nn.Module:
     """Six layers of 2048 by 2048: 25.2 M parameters, 200 MB with SGD's momentum."""
     layers: list[Any] = []
-    for _ in range(depth):
+    for _ in range(DEPTH):
         layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -65,14 +65,17 @@ def resnet() -> nn.Module:
 
 
 def make(name: str) -> tuple[nn.Module, Any, TensorDataset]:
-    """Model, SGD with momentum, and data of random numbers: "wide", "narrow", "resnet", "gpt"."""
+    """Model, SGD with momentum, and data of random numbers: "wide", "resnet", "gpt", "tiny"."""
     torch.manual_seed(1)
-    if name in ("wide", "narrow"):
-        model = wide() if name == "wide" else wide(1)
+    if name == "wide":
+        model = wide()
         data = TensorDataset(torch.randn(512, WIDTH), torch.randint(WIDTH, (512,)))
     elif name == "resnet":
         model = resnet()
         data = TensorDataset(torch.randn(512, 3, IMAGE, IMAGE), torch.randint(CLASSES, (512,)))
+    elif name == "tiny":
+        model = nn.Linear(16, CLASSES)
+        data = TensorDataset(torch.randn(1024, 16), torch.randint(CLASSES, (1024,)))
     else:
         model = Transformer(192, 6)
         text = torch.randint(LETTERS, (512, TEXT + 1))
@@ -82,7 +85,7 @@ def make(name: str) -> tuple[nn.Module, Any, TensorDataset]:
 
 def losses(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """One for each sample."""
-    each = F.cross_entropy(model(x), y, reduction="none")
+    each = functional.cross_entropy(model(x), y, reduction="none")
     return each if each.dim() == 1 else each.flatten(1).mean(1)
 
 

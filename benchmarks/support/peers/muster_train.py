@@ -2,12 +2,15 @@
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
-from models import Marks, losses, make, threads_from_environment
-
 import muster
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.peers.models import Marks, losses, make, threads_from_environment
 
 
 def main() -> None:

@@ -60,6 +60,8 @@ class Standing:
     """Checksum of the buckets: all members must train the same model."""
     kept: float = 0.0
     """Where owners update: the generation whose part of the optimiser's state it keeps; 0: of none."""
+    prepared: float = 0.0
+    """The generation whose part it has got and will keep if all others have theirs; 0: of none."""
     ended: float = 0.0
     """1 when its training is over."""
 

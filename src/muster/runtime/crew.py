@@ -29,6 +29,10 @@ def plan_name(plan: Plan) -> str:
     return f"{plan.generation}-{zlib.crc32(tasks.encode()):08x}"
 
 
+def _generation_of(name: str) -> int:
+    return int(name.partition("-")[0])
+
+
 def seniority(task: str) -> tuple[bool, int, str]:
     """Orders tasks alike everywhere: workers before servers, then by number."""
     number = re.search(r"(\d+)$", task)
@@ -54,10 +58,10 @@ class Stores:
         """Post's thread: tell a peer."""
         send_json(connection, {"address": self.address(str(request["name"]))})
 
-    def forget(self, names: set[str]) -> None:
-        """All but these have served their time."""
+    def forget(self, generation: int) -> None:
+        """Those up to a generation have served their time; at later ones somebody may be meeting."""
         with self._lock:
-            for name in set(self._stores) - names:
+            for name in [name for name in self._stores if _generation_of(name) <= generation]:
                 del self._stores[name]
 
 
@@ -207,7 +211,7 @@ class Pending:
             self._change.notify_all()
 
     def discard(self, generation: int) -> None:
-        """This task stands in a generation: of what is built or being built only what follows it counts.
+        """This task stands in a generation: of what is built or under way only what follows it counts.
 
         A plan that follows may be there already: the coordinator makes it as soon as one member says
         that it has entered.

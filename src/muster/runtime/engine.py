@@ -244,7 +244,9 @@ class Engine:
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
             self._move_on(crew)
-        elif self.works and not crew.holdings:
+        elif crew.holdings:
+            self.buckets.idle()
+        elif self.works:
             if crew.size > 1:
                 self.buckets.spread(unused(crew.ballot, crew.size))
             if samples != self.part.total:
@@ -305,7 +307,7 @@ class Engine:
             # Everybody has entered this generation, so nobody waits for anything in the one before.
             close_aside(self._before)
             self._before = None
-            self._stores.forget(set())
+            self._stores.forget(crew.generation)
             self._meeting.stand(Place(crew.plan))
         self._move_on(crew)
         self._agreed.learn(self._votes[: crew.workers])
@@ -515,6 +517,7 @@ class Engine:
             per_sample=line[1],
             layout=self.buckets.checksum,
             kept=self.owned.kept,
+            prepared=self.owned.prepared,
             ended=float(self.ended),
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)

@@ -79,8 +79,13 @@ class Owned:
 
     @property
     def active(self) -> bool:
-        """Whether the optimiser's state is kept here and not by the optimiser."""
-        return self._updater is not None
+        """Whether a part of the state is kept here and not by the optimiser, or waits to be."""
+        return self._updater is not None or self._prepared is not None
+
+    @property
+    def prepared(self) -> int:
+        """The generation that this task has got its part of; 0: none."""
+        return self._prepared.generation if self._prepared else 0
 
     def check(self, leased: bool, clips: bool) -> None:
         """Raise where a training cannot be done by owners that update."""
@@ -143,7 +148,7 @@ class Owned:
     def resolve(self, crew: Crew, rows: Sequence[Standing]) -> bool:
         """Do what one of the survivors has done already; true if this task got the state by that."""
         prepared, self._prepared = self._prepared, None
-        joined = prepared is not None and prepared.generation == max(row.kept for row in rows)
+        joined = prepared is not None and _is_agreed(prepared.generation, rows)
         if joined and prepared is not None:
             self._adopt(prepared)
         following = self._state.position.step + 1
@@ -173,7 +178,7 @@ class Owned:
         if known:
             self._take_over()
             assert self._updater is not None
-            self._rest.begin(moment, shards, self._updater)
+            self._rest.begin(moment, self._updater, shards)
             self._refresh(crew, asking, donor)
         else:
             shards = asking.whole(donor.address, self._state, parameters=True)
@@ -191,7 +196,7 @@ class Owned:
     def part(self, plan: Plan) -> None:
         """Let the members of a plan without this task get what it keeps."""
         assert self._updater is not None
-        self._rest.begin(_moment(plan), Shards(), self._updater)
+        self._rest.begin(_moment(plan), self._updater)
         self._await_settled(plan.members, plan.generation, plan.deadline)
 
     def end(self, crew: Crew, patience: float) -> None:
@@ -214,7 +219,7 @@ class Owned:
         moment = _moment(crew.plan, f"@{self._state.position.step}")
         sources = {member.task: member.address for member in crew.plan.members}
         shards = Shards(self._holdings, sources)
-        self._rest.begin(moment, shards, self._updater)
+        self._rest.begin(moment, self._updater)
         found = None
         if primary:
             mine = self._all_to(self._settings.task)
@@ -327,6 +332,12 @@ class Owned:
         except (OSError, ValueError):
             return True
         return int(answer["settled"]) >= goal
+
+
+def _is_agreed(generation: int, rows: Sequence[Standing]) -> bool:
+    """Whether one member knows that all had got their part, or all that have anything had."""
+    states = [{row.kept, row.prepared} for row in rows if row.holds or row.kept or row.prepared]
+    return any(row.kept == generation for row in rows) or all(generation in s for s in states)
 
 
 def _moment(plan: Plan, suffix: str = "") -> Moment:

@@ -56,11 +56,15 @@ class Post:
         with contextlib.suppress(OSError, ValueError), connection:
             prepare(connection, ASKING)
             request = receive_json(connection)
-            if not hmac.compare_digest(str(request.get("token", "")), self._token):
+            if not isinstance(request, dict) or not self._knows(request):
                 return
             handler = self._handlers.get(str(request.get("kind")))
             if handler is not None:
                 handler(connection, request)
+
+    def _knows(self, request: Request) -> bool:
+        token = str(request.get("token", ""))
+        return hmac.compare_digest(token.encode(), self._token.encode())
 
 
 def prepare(connection: socket.socket, timeout: float | None) -> None:

@@ -59,16 +59,20 @@ class Rest:
         self._moment: Moment | None = None
         self._over = 0
         """Generations up to this one are over: nobody gets anything of them."""
-        self._shards = Shards()
+        self._told: dict[str, Any] = {}
+        self._extras = torch.empty(0, dtype=torch.uint8)
         self._updater: ShardUpdater | None = None
         self._served: set[socket.socket] = set()
         post.on("whole", self._send_whole)
         post.on("pieces", self._send_pieces)
 
-    def begin(self, moment: Moment, shards: Shards, updater: ShardUpdater) -> None:
-        """Main thread: from now on nothing changes."""
+    def begin(self, moment: Moment, updater: ShardUpdater, shards: Shards | None = None) -> None:
+        """Main thread: from now on nothing changes; `shards`: what joiners are told."""
         with self._change:
-            self._moment, self._shards, self._updater = moment, shards, updater
+            if shards is not None:
+                self._told = {**shards.packed(), "settings": self._state.settings()}
+                self._extras = self._state.extras()
+            self._moment, self._updater = moment, updater
             self._change.notify_all()
 
     def end(self, over: int = 0) -> None:
@@ -88,8 +92,7 @@ class Rest:
         with self._at(connection, request) as here:
             if not here:
                 return
-            told = {**self._shards.packed(), "settings": self._state.settings()}
-            extras = self._state.extras()
+            told, extras = self._told, self._extras
         try:
             send_json(connection, {**told, "extras": extras.numel()})
             send_tensor(connection, extras)

@@ -31,7 +31,7 @@ class TrainingState:
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict() if self.scheduler else None,
+            "scheduler": self._schedule(),
             "position": [position.epoch, position.cursor, position.step],
             "losses": self.losses,
             "feed": self.feed.value() if self.feed else None,
@@ -102,10 +102,15 @@ class TrainingState:
         """The rest: buffers, frozen parameters, schedule."""
         trained = set(self.names)
         rest = {k: v for k, v in self.model.state_dict().items() if k not in trained}
-        schedule = self.scheduler.state_dict() if self.scheduler else None
         packed = io.BytesIO()
-        torch.save({"rest": rest, "scheduler": schedule}, packed)
+        torch.save({"rest": rest, "scheduler": self._schedule()}, packed)
         return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
+
+    def _schedule(self) -> Packed | None:
+        """A schedule's attributes, without the method that stands in for its `step`."""
+        if self.scheduler is None:
+            return None
+        return {key: value for key, value in self.scheduler.state_dict().items() if key != "step"}
 
     def set_extras(self, packed: Tensor) -> None:
         """Take them over from another member."""

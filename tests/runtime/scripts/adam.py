@@ -14,10 +14,9 @@ from torch.utils.data import TensorDataset
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.runtime.scripts import tasks
-
 import muster
 from muster.runtime.samples import Order, Position
+from tests.runtime.scripts import tasks
 
 
 class Streams:

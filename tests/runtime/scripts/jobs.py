@@ -3,10 +3,9 @@
 import atexit
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
-from tests.runtime.scripts import tasks
 from torch import Tensor
 
 from muster.runtime.launch.history import History
@@ -14,6 +13,7 @@ from muster.runtime.launch.launcher import Launch, Outcome
 from muster.runtime.launch.tasks import Tasks
 from muster.runtime.peers import ask
 from muster.wire.messages import Changed, Message, StepDone
+from tests.runtime.scripts import tasks
 
 TRAIN = Path(__file__).with_name("train.py")
 LONG = 60.0
@@ -64,6 +64,11 @@ class Job(Launch):
         )
         self.record = Record()
         self.history = self.record
+
+    def __enter__(self) -> Self:
+        """Itself, with the first tasks on their way."""
+        super().__enter__()
+        return self
 
     def ahead(self, steps: int) -> int:
         """Wait until so many more steps are done; the last of them."""
@@ -136,6 +141,8 @@ def check_result(folder: Path, model: str, steps: int) -> None:
     seen = tasks.times_seen(state)
     # So many times by then; once more for those of the epoch that was under way.
     whole, rest = divmod(steps, tasks.STEPS)
-    assert sorted(seen) == [whole] * (tasks.STEPS - rest) * tasks.BATCH + [whole + 1] * rest * tasks.BATCH
+    assert (
+        sorted(seen) == [whole] * (tasks.STEPS - rest) * tasks.BATCH + [whole + 1] * rest * tasks.BATCH
+    )
     assert seen == tasks.times_seen(plain)
     assert tasks.worst(state, plain) < CLOSE

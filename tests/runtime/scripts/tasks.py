@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import TensorDataset
 
 from muster.runtime.samples import Order, Position
@@ -25,8 +25,8 @@ class Cnn(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         # Smooth functions: at a kink one bit decides, and the order of additions would show.
-        x = F.avg_pool2d(F.gelu(self.norm(self.one(x))), 2)
-        return self.out(F.gelu(self.two(x)).flatten(1))
+        x = functional.avg_pool2d(functional.gelu(self.norm(self.one(x))), 2)
+        return self.out(functional.gelu(self.two(x)).flatten(1))
 
 
 class Transformer(nn.Module):
@@ -74,9 +74,9 @@ def losses(model: nn.Module, x: Tensor, y: Tensor, ids: Tensor) -> Tensor:
     """One for each sample; the tally adds its gradient and no value."""
     out = model(x)
     if out.dim() == 3:
-        each = F.cross_entropy(out.transpose(1, 2), y, reduction="none").mean(1)
+        each = functional.cross_entropy(out.transpose(1, 2), y, reduction="none").mean(1)
     else:
-        each = F.cross_entropy(out, y, reduction="none")
+        each = functional.cross_entropy(out, y, reduction="none")
     seen = model.tally[ids]
     return each + seen - seen.detach()
 
@@ -96,9 +96,7 @@ def plain(name: str, steps: int) -> dict[str, Tensor]:
 def worst(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
     """The largest difference of any parameter but the tally, relative to its tensor's largest value."""
     return max(
-        float((a[k] - b[k]).abs().max() / b[k].abs().max().clamp(min=1e-3))
-        for k in a
-        if k != "tally"
+        float((a[k] - b[k]).abs().max() / b[k].abs().max().clamp(min=1e-3)) for k in a if k != "tally"
     )
 
 

@@ -11,10 +11,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.runtime.scripts import tasks
-
 import muster
 from muster.runtime import transfer
+from tests.runtime.scripts import tasks
 
 
 def parse() -> argparse.Namespace:
@@ -35,13 +34,14 @@ def parse() -> argparse.Namespace:
 
 def send_slowly(seconds: float) -> None:
     """Let the transfer of a tensor to a joiner take a while, so that there is time to disturb it."""
-    send = transfer.send_tensor
+    names = vars(transfer)
+    send = names["send_tensor"]
 
     def slow(*args: Any) -> None:
         time.sleep(seconds)
         send(*args)
 
-    transfer.send_tensor = slow
+    names["send_tensor"] = slow
 
 
 def main() -> None:

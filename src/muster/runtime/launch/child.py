@@ -12,19 +12,25 @@ import torch
 
 from muster.runtime.launch.orders import StartTask
 
-PR_SET_PDEATHSIG = 1
-"""Linux: the signal that a process gets when its parent ends (prctl(2))."""
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+"""Linux: the signal that a process gets when its parent ends; its name in `ps` and `pkill` (prctl(2))."""
 
 
 def die_with_parent() -> None:
     """Be killed when the nursery is, however that comes about; where the system can."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: object) -> None:
+    """Linux' own settings of a process; elsewhere nothing happens."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(option, value)
 
 
 def settle(order: StartTask, output: int | None) -> None:
     """Take on the task's session, signals, descriptors, folder and environment."""
     os.setsid()
+    _prctl(PR_SET_NAME, order.task.encode())
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGCHLD):
