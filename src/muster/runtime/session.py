@@ -81,6 +81,8 @@ class Session:
         self._summed = self._applied = False
         self.clips = False
         """Whether gradients are changed between sum and update."""
+        self._fitted = 0
+        """The largest share of this worker that has fitted into memory."""
         self.loss: float | None = None
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
@@ -238,7 +240,8 @@ class Session:
         assert engine is not None
         if count <= 1:
             raise BadTrainingError("not even one sample fits into this device's memory") from problem
-        engine.cap = max(1, int(count * FITS))
+        # The largest share that has fitted is not given up for one that did not.
+        engine.cap = max(1, int(count * FITS), self._fitted if self._fitted < count else 0)
         self._summed = True
         engine.sum(0.0, failed=True)
 
@@ -343,6 +346,7 @@ class Session:
         engine, state = self._engine, self._state
         assert engine is not None and state is not None
         self.loss = losses / self._part.total
+        self._fitted = max(self._fitted, self._part.count)
         if state.position.epoch > before.epoch:
             self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
             state.losses = 0.0

@@ -175,5 +175,5 @@ def _check_fit(caps: Sequence[float], batch: int) -> None:
         held = ", ".join(f"{cap:g}" for cap in caps)
         raise BadTrainingError(
             f"a global batch of {batch} samples does not fit: the memory of the {len(caps)} workers "
-            f"holds {held}, {sum(caps):g} together; take a smaller global batch or more workers"
+            f"holds {held}: {sum(caps):g} together; take a smaller global batch or more workers"
         )

@@ -13,7 +13,7 @@ import torch
 from muster.runtime.launch.orders import StartTask
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-"""Linux: the signal that a process gets when its parent ends; its name in `ps` and `pkill` (prctl(2))."""
+"""Linux' prctl(2): the signal that a process gets when its parent ends; its name for `ps`."""
 
 
 def die_with_parent() -> None:
