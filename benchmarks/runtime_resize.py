@@ -11,11 +11,13 @@ torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun
           and they load the last checkpoint. From the last step before to the first after; the steps
           since that checkpoint, done twice, are not counted. Its wait for more nodes is set to 5 s
           (30 unless told).
+torchft   where a Python has it: the first replica's stall, measured as Muster's. Leavers are killed.
 
 Prints a table, then one line per target.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 to 1 workers, once, without torchrun")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of Muster's training")
     parser.add_argument("--no-peers", action="store_true", help="Muster alone: a table without targets")
+    parser.add_argument("--torchft", default=sys.executable, help="a Python that has torchft")
     options = parser.parse_args()
     from support.runtime_peers import end_well
     from support.runtime_resizes import muster_stalls, restart_seconds, torchrun_seconds
@@ -56,6 +59,8 @@ def main() -> None:
         {} if options.quick else {change: torchrun_seconds(change) for change in pairwise(chain)}
     )
     show_peers(ours, restarts, restarted)
+    if not options.quick:
+        show_torchft(options.torchft, ours)
     for change, stalls in ours.items():
         stall, name = median(each.longest for each in stalls), f"{change[0]}-{change[1]}"
         bar(f"resize-vs-restart-{name}", times(restarts[change], stall), TARGET, above=True)
@@ -106,6 +111,26 @@ def show_peers(
             for change, stalls in ours.items()
         ),
     )
+
+
+def show_torchft(python: str, ours: "dict[Change, list[Stall]]") -> None:
+    """torchft's stall for each change, or why there is none."""
+    from support.runtime_peers import PeerError
+    from support.runtime_resizes import BATCH
+    from support.runtime_torchft import missing, torchft_stall
+
+    reason = missing(python)
+    if reason:
+        print(f"torchft is left out: {reason}\n")
+        return
+    for change, stalls in ours.items():
+        own = median(each.longest for each in stalls)
+        try:
+            stall = torchft_stall(python, *change, BATCH)
+            print(f"torchft {change[0]}-{change[1]}: {stall:.3f} s, {times(stall, own):.1f} times ours")
+        except PeerError as problem:
+            print(f"torchft {change[0]}-{change[1]}: {str(problem).splitlines()[-1]}")
+    print()
 
 
 if __name__ == "__main__":

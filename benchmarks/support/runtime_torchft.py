@@ -22,8 +22,8 @@ def missing(python: str) -> str:
 def torchft_stall(python: str, before: int, after: int, batch: int) -> float:
     """The first replica's longest gap less the typical step, from the change to some steps after it.
 
-    A replica leaves by being killed: survivors learn of it from a broken connection, or from the lighthouse
-    when it has been silent for its 5 s.
+    A replica leaves by being killed: survivors learn of it from a broken connection, or from the
+    lighthouse when it has been silent for 5 s.
     """
     with tempfile.TemporaryDirectory() as name:
         folder, log, address = Path(name), Path(name, "log"), Path(name, "address")

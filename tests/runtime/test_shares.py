@@ -157,7 +157,7 @@ def test_memory_bounds_a_share() -> None:
 
 
 def test_a_batch_that_fits_nowhere_says_all_the_numbers() -> None:
-    with pytest.raises(BadTrainingError, match=r"64 samples.*2 workers holds 20, 30, 50 together"):
+    with pytest.raises(BadTrainingError, match=r"64 samples.*2 workers holds 20, 30: 50 together"):
         reshare([None, None, None], [20, 30, 40], [True, True, False], 64, ())
 
 

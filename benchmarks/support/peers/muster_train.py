@@ -33,7 +33,7 @@ def main() -> None:
         return losses(model, *batch)
 
     def done(ctx: Any) -> None:
-        marks.mark(ctx.step + 1, ctx.workers, ctx._part.count)  # where it has no share, 0
+        marks.mark(ctx.step + 1, ctx.workers, ctx.share)  # where it has no share, 0
         marks.gate(ctx.step + 1, options.block)
 
     model, optimizer, data = make(options.model)

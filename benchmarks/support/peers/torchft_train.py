@@ -1,10 +1,11 @@
-"""The same training under torchft: one replica for each worker; or, with --lighthouse, its lighthouse."""
+"""The same training under torchft, a replica for each worker; with --lighthouse: its lighthouse."""
 
 import argparse
 import os
 import sys
 import threading
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ def main() -> None:
 
 def serve(path: str) -> None:
     """A lighthouse as it comes."""
-    from torchft.coordination import LighthouseServer
-
-    server = LighthouseServer(bind="127.0.0.1:0", min_replicas=1)
+    coordination: Any = import_module("torchft.coordination")
+    server = coordination.LighthouseServer(bind="127.0.0.1:0", min_replicas=1)
     Path(f"{path}.new").write_text(server.address(), encoding="ascii")
     Path(f"{path}.new").replace(path)
     threading.Event().wait()
@@ -41,8 +41,7 @@ def serve(path: str) -> None:
 
 def train(out: str, batch: int) -> None:
     """One replica of one worker, as in torchft's own example."""
-    import torchft
-
+    torchft: Any = import_module("torchft")
     threads_from_environment()
     name, inner, data = make("wide")
     store: Any = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

@@ -46,4 +46,5 @@ class Agreed:
         self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows]
         caps = [row.cap or inf for row in rows]
         known = self._lines if self._balance else [None] * len(rows)
-        self.shares = reshare(known, caps, able, self._batch, self.shares)
+        noise = max((row.noise for row in rows), default=0.0)
+        self.shares = reshare(known, caps, able, self._batch, self.shares, noise)

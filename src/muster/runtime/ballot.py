@@ -32,6 +32,8 @@ class Vote:
     fixed: float = 0.0
     per_sample: float = 0.0
     """Its line t = fixed + per_sample b, seconds; 0 and 0: not known yet."""
+    noise: float = 0.0
+    """How far that line may be off, relative."""
     request: float = 0.0
     """SAVE and STOP, where a coordinator asked for them."""
     failed: float = 0.0
@@ -56,6 +58,7 @@ class Standing:
     cap: float = 0.0
     fixed: float = 0.0
     per_sample: float = 0.0
+    noise: float = 0.0
     layout: float = 0.0
     """Checksum of the buckets: all members must train the same model."""
     kept: float = 0.0

@@ -21,7 +21,7 @@ import torch
 from muster.runtime.agreed import Agreed
 from muster.runtime.ballot import SAVE, STOP, Standing, Vote, fill, read, roll_call, unused
 from muster.runtime.buckets import Buckets
-from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.base import Transfer, by_link
 from muster.runtime.crew import Builder, Crew, Pending, Stores, close_aside
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
 from muster.runtime.feed import Feed, Part
@@ -263,6 +263,7 @@ class Engine:
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
+            noise=self._gauge.noise(),
             request=self._request,
             failed=float(failed),
             finished=self.part.finished,
@@ -515,6 +516,7 @@ class Engine:
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
+            noise=self._gauge.noise(),
             layout=self.buckets.checksum,
             kept=self.owned.kept,
             prepared=self.owned.prepared,
@@ -676,10 +678,8 @@ class Engine:
                 max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
             )
         )
-        for transfer in timing.transfers:
-            self.link.send(
-                Transferred(task, crew.generation, transfer.link, transfer.bytes, transfer.seconds)
-            )
+        for link, (size, seconds) in by_link(timing.transfers).items():
+            self.link.send(Transferred(task, crew.generation, link, size, seconds))
 
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
         crew = self.crew

@@ -71,8 +71,8 @@ class Owned:
         self._staged: list[int] | None = None
         """Parameters without a gradient in the step that awaits its vote; None: no step does."""
         self._prepared: _Prepared | None = None
-        self._ahead: Member | None = None
-        """Who was ahead when this task took a staged step over: it knows the schedule."""
+        self._ahead: set[str] = set()
+        """Tasks that were ahead when this one took a staged step over: they know the schedule."""
         self._sent: list[tuple[Any, Tensor]] = []
         self._settled = 0
         post.on("settled", lambda sock, _: send_json(sock, {"settled": self._settled}))
@@ -157,7 +157,7 @@ class Owned:
             self.commit()
             row = rows[ahead[0]]
             self._state.position = Position(int(row.epoch), int(row.cursor), int(row.step))
-            self._state.losses, self._ahead = row.losses, crew.plan.members[ahead[0]]
+            self._state.losses, self._ahead = row.losses, {crew.tasks[rank] for rank in ahead}
         elif self._updater is not None:
             self._updater.rollback()
         self._staged = None
@@ -210,8 +210,8 @@ class Owned:
 
     def forget(self) -> None:
         """What this task kept is of no use any more."""
-        self._updater, self._prepared, self._staged, self._ahead = None, None, None, None
-        self.kept, self._holdings = 0, ()
+        self._updater, self._prepared, self._staged = None, None, None
+        self.kept, self._holdings, self._ahead = 0, (), set()
 
     def gather(self, crew: Crew, primary: bool) -> dict[str, Any] | None:
         """A checkpoint: the primary gets the whole optimiser's state, all others wait for it."""
@@ -256,14 +256,16 @@ class Owned:
 
     def _refresh(self, crew: Crew, asking: Asking, donor: Member) -> None:
         """What a task that kept its part lacks: the schedule of those ahead, or a server parameters."""
-        ahead, self._ahead = self._ahead, None
         if self._serves:
             before = held_by(self._settings.task, self._holdings)
             wanted = held_by(self._settings.task, crew.holdings)
             if not all(_covered(range_, before) for range_ in wanted):
                 asking.whole(donor.address, self._state, parameters=True)
-        elif ahead is not None:
-            asking.whole(ahead.address, self._state, parameters=False)
+        else:
+            ahead = [member for member in crew.plan.members if member.task in self._ahead]
+            for member in ahead[:1]:
+                asking.whole(member.address, self._state, parameters=False)
+        self._ahead = set()
 
     def _fetch(self, asking: Asking, shards: Shards, new: Sequence[Holding]) -> list[Piece]:
         """The pieces that this task has to keep and does not have."""

@@ -183,6 +183,11 @@ class Session:
         return crew.workers if crew else 1
 
     @property
+    def share(self) -> int:
+        """Samples of this worker in the step under way; its batch is a stand-in where that is 0."""
+        return self._part.count
+
+    @property
     def generation(self) -> int:
         """How often the set of tasks has changed."""
         crew = self._engine.crew if self._engine else None

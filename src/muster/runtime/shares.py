@@ -8,8 +8,8 @@ ballots, so the same numbers go in everywhere (a worker's own unrounded line mus
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from statistics import median_low
+from math import inf, sqrt
+from statistics import median, median_low
 
 from muster.runtime.errors import BadTrainingError
 from muster.split.batch import Bearer, shares
@@ -28,6 +28,8 @@ NEW = 3
 GAIN = 0.03
 """Shares change for a step at least so much shorter. Less is within the noise of a dozen steps, and a
 change is not free: samples loaded ahead lie on other workers, and kernels meet a new shape."""
+MOST_NOISE = 0.25
+"""However noisy steps are, a gain of more than a quarter is believed."""
 LEAST_MOVE = 2
 """Samples by which some share must move: one is rounding."""
 
@@ -90,6 +92,15 @@ class Gauge:
             ratios.append(seconds / samples / median_low(alike))
         return min(ratios) > CHANGED or max(ratios) < 1 / CHANGED
 
+    def noise(self) -> float:
+        """How far the line may be off, relative: twice the standard error of a median of its steps."""
+        line = self.line()
+        if line is None or len(self._steps) < NEW:
+            return 0.0
+        off = median(abs(t / (line[0] + line[1] * b) - 1) for b, t in self._steps)
+        # For normal errors: their deviation is 1.48 medians, a median's error 1.25 / sqrt(n) of that.
+        return float(2 * 1.25 * 1.48 * off / sqrt(len(self._steps)))
+
 
 def _near(b: int, other: int) -> bool:
     return abs(b - other) <= NEAR * max(b, other)
@@ -101,13 +112,15 @@ def reshare(
     able: Sequence[bool],
     batch: int,
     current: Sequence[int],
+    noise: float = 0.0,
 ) -> tuple[int, ...]:
     """Samples of each worker for a full batch, in the order of the ranks.
 
     `lines`: (a, c) of each, None where it has not been measured: it is then taken for an ordinary one,
     so that it will be. `caps`: samples that fit into its memory (inf where unknown). `able`: False has
     no state yet and gets nothing. `current`: today's shares, which are kept where a change gains
-    little. Everybody able gets a sample at least: who has none is never measured again.
+    little, or no more than the lines may be off (`noise`): where steps vary, alike workers would pass
+    samples to and fro. Everybody able gets a sample at least: who has none is never measured again.
     """
     ranks = [rank for rank, can in enumerate(able) if can and caps[rank] >= 1]
     room = [caps[rank] for rank in ranks]
@@ -119,15 +132,18 @@ def reshare(
         return tuple(current)
     taken = _filled_in(measured, batch)
     found = _one_each(_at_one_finish(taken, room, batch), taken)
-    if stands and not _worth_it(found, today, taken):
+    if stands and not _worth_it(found, today, taken, noise):
         return tuple(current)
     given = dict(zip(ranks, found, strict=True))
     return tuple(given.get(rank, 0) for rank in range(len(able)))
 
 
-def _worth_it(found: Sequence[int], current: Sequence[int], lines: Sequence[_Line]) -> bool:
+def _worth_it(
+    found: Sequence[int], current: Sequence[int], lines: Sequence[_Line], noise: float
+) -> bool:
     moved = max(abs(new - old) for new, old in zip(found, current, strict=True))
-    return moved >= LEAST_MOVE and _step(lines, found) <= (1 - GAIN) * _step(lines, current)
+    gain = 1 - _step(lines, found) / _step(lines, current)
+    return moved >= LEAST_MOVE and gain >= GAIN + min(noise, MOST_NOISE)
 
 
 def _step(lines: Sequence[_Line], parts: Sequence[int]) -> float:

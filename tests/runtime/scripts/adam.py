@@ -34,10 +34,12 @@ class Streams:
         return (self._data[i] for i in range(index, len(self._data), 2))
 
 
-def make(kind: str = "Adam") -> tuple[nn.Module, Any, Any, TensorDataset]:
-    """Model, optimiser, schedule and data."""
+def make(kind: str = "Adam", idle: bool = False) -> tuple[nn.Module, Any, Any, TensorDataset]:
+    """Model (with a parameter that nothing uses, if so wished), optimiser, schedule and data."""
     torch.manual_seed(4)
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 1))
+    if idle:
+        model.register_parameter("idle", nn.Parameter(torch.ones(3)))
     optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.01)
     x = torch.randn(tasks.COUNT, 8)
     data = TensorDataset(x, x.sin().sum(1, keepdim=True))
@@ -71,8 +73,9 @@ def main() -> None:
     parser.add_argument("--clip", type=float)
     parser.add_argument("--kind", default="Adam")
     parser.add_argument("--streams", action="store_true")
+    parser.add_argument("--idle", help="a parameter that nothing uses: refused, or allowed")
     options = parser.parse_args()
-    model, optimizer, schedule, data = make(options.kind)
+    model, optimizer, schedule, data = make(options.kind, options.idle is not None)
 
     def slowly(net: nn.Module, *batch: Tensor) -> Tensor:
         time.sleep(options.pace)
@@ -87,6 +90,7 @@ def main() -> None:
         global_batch=tasks.BATCH,
         epochs=100_000,
         clip=options.clip,
+        allow_unused=options.idle == "allowed",
     ).run()
     if ctx.primary:
         torch.save(model.state_dict(), options.out)

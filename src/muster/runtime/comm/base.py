@@ -1,5 +1,6 @@
 """The interface of a communicator, and what it tells of its transfers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,15 @@ class Transfer:
     link: str
     bytes: int
     seconds: float
+
+
+def by_link(transfers: Iterable[Transfer]) -> dict[str, tuple[int, float]]:
+    """Bytes and seconds of each link, over a step: one message instead of one for each bucket."""
+    found: dict[str, tuple[int, float]] = {}
+    for transfer in transfers:
+        size, seconds = found.get(transfer.link, (0, 0.0))
+        found[transfer.link] = size + transfer.bytes, seconds + transfer.seconds
+    return found
 
 
 class Alone:
