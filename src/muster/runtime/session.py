@@ -32,6 +32,7 @@ from muster.runtime.device import Reading, default_device, device_name
 from muster.runtime.engine import Engine
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LostServerError
 from muster.runtime.feed import Feed, Indexed, Leased, Part
+from muster.runtime.heap import keep_heap
 from muster.runtime.leaving import LeftError
 from muster.runtime.link import Link
 from muster.runtime.loader import Loader
@@ -62,6 +63,7 @@ class Session:
         self._deadline = deadline
         if settings.coordinator is not None:
             sys.excepthook = Telltale(self, sys.excepthook)
+        keep_heap()
         if settings.threads:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or default_device(settings.task))
