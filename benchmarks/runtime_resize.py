@@ -3,8 +3,9 @@
 One training (25.2 M parameters, SGD with momentum: 200 MB of state) goes through 2 1 2 3 5 4 3 workers,
 one thread each, all on this machine:
 
-muster    the survivors' stall: the longest gap between two steps, from the order to a few steps after
-          the change, less the typical step of as many workers. The median of several rounds.
+muster    the survivors' stall: from the last step before the change to the first after, less the typical
+          step of as many workers; the median of several rounds. Beside it the slowest step from the
+          order on: joiners start, and leavers end, on the same few cores.
 restart   plain DistributedDataParallel: stop with a checkpoint, start anew at the new size, load. From
           the last step before to the first after.
 torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun restarts the workers,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 CHAIN = (2, 1, 2, 3, 5, 4, 3)
 QUICK = (2, 1)
-ROUNDS = 5
+ROUNDS = 3
 TARGET = 100.0
 """Times shorter than a restart."""
 
@@ -62,7 +63,7 @@ def main() -> None:
     if not options.quick:
         show_torchft(options.torchft, ours)
     for change, stalls in ours.items():
-        stall, name = median(each.longest for each in stalls), f"{change[0]}-{change[1]}"
+        stall, name = median(each.stall for each in stalls), f"{change[0]}-{change[1]}"
         bar(f"resize-vs-restart-{name}", times(restarts[change], stall), TARGET, above=True)
         if change in restarted:
             bar(f"resize-vs-torchrun-{name}", times(restarted[change], stall), TARGET, above=True)
@@ -81,17 +82,16 @@ def show_stalls(ours: "dict[Change, list[Stall]]") -> None:
             ms = [
                 f"{1e3 * median(values):.0f}"
                 for values in zip(
-                    *((s.typical, s.longest, s.lost, s.pause, s.noise) for s in stalls), strict=True
+                    *((s.typical, s.stall, s.slowest, s.lost, s.pause, s.noise) for s in stalls),
+                    strict=True,
                 )
             ]
-            worst = f"{1e3 * max(s.longest for s in stalls):.0f}"
+            worst = f"{1e3 * max(s.stall for s in stalls):.0f}"
             yield (f"{change[0]}-{change[1]}", *ms, worst)
 
-    print(
-        "muster, ms: a step, its longest excess during the change, all excess, the runtime's own pause,"
-    )
-    print("the longest excess where nothing changed, and the worst round")
-    print_table("change step stall lost pause noise worst", rows())
+    print("muster, ms: a step; the stall; the slowest step's excess and all excess from the order on;")
+    print("the runtime's own pause; the slowest step's excess where nothing changed; the worst stall")
+    print_table("change step stall slowest lost pause noise worst", rows())
 
 
 def show_peers(
@@ -104,7 +104,7 @@ def show_peers(
         (
             (
                 f"{change[0]}-{change[1]}",
-                f"{median(s.longest for s in stalls):.3f}",
+                f"{median(s.stall for s in stalls):.3f}",
                 f"{restarts[change]:.1f}",
                 f"{torchrun[change]:.1f}" if change in torchrun else "-",
             )
@@ -124,7 +124,7 @@ def show_torchft(python: str, ours: "dict[Change, list[Stall]]") -> None:
         print(f"torchft is left out: {reason}\n")
         return
     for change, stalls in ours.items():
-        own = median(each.longest for each in stalls)
+        own = median(each.stall for each in stalls)
         try:
             stall = torchft_stall(python, *change, BATCH)
             print(f"torchft {change[0]}-{change[1]}: {stall:.3f} s, {times(stall, own):.1f} times ours")

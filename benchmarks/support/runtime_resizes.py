@@ -48,8 +48,10 @@ SETTLING = 5
 class Stall:
     """One change, in s."""
 
-    longest: float
-    """The longest gap less the typical step."""
+    stall: float
+    """From the last step before the change to the first after it, less the typical step."""
+    slowest: float
+    """The longest gap less the typical step, from the order on: joiners start on the same cores."""
     lost: float
     """All gaps less as many typical steps."""
     pause: float
@@ -115,7 +117,10 @@ def _stall(inside: Sequence[Gap], before: Sequence[Gap], after: Sequence[Gap], p
     """What the gaps during a change are longer than typical ones."""
     typical = typical_steps(before) | typical_steps(after)
     over = excesses(inside, typical)
-    return Stall(max(over), sum(over), pause, max(excesses(after, typical)), typical[after[0].size])
+    # The first gap that ends with the new number of workers.
+    at_change = next(e for gap, e in zip(inside, over, strict=True) if gap.size == after[0].size)
+    noise = max(excesses(after, typical))
+    return Stall(at_change, max(over), sum(over), pause, noise, typical[after[0].size])
 
 
 def restart_seconds(chain: Sequence[int]) -> dict[Change, float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.runtime.engine import LEAST_PATIENCE
+from muster.runtime.membership import LEAST_PATIENCE
 from muster.runtime.regroup import NOTED
 from tests.runtime.scripts.jobs import LONG, Job
 
