@@ -3,7 +3,7 @@
 One training (25.2 M parameters, SGD with momentum: 200 MB of state) goes through 2 1 2 3 5 4 3 workers,
 one thread each, all on this machine:
 
-muster    the survivors' stall: from the last step before the change to the first after, less the typical
+muster    the stall: from the last step before the change to the first after, less the typical
           step of as many workers; the median of several rounds. Beside it the slowest step from the
           order on: joiners start, and leavers end, on the same few cores.
 restart   plain DistributedDataParallel: stop with a checkpoint, start anew at the new size, load. From

@@ -57,13 +57,14 @@ class Checkpoints:
         self._on_saved, self._on_error = on_saved or (lambda *_: None), on_error or _log.warning
         self._buffers = _Buffers()
         self._thread: Thread | None = None
+        self._preparing = False
 
     def save(self, step: int, state: dict[str, Any], signature: str, wait: bool = False) -> bool:
         """Copy the state and have it written; False if the one before is still being written.
 
         `wait`: for the one before and until this one is on disk: the last of a training.
         """
-        if wait:
+        if wait or self._preparing:
             self.close()
         if self._thread is not None and self._thread.is_alive():
             return False
@@ -80,6 +81,7 @@ class Checkpoints:
         """Make the buffers for a state like this, in the thread: the first save is then quick, too."""
         self.close()
         self._thread = Thread(target=self._buffers.copied, args=(state,), name="muster-checkpoint")
+        self._preparing = True
         self._thread.start()
 
     def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
@@ -106,7 +108,7 @@ class Checkpoints:
         """Wait for what is being written."""
         if self._thread is not None:
             self._thread.join()
-            self._thread = None
+            self._thread, self._preparing = None, False
 
     def _files(self) -> list[Path]:
         """Newest first."""

@@ -108,13 +108,33 @@ class Membership:
             self._enter(self._builder.build(Plan(1, 0, (self.me,), self._deadline)))
         else:
             self.link.send(Ready(self.settings.task))
-            ready = self._pending.wait(lambda: False)
-            assert ready is not None and ready[1] is not None
-            try:
-                self._enter(ready[1])
-            except BrokenGroupError:
-                self._recover()
+            while not self._come_in():
+                pass
         self._tell_change("start", began)
+
+    def _come_in(self) -> bool:
+        """Enter the next plan that names this task; false if that came to nothing: another will come."""
+        ready = self._pending.wait(lambda: False)
+        assert ready is not None and ready[1] is not None
+        try:
+            self._enter(ready[1])
+            return True
+        except BrokenGroupError:
+            self._drop()
+        try:
+            plan = self._meeting.follow(LEAST_PATIENCE)
+            if plan is not None:
+                self._meeting.stand(Place(plan))
+                self._enter(self._builder.build(plan))
+                return True
+        except (BrokenGroupError, ExcludedError):
+            self._drop()
+        # Whoever has the state goes on without us, and tells the coordinator, who plans anew. To go on
+        # by ourselves would be to begin the training once more.
+        with self._orders:
+            self.crew = None
+        self.link.generation = 0
+        return False
 
     def leave(self, how: str = "finished") -> None:
         """Say good-bye and stop answering."""

@@ -91,6 +91,19 @@ class Meeting:
             if self._me.role != "worker":
                 raise ExcludedError(f"{self._me.task} finds no worker any more")
 
+    def follow(self, patience: float) -> Plan | None:
+        """The plan of a more senior member that leads; None where nobody does: for who has no state."""
+        place = self._place
+        assert place is not None
+        for member in place.candidates:
+            if member.task == self._me.task:
+                return None
+            if member.role == "worker":
+                plan = self._follow(member, place, patience)
+                if plan is not None:
+                    return plan
+        return None
+
     def _follow(self, leader: Member, place: Place, patience: float) -> Plan | None:
         """Register at a member; None if it is dead, hangs or gives up."""
         request = {
@@ -147,7 +160,8 @@ class Meeting:
             return False
         if answer["leading"] and seniority(member.task) < seniority(self._me.task):
             raise _SupersededError
-        if answer["generation"] > place.plan.generation and self._me.task not in answer["members"]:
+        # Survivors' own plan and the coordinator's may bear the same number: who is in it decides.
+        if answer["generation"] >= place.plan.generation and self._me.task not in answer["members"]:
             raise ExcludedError(
                 f"{member.task} is in generation {answer['generation']} without {self._me.task}"
             )
@@ -180,7 +194,7 @@ class Meeting:
         task, generation = str(request["task"]), int(request["generation"])
         with self._change:
             plan = self._place.plan if self._place else None
-            if plan and plan.generation > generation and task not in [m.task for m in plan.members]:
+            if plan and plan.generation >= generation and task not in [m.task for m in plan.members]:
                 send_json(connection, {"excluded": plan.generation})
                 return
             send_json(connection, {"noted": True})

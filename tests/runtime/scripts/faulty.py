@@ -130,7 +130,10 @@ def main() -> None:
     try:
         form(options, model, optimizer, data)
     except Exception:
-        torch.save(model.state_dict(), f"{options.out}.{os.environ['MUSTER_TASK']}")
+        # The other's error may end this process while it writes.
+        file = Path(f"{options.out}.{os.environ['MUSTER_TASK']}")
+        torch.save(model.state_dict(), file.with_name(f"unfinished.{file.name}"))
+        file.with_name(f"unfinished.{file.name}").rename(file)
         raise
 
 
