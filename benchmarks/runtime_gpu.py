@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -241,16 +241,17 @@ def resize(bench: Bench) -> Figures:
     found = {"nothing": stall(survivor, begun, marks[0]), "1 to 2": up, "2 to 1": down}
     restart = _restart(bench)
     rows = [
-        (name.replace(" ", "-"), f"{s * 1e3:.1f}", f"{restart / s:.0f}" if s > 0 else "-")
+        (name.replace(" ", "-"), f"{s.change * 1e3:.1f}", f"{s.slowest * 1e3:.1f}")
         for name, s in found.items()
     ]
-    print_table("change stall-ms restart/stall", [*rows, ("restart", f"{restart * 1e3:.0f}", "1")])
+    print_table("change stall-ms slowest-ms", [*rows, ("restart", f"{restart * 1e3:.0f}", "-")])
     for name in ("1 to 2", "2 to 1"):
         # A stall below the clock's noise counts as a tenth of a millisecond.
-        ratio = restart / max(found[name], 1e-4)
+        ratio = restart / max(found[name].change, 1e-4)
         bar(f"gpu-restart-over-stall-{name.replace(' ', '-')}", ratio, TIMES_FASTER, above=True)
     print()
-    return {"stalls": found, "restart": restart, "reported": _changes(survivor)}
+    stalls = {name: asdict(each) for name, each in found.items()}
+    return {"stalls": stalls, "restart": restart, "reported": _changes(survivor)}
 
 
 def _restart(bench: Bench) -> float:

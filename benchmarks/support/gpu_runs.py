@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -140,18 +141,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def stall(record: Record, since: float, until: float) -> float:
-    """The longest excess of a step between two times over the typical step of its generation, in s.
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Excess of steps over the typical step of their generation, in s.
 
     Its own generation: with another number of workers steps are of another length, which is no stall.
     """
+
+    change: float
+    """Of the last step before the members change and the first after, together; 0 where they do not."""
+    slowest: float
+    """Of any step between two times: a joiner that starts shares the device."""
+
+
+def stall(record: Record, since: float, until: float) -> Stall:
+    """What a change between two times cost the survivor."""
     found = steps(record)
     kinds: dict[int, list[float]] = {}
     for seconds, generation in zip(found, record.generations, strict=False):
         kinds.setdefault(generation, []).append(seconds)
     usual = {generation: statistics.median(seconds) for generation, seconds in kinds.items()}
-    return max(
-        seconds - usual[generation]
+    inside = [
+        (generation, seconds - usual[generation])
         for seconds, generation, begun in zip(found, record.generations, record.begun, strict=False)
         if begun + seconds >= since and begun <= until
-    )
+    ]
+    change = [one[1] + two[1] for one, two in pairwise(inside) if one[0] != two[0]]
+    return Stall(sum(change), max(excess for _, excess in inside))

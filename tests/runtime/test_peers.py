@@ -179,3 +179,21 @@ def test_a_registration_of_the_past_is_refused(three: list[Survivor]) -> None:
         three[0].meeting.close()  # who waits there is sent away
         with pytest.raises(ConnectionError):
             receive_json(connection)
+
+
+def test_two_plans_of_one_number(three: list[Survivor]) -> None:
+    """The coordinator made plan 5 with two joiners; a death made the survivors' own plan 5 without them."""
+    holder, *joiners = three
+    holder.meeting.stand(Place(plan_of(5, [holder])))
+    for joiner in joiners:
+        joiner.meeting.stand(Place(plan_of(5, three)))
+        with pytest.raises(ExcludedError):
+            joiner.meeting.follow(LONG)
+        with pytest.raises(ExcludedError):
+            joiner.meeting.agree(LONG)
+
+
+def test_who_has_no_state_never_leads(three: list[Survivor]) -> None:
+    three[0].close()
+    three[1].meeting.stand(Place(plan_of(5, three)))
+    assert three[1].meeting.follow(LONG) is None

@@ -113,7 +113,7 @@ class Membership:
         self._tell_change("start", began)
 
     def _come_in(self) -> bool:
-        """Enter the next plan that names this task; false if that came to nothing: another will come."""
+        """Enter the next plan that names this task; false if it came to nothing: another will come."""
         ready = self._pending.wait(lambda: False)
         assert ready is not None and ready[1] is not None
         try:
