@@ -182,7 +182,7 @@ def test_a_registration_of_the_past_is_refused(three: list[Survivor]) -> None:
 
 
 def test_two_plans_of_one_number(three: list[Survivor]) -> None:
-    """The coordinator made plan 5 with two joiners; a death made the survivors' own plan 5 without them."""
+    """The coordinator made plan 5 with two joiners; survivors of a death made one without them."""
     holder, *joiners = three
     holder.meeting.stand(Place(plan_of(5, [holder])))
     for joiner in joiners:
