@@ -8,7 +8,7 @@ muster    the stall: from the last step before the change to the first after, le
           order on: joiners start, and leavers end, on the same few cores.
 restart   plain DistributedDataParallel: stop with a checkpoint, start anew at the new size, load. From
           the last step before to the first after.
-torchrun  --nnodes=1:N, one agent for each worker, between 2 and 1 of them: one joins or leaves, torchrun restarts the workers,
+torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun restarts the workers,
           and they load the last checkpoint. From the last step before to the first after; the steps
           since that checkpoint, done twice, are not counted. Its wait for more nodes is set to 5 s
           (30 unless told).
@@ -20,7 +20,6 @@ Prints a table, then one line per target.
 import argparse
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 CHAIN = (2, 1, 2, 3, 5, 4, 3)
 QUICK = (2, 1)
 TORCHRUN = ((2, 1), (1, 2))
-"""Changes that torchrun is asked for: with more agents it takes half a minute each, and now and then its
+"""Changes that torchrun is asked for: with more agents each takes half a minute, and at times its
 rendezvous breaks for good."""
 ROUNDS = 3
 TARGET = 100.0
