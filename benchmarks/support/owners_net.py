@@ -6,9 +6,8 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +19,7 @@ from muster.runtime.comm.probe import probe
 from muster.wire.messages import Member
 from support.cases import payload_rate
 from support.netns import Namespace, enter, shaped_network
+from support.spawned import receive, stop
 
 DEADLINE = 60.0
 """Seconds after which a synchronisation, or a whole set's report, counts as failed."""
@@ -148,32 +148,16 @@ def _run_all(tasks: Sequence[Task]) -> list[Report]:
         for process, (_, theirs) in zip(processes, pipes, strict=True):
             process.start()
             theirs.close()
-        port = _receive(pipes[0][0])
+        port = receive(pipes[0][0], DEADLINE)
         for ours, _ in pipes:
             ours.send(port)
-        reports = [_receive(ours) for ours, _ in pipes]
+        reports = [receive(ours, DEADLINE) for ours, _ in pipes]
         for ours, _ in pipes:
             ours.send(None)
         return reports
     finally:
         for process in processes:
-            _stop(process)
-
-
-def _receive(pipe: Connection) -> Any:
-    if not wait([pipe], DEADLINE):
-        raise TimeoutError(f"no report within {DEADLINE:g} s")
-    return pipe.recv()
-
-
-def _stop(process: Any) -> None:
-    """Wait a little for a process to end by itself, then end it."""
-    if process.pid is None:
-        return
-    process.join(5)
-    if process.is_alive():
-        process.kill()
-        process.join(5)
+            stop(process)
 
 
 Spawn.set_forkserver_preload(["torch", "torch.distributed"])

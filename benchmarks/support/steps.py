@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from muster.model.profile import LayerType, ModelProfile
 from muster.model.profile import Tensor as Parameter
 from support.cases import BATCH, WIDTHS, Case, buckets
 from support.netns import Namespace, enter, shaped_network
+from support.spawned import receive, stop
 from support.synchronisers import (
     Alone,
     Group,
@@ -136,10 +137,10 @@ def profile_model() -> ModelProfile:
     process = Spawn.Process(target=_send_profile, args=(theirs,))
     process.start()
     try:
-        profile: ModelProfile = _receive(ours)
+        profile: ModelProfile = receive(ours, DEADLINE)
         return profile
     finally:
-        _stop(process)
+        stop(process)
 
 
 def _send_profile(pipe: Connection) -> None:
@@ -401,29 +402,13 @@ def _run_all(tasks: Sequence[Task]) -> list[Record | None]:
         for process, (_, theirs) in zip(processes, pipes, strict=True):
             process.start()
             theirs.close()
-        records = [_receive(ours) for ours, _ in pipes]
+        records = [receive(ours, DEADLINE) for ours, _ in pipes]
         for ours, _ in pipes:
             ours.send(None)
         return records
     finally:
         for process in processes:
-            _stop(process)
-
-
-def _receive(pipe: Connection) -> Any:
-    if not wait([pipe], DEADLINE):
-        raise TimeoutError(f"no report within {DEADLINE:g} s")
-    return pipe.recv()
-
-
-def _stop(process: Any) -> None:
-    """Wait a little for a process to end by itself, then end it."""
-    if process.pid is None:
-        return
-    process.join(5)
-    if process.is_alive():
-        process.kill()
-        process.join(5)
+            stop(process)
 
 
 def _summary(records: Sequence[Record]) -> Measured:

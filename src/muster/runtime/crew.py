@@ -3,7 +3,7 @@
 import re
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from muster.runtime.comm.probe import probe
 from muster.runtime.comm.sharded import AfterSum
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.mirror import Holding
-from muster.runtime.peers import Post, ask
+from muster.runtime.peers import ask
 from muster.runtime.stream import send_json
 from muster.wire.messages import Member, Plan
 
@@ -198,17 +198,13 @@ class Pending:
             ready, self._ready = self._ready, None
             return ready
 
-    def wait(self, stop: Callable[[], bool]) -> tuple[Plan, Crew | None] | None:
-        """Until some plan is ready, or no longer wanted."""
+    def wait(self) -> tuple[Plan, Crew | None]:
+        """Until some plan is ready."""
         with self._change:
-            self._change.wait_for(lambda: self._ready is not None or stop())
+            while self._ready is None:
+                self._change.wait()
             ready, self._ready = self._ready, None
             return ready
-
-    def wake(self) -> None:
-        """Let `wait` look again."""
-        with self._change:
-            self._change.notify_all()
 
     def discard(self, generation: int) -> None:
         """This task stands in a generation: of what is built or under way only what follows it counts.
@@ -257,8 +253,3 @@ def members_of(*plans: Plan | None) -> list[Member]:
     """Members of any of these plans, in the order of their seniority."""
     found = {member.task: member for plan in plans if plan for member in plan.members}
     return sorted(found.values(), key=lambda member: seniority(member.task))
-
-
-def serve_at(post: Post, stores: Stores) -> None:
-    """Let peers ask for stores."""
-    post.on("store", stores.serve)

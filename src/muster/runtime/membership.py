@@ -114,10 +114,12 @@ class Membership:
 
     def _come_in(self) -> bool:
         """Enter the next plan that names this task; false if it came to nothing: another will come."""
-        ready = self._pending.wait(lambda: False)
-        assert ready is not None and ready[1] is not None
+        _, crew = self._pending.wait()
+        assert crew is not None, (
+            "a plan that does not name this task is not built before it is a member"
+        )
         try:
-            self._enter(ready[1])
+            self._enter(crew)
             return True
         except BrokenGroupError:
             self._drop()
