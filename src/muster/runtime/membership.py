@@ -33,7 +33,7 @@ from muster.runtime.transfer import Donor, Joiner
 from muster.wire.messages import Changed, CheckpointNow, Ended, Member, Message, Plan, Ready, Stop
 
 LEAST_PATIENCE = 2.0
-"""Seconds that survivors wait at least for one that neither comes nor refuses: it may be busy."""
+"""Seconds of silence, at least, after which survivors go on without a member."""
 STEPS_OF_PATIENCE = 5
 """A survivor learns of a failure at the latest when its own step is computed."""
 
@@ -124,7 +124,7 @@ class Membership:
         except BrokenGroupError:
             self._drop()
         try:
-            plan = self._meeting.follow(LEAST_PATIENCE)
+            plan = self._meeting.follow()
             if plan is not None:
                 self._meeting.stand(Place(plan))
                 self._enter(self._builder.build(plan))
@@ -135,6 +135,7 @@ class Membership:
         # by ourselves would be to begin the training once more.
         with self._orders:
             self.crew = None
+        self._meeting.stand(None)
         self.link.generation = 0
         return False
 
@@ -187,6 +188,7 @@ class Membership:
         """Leave, when those who stay have surely done the last common step."""
         if self.updates:
             self.owned.part(plan)
+        self._meeting.stand(None)
         until = time.monotonic() + LEAST_PATIENCE
         for member in plan.members:
             while time.monotonic() < until and not self._has_entered(member, plan):

@@ -1,12 +1,14 @@
 """After a failure: who is left, and the plan they go on with. Needs no coordinator and no store.
 
 Survivors register at the post of the most senior member that answers; it waits for all whose death is
-not certain, and answers with a plan of a new generation. A refused connection is certain death; a
-member that neither comes nor refuses within its patience hangs, and is left out. A member that finds
-the others in a generation without it has been left out itself: it must not go on alone.
+not certain, and answers with a plan of a new generation. A refused connection is certain death. A
+member whose post answers is busy: it is waited for until the deadline. One whose post is silent for the
+whole of our patience hangs, and is left out. A member that finds the others in a generation without it
+has been left out itself: it must not go on alone.
 """
 
 import contextlib
+import math
 import select
 import socket
 import threading
@@ -24,6 +26,8 @@ NOTED = 2.0
 """Seconds in which a living post answers: its thread does nothing but that."""
 LOOK = 0.02
 """Seconds between looks at those who have not come."""
+ASKED = NOTED / 4
+"""Seconds given to one question whether a post still answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,16 @@ class Meeting:
         post.on("regroup", self._register)
         post.on("generation", self._tell)
 
-    def stand(self, place: Place) -> None:
-        """Tell peers from now on that this task is here."""
+    def stand(self, place: Place | None) -> None:
+        """Tell peers from now on that this task is here; None: nowhere, it will not come to a meeting."""
         with self._change:
             self._place = place
 
     def agree(self, patience: float) -> Plan:
-        """The plan to go on with; `ExcludedError` if the others have one without this task."""
+        """The plan to go on with; `ExcludedError` if the others have one without this task.
+
+        `patience`: seconds of silence after which a member counts as hanging.
+        """
         place = self._place
         assert place is not None
         while True:
@@ -85,13 +92,13 @@ class Meeting:
                 if member.task == self._me.task and self._me.role == "worker":
                     plan = self._lead(place, patience)
                 elif member.role == "worker":
-                    plan = self._follow(member, place, patience)
+                    plan = self._follow(member, place)
                 if plan is not None:
                     return plan
             if self._me.role != "worker":
                 raise ExcludedError(f"{self._me.task} finds no worker any more")
 
-    def follow(self, patience: float) -> Plan | None:
+    def follow(self) -> Plan | None:
         """The plan of a more senior member that leads; None where nobody does: for who has no state."""
         place = self._place
         assert place is not None
@@ -99,12 +106,12 @@ class Meeting:
             if member.task == self._me.task:
                 return None
             if member.role == "worker":
-                plan = self._follow(member, place, patience)
+                plan = self._follow(member, place)
                 if plan is not None:
                     return plan
         return None
 
-    def _follow(self, leader: Member, place: Place, patience: float) -> Plan | None:
+    def _follow(self, leader: Member, place: Place) -> Plan | None:
         """Register at a member; None if it is dead, hangs or gives up."""
         request = {
             "kind": "regroup",
@@ -115,7 +122,7 @@ class Meeting:
             with connect(leader.address, request, self._token, NOTED) as connection:
                 answer = receive_json(connection)
                 if answer.get("noted"):
-                    connection.settimeout(2 * patience + NOTED)
+                    connection.settimeout(place.plan.deadline + 2 * NOTED)
                     answer = receive_json(connection)
         except (OSError, ValueError):
             return None
@@ -137,27 +144,34 @@ class Meeting:
             self._leading = False
 
     def _gather(self, place: Place, patience: float) -> Plan:
-        until = time.monotonic() + patience
+        until = time.monotonic() + place.plan.deadline
         others = [m for m in place.candidates if m.task != self._me.task]
-        dead: set[str] = set()
+        silence = {m.task: 0.0 for m in others}
         while True:
             with self._change:
                 present = {task for task, r in self._registered.items() if r.lives()}
-            missing = [m for m in others if m.task not in present | dead]
-            dead |= {m.task for m in missing if self._is_dead(m, place)}
-            if all(m.task in present | dead for m in others) or time.monotonic() > until:
+            missing = [m for m in others if m.task not in present and silence[m.task] < patience]
+            for member in missing:
+                silence[member.task] = self._silence(member, place, silence[member.task])
+            if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
                 return self._decide(place, [m for m in others if m.task in present])
             with self._change:
                 self._change.wait(LOOK)
 
-    def _is_dead(self, member: Member, place: Place) -> bool:
-        """Whether nobody listens there; `ExcludedError` if it has gone on without us."""
+    def _silence(self, member: Member, place: Place, before: float) -> float:
+        """Seconds for which its post has not answered: 0 if it does, infinite if nobody listens.
+
+        Only time spent in asking counts: when the whole machine stood still, nobody was silent.
+        """
+        began = time.monotonic()
         try:
-            answer = ask(member.address, {"kind": "generation"}, self._token, NOTED / 4)
+            answer = ask(member.address, {"kind": "generation"}, self._token, ASKED)
         except ConnectionRefusedError:
-            return True
+            return math.inf
         except (OSError, ValueError):
-            return False
+            answer = {}
+        if not answer.get("members"):  # silent, or not in any generation
+            return before + LOOK + min(time.monotonic() - began, ASKED)
         if answer["leading"] and seniority(member.task) < seniority(self._me.task):
             raise _SupersededError
         # Survivors' own plan and the coordinator's may bear the same number: who is in it decides.
@@ -165,7 +179,7 @@ class Meeting:
             raise ExcludedError(
                 f"{member.task} is in generation {answer['generation']} without {self._me.task}"
             )
-        return False
+        return 0.0
 
     def _decide(self, place: Place, others: list[Member]) -> Plan:
         with self._change:
