@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from muster.roster.history import History
+from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.launch.history import History
-from muster.runtime.launch.roster import Roster
 from muster.runtime.link import Link
 from muster.runtime.settings import Settings
 from muster.wire.channel import Channel

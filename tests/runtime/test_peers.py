@@ -188,7 +188,7 @@ def test_two_plans_of_one_number(three: list[Survivor]) -> None:
     for joiner in joiners:
         joiner.meeting.stand(Place(plan_of(5, three)))
         with pytest.raises(ExcludedError):
-            joiner.meeting.follow(LONG)
+            joiner.meeting.follow()
         with pytest.raises(ExcludedError):
             joiner.meeting.agree(LONG)
 
@@ -196,4 +196,4 @@ def test_two_plans_of_one_number(three: list[Survivor]) -> None:
 def test_who_has_no_state_never_leads(three: list[Survivor]) -> None:
     three[0].close()
     three[1].meeting.stand(Place(plan_of(5, three)))
-    assert three[1].meeting.follow(LONG) is None
+    assert three[1].meeting.follow() is None

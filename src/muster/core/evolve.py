@@ -26,13 +26,16 @@ from muster.model.event import (
     NodeDraining,
     NodeLost,
     NodeReturned,
+    PoolsSet,
     PreemptBegun,
     Preempted,
+    Reshaped,
     ResizeBegun,
     Resized,
     StartBegun,
     Started,
     Submitted,
+    TasksLost,
 )
 from muster.model.placement import Placement, Slot
 from muster.model.view import JobState, Phase, View
@@ -81,7 +84,7 @@ def evolve(view: View, events: Iterable[Event]) -> View:
 class _Draft:
     """A view under change: the nodes and jobs of a batch, copied once."""
 
-    __slots__ = ("_grown", "_touched", "_view", "index", "jobs", "nodes", "version")
+    __slots__ = ("_grown", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -91,6 +94,7 @@ class _Draft:
         self.nodes = list(view.cluster.nodes)
         self.index: Mapping[str, int] = view.cluster.index
         self.jobs = dict(view.jobs)
+        self.pools = view.pools
 
     def view(self) -> View:
         """The draft as a view."""
@@ -99,7 +103,7 @@ class _Draft:
             cluster = replace(cluster, nodes=tuple(self.nodes))
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes))
-        return View(self.version, cluster, self._view.pools, self.jobs, self._view.outlooks)
+        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks)
 
     def job(self, name: str) -> JobState:
         """The live job of this name."""
@@ -260,6 +264,27 @@ def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
     draft.jobs[event.job] = replace(state, phase=phase, checkpointed=event.at)
 
 
+def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation + 1)
+    phase = advance(state.phase, TasksLost)
+    kept = set(event.placement.slots)
+    if not kept < set(state.held()) or not _gang_whole(state, event.placement):
+        raise EventError(f"job {event.job!r}: what is left must be a part of what it held, and a gang")
+    draft.free(slot for slot in state.held() if slot not in kept)
+    draft.jobs[event.job] = replace(
+        _counted(state, event.at), phase=phase, placement=event.placement, generation=event.generation
+    )
+
+
+def _reshaped(draft: _Draft, event: Reshaped) -> None:
+    state = draft.job(event.job)
+    if [spec.role for spec in event.roles] != [spec.role for spec in state.job.roles]:
+        raise EventError(f"job {event.job!r}: it has other roles")
+    phase = advance(state.phase, Reshaped)
+    draft.jobs[event.job] = replace(state, phase=phase, job=replace(state.job, roles=event.roles))
+
+
 def _ended(draft: _Draft, event: Ended) -> None:
     state = draft.job(event.job)
     if _of_past_run(state, event.generation):
@@ -305,6 +330,16 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     # A lost node has nothing to drain, and must not look alive.
     if node.state is not NodeState.LOST:
         draft.put(replace(node, state=NodeState.DRAINING))
+
+
+def _pools_set(draft: _Draft, event: PoolsSet) -> None:
+    leaves = set(event.pools.leaves())
+    for state in draft.jobs.values():
+        if state.job.pool not in leaves:
+            raise EventError(
+                f"job {state.name!r} is in pool {state.job.pool!r}, which would take no jobs"
+            )
+    draft.pools = event.pools
 
 
 def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
@@ -384,10 +419,13 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     PreemptBegun: _preempt_begun,
     Preempted: _preempted,
     Checkpointed: _checkpointed,
+    TasksLost: _tasks_lost,
+    Reshaped: _reshaped,
     Ended: _ended,
     Cancelled: _cancelled,
     NodeAdded: _node_added,
     NodeLost: _node_lost,
     NodeReturned: _node_returned,
     NodeDraining: _node_draining,
+    PoolsSet: _pools_set,
 }

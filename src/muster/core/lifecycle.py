@@ -14,10 +14,12 @@ from muster.model.event import (
     NodeLost,
     PreemptBegun,
     Preempted,
+    Reshaped,
     ResizeBegun,
     Resized,
     StartBegun,
     Started,
+    TasksLost,
 )
 from muster.model.view import Phase
 
@@ -26,8 +28,10 @@ BORN = Phase.WAITING
 
 NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.WAITING, StartBegun): Phase.STARTING,
+    (Phase.WAITING, Reshaped): Phase.WAITING,
     (Phase.WAITING, Cancelled): Phase.ENDED,
     (Phase.STARTING, Started): Phase.RUNNING,
+    (Phase.STARTING, Reshaped): Phase.STARTING,
     (Phase.STARTING, PreemptBegun): Phase.PREEMPTING,
     (Phase.STARTING, NodeLost): Phase.WAITING,
     (Phase.STARTING, Ended): Phase.ENDED,
@@ -35,16 +39,23 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.RUNNING, ResizeBegun): Phase.RESIZING,
     (Phase.RUNNING, MigrateBegun): Phase.MIGRATING,
     (Phase.RUNNING, PreemptBegun): Phase.PREEMPTING,
+    (Phase.RUNNING, TasksLost): Phase.RUNNING,
+    (Phase.RUNNING, Reshaped): Phase.RUNNING,
     (Phase.RUNNING, Checkpointed): Phase.RUNNING,
     (Phase.RUNNING, NodeLost): Phase.WAITING,
     (Phase.RUNNING, Ended): Phase.ENDED,
     (Phase.RUNNING, Cancelled): Phase.ENDED,
     (Phase.RESIZING, Resized): Phase.RUNNING,
+    (Phase.RESIZING, Reshaped): Phase.RESIZING,
+    # A user who stops the job does not wait for a change to end.
+    (Phase.RESIZING, PreemptBegun): Phase.PREEMPTING,
     (Phase.RESIZING, Checkpointed): Phase.RESIZING,
     (Phase.RESIZING, NodeLost): Phase.WAITING,
     (Phase.RESIZING, Ended): Phase.ENDED,
     (Phase.RESIZING, Cancelled): Phase.ENDED,
     (Phase.MIGRATING, Migrated): Phase.RUNNING,
+    (Phase.MIGRATING, Reshaped): Phase.MIGRATING,
+    (Phase.MIGRATING, PreemptBegun): Phase.PREEMPTING,
     (Phase.MIGRATING, Checkpointed): Phase.MIGRATING,
     (Phase.MIGRATING, NodeLost): Phase.WAITING,
     (Phase.MIGRATING, Ended): Phase.ENDED,
@@ -52,6 +63,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     # The order to stop and the report that the gang runs may cross on the way.
     (Phase.PREEMPTING, Started): Phase.PREEMPTING,
     (Phase.PREEMPTING, Preempted): Phase.WAITING,
+    (Phase.PREEMPTING, Reshaped): Phase.PREEMPTING,
     (Phase.PREEMPTING, Checkpointed): Phase.PREEMPTING,
     (Phase.PREEMPTING, NodeLost): Phase.WAITING,
     (Phase.PREEMPTING, Ended): Phase.ENDED,

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from muster.model.cluster import Node
-from muster.model.job import Job
+from muster.model.job import Job, RoleSpec
 from muster.model.placement import Placement
+from muster.model.pool import PoolTree
 
 
 class Outcome(StrEnum):
@@ -111,6 +112,25 @@ class Checkpointed:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksLost:
+    """Some tasks are gone for good; the rest of the gang, which is whole, goes on on this placement."""
+
+    job: str
+    generation: int
+    placement: Placement
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """Its user asks for other numbers of tasks."""
+
+    job: str
+    roles: tuple[RoleSpec, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The job's tasks are done: it is over."""
 
@@ -160,6 +180,14 @@ class NodeDraining:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class PoolsSet:
+    """An administrator divided the cluster anew."""
+
+    pools: PoolTree
+    at: float
+
+
 JobEvent = (
     StartBegun
     | Started
@@ -170,8 +198,10 @@ JobEvent = (
     | PreemptBegun
     | Preempted
     | Checkpointed
+    | TasksLost
+    | Reshaped
     | Ended
     | Cancelled
 )
 NodeEvent = NodeAdded | NodeLost | NodeReturned | NodeDraining
-Event = Submitted | JobEvent | NodeEvent
+Event = Submitted | JobEvent | NodeEvent | PoolsSet

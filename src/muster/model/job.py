@@ -59,6 +59,32 @@ class Locality:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """How a job's command is run, stopped, and run again."""
+
+    folder: str = ""
+    """Where its tasks work; empty: a folder of the job's own."""
+    environ: tuple[tuple[str, str], ...] = ()
+    """What the user adds to the environment of every task."""
+    shell: bool = False
+    """Whether the command is one line for `sh -c`; else it is run as it is, word by word."""
+    grace: float = 30.0
+    """Seconds between SIGTERM and SIGKILL."""
+    checkpoint_signal: str | None = None
+    """The signal ("SIGUSR1") that asks its tasks for a checkpoint before they are stopped."""
+    checkpoint_grace: float = 30.0
+    """Seconds between that signal and SIGTERM, unless the task has ended by then."""
+    failures: int = 0
+    """How often its tasks may fail by their own fault and be started again."""
+    losses: int | None = None
+    """How often it may lose tasks by others' fault (nodes, preemptions) and go on; None: any number."""
+    sync: str = "auto"
+    """How the runtime synchronises: "auto", "ring", "sharded" or "dedicated"."""
+    owners: str = "reduce"
+    """What owners of parameters do: "reduce" only, or "update" as well."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a user submits. Priority: higher is sooner. `device_types`: empty means any."""
 
@@ -87,6 +113,9 @@ class Job:
     """Whether it must be stopped and started anew to change its tasks; else it is resized live."""
     application: str | None = None
     """What it trains: jobs of one application are expected to resemble each other."""
+    program: Program = Program()
+    number: int = 0
+    """The daemon's number of it, never used twice; 0: none."""
 
     elastic: bool = field(init=False, repr=False, compare=False)
     """Whether it can run with more than its gang. Kept, because every cycle asks it of every job."""

@@ -75,7 +75,7 @@ class Meeting:
         post.on("generation", self._tell)
 
     def stand(self, place: Place | None) -> None:
-        """Tell peers from now on that this task is here; None: nowhere, it will not come to a meeting."""
+        """Tell peers from now on that this task is here; None: it will come to no meeting."""
         with self._change:
             self._place = place
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.runtime.errors import MusterError
-
-ROLES = ("worker", "server")
+from muster.wire.messages import ROLES
 
 
 class BadSettingError(MusterError):

@@ -9,6 +9,8 @@ from typing import Any
 
 VERSION = 1
 
+ROLES = ("worker", "server")
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

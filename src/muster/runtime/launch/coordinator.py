@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Wake
-from muster.runtime.launch.history import History
-from muster.runtime.launch.roster import Roster
+from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Wake
+from muster.roster.history import History
+from muster.roster.roster import Roster
 from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
 from muster.wire.messages import VERSION, Hello, Message, Received

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from muster.roster.acts import Finish, Terms
+from muster.roster.history import History
+from muster.roster.roster import Roster
 from muster.runtime.errors import MusterError
-from muster.runtime.launch.acts import Finish, Terms
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.launch.history import History
 from muster.runtime.launch.orders import StartTask, TaskExited
-from muster.runtime.launch.roster import Roster
 from muster.runtime.launch.tasks import Output, Tasks
 
 Seen = TypeVar("Seen")

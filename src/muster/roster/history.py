@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.runtime.launch.acts import NO_ANSWER
+from muster.roster.acts import NO_ANSWER
 from muster.wire.messages import Captured, Changed, Failed, Message, Saved, StepDone, Straggling
 
 POINTS = 100_000

@@ -7,9 +7,19 @@ A plan names the generation it changes; when that has moved on the plan is void 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from muster.runtime.launch.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
-from muster.runtime.settings import ROLES
-from muster.wire.messages import Changed, Ended, Failed, Hello, Member, Message, Plan, Ready, Stop
+from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
+from muster.wire.messages import (
+    ROLES,
+    Changed,
+    Ended,
+    Failed,
+    Hello,
+    Member,
+    Message,
+    Plan,
+    Ready,
+    Stop,
+)
 
 CLEAN_EXIT = "exit code 0"
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.runtime.launch.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
-from muster.runtime.launch.roster import Roster
+from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
+from muster.roster.roster import Roster
 from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, Stop
 
 

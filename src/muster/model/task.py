@@ -1,0 +1,136 @@
+"""One process of a job as an executor knows it: what it is told to run, and what it reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.model.job import Role
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskId:
+    """A task that was once ordered: never used twice."""
+
+    number: int
+    """Of its job (`Job.number`)."""
+    generation: int
+    """Of its job when it was ordered."""
+    role: Role
+    index: int
+    attempt: int = 0
+    """How often it was started anew in its place."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the generation."""
+        return f"{self.role}-{self.index}"
+
+    def __str__(self) -> str:
+        again = f".{self.attempt}" if self.attempt else ""
+        return f"{self.number}/{self.generation}/{self.name}{again}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrder:
+    """A process to run on a named node with named devices."""
+
+    id: TaskId
+    node: str
+    devices: tuple[int, ...]
+    """The numbers of its devices on that node, as the node's own tools count them."""
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    """All of its environment: nothing of the manager's comes through."""
+    folder: str
+    """Where it works; made if it is not there."""
+    log: str
+    """Where its output goes, below the executor's folder of logs: `<job>/<generation>/<task>.log`.
+    It is appended to: attempts follow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    """The process runs."""
+
+    task: TaskId
+    at: float
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExited:
+    """The process is gone, and its whole process group with it."""
+
+    task: TaskId
+    at: float
+    code: int | None = None
+    signal: int | None = None
+    """The signal that ended it; without code and signal nobody knows how it ended."""
+    error: str = ""
+    """Why it could not be started or was given up, in words."""
+    begun: bool = True
+    """Whether it has ever run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """A part of a log: the bytes from `offset`, and where the next part begins."""
+
+    data: bytes
+    offset: int
+    """Where the data begins: later than was asked if the log was trimmed meanwhile."""
+    next: int
+    """Pass it to go on reading; an offset counts bytes ever written, trimmed ones included."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrdered:
+    """A task is about to be ordered, for this place of its job."""
+
+    job: str
+    task: TaskId
+    name: str
+    """What it is called inside its job, for as long as that lives."""
+    node: str
+    bits: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """A task is gone, and the job it was of has taken note."""
+
+    job: str
+    exited: TaskExited
+    at: float
+    tail: str = ""
+    """The last lines it printed, where it failed."""
+    fault: bool = False
+    """Whether it counts against the job's budget of failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSeen:
+    """A task of the job has spoken to the coordinator: the job can change its tasks while it trains."""
+
+    job: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """Its user wants the job no more: it is cancelled once its tasks are gone."""
+
+    job: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """An administrator chose another policy."""
+
+    policy: str
+    at: float
+
+
+TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | PolicySet
+"""Facts that the journal holds beside those of `model.event`: the view does not depend on them."""

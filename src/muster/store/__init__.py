@@ -1,0 +1,1 @@
+"""The journal, and the tables needed to list and page: SQLite or PostgreSQL."""
