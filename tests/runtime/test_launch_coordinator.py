@@ -12,7 +12,7 @@ from muster.runtime.launch.coordinator import Coordinator, Hands
 from muster.runtime.link import Link
 from muster.runtime.settings import Settings
 from muster.wire.channel import Channel
-from muster.wire.messages import Hello, Message, Plan, Ready, Received, StepDone, Stop
+from muster.wire.messages import Changed, Hello, Message, Plan, Ready, Received, StepDone, Stop
 
 LONG = 20.0
 
@@ -98,6 +98,17 @@ def test_plans_go_to_who_is_there_and_to_who_comes_back(desk: Desk) -> None:
     assert [channel.receive(), channel.receive()] == [Received(0), heard[-1]]
     desk.one.stop("enough")
     assert channel.receive() == Stop("enough")
+    channel.close()
+
+
+def test_members_of_before_a_restart_are_not_those_of_today(desk: Desk) -> None:
+    """A survivor's last word of its members bears the number that the first plan after it has, too."""
+    channel = desk.connect(hello("worker-1"))
+    assert channel.receive() == Received(0)
+    desk.one.roster.retired.add("worker-1")
+    channel.send(Changed("worker-1", 2, 5, ("worker-1",), 0.1, "failure"))
+    assert channel.receive() == Received(1)
+    assert desk.one.history.members == ()
     channel.close()
 
 

@@ -77,7 +77,7 @@ class Roster:
     """The highest generation ever planned or reported."""
     _adopted: int = 0
     """The highest generation ever reported."""
-    _retired: set[str] = field(default_factory=set)
+    retired: set[str] = field(default_factory=set)
     """Tasks from before the last restart."""
     _restarts: int = 0
     _patience: int = -1
@@ -109,7 +109,7 @@ class Roster:
 
     def hello(self, hello: Hello) -> list[Act]:
         """A task has connected, for the first time or again."""
-        if hello.task in self._retired:
+        if hello.task in self.retired:
             return [Kill(hello.task)]
         task = self._know(hello.task, hello.role)
         if task.leaving and not hello.generation:
@@ -148,7 +148,7 @@ class Roster:
         self.expected.discard(name)
         if name in self.lost:
             self.lost[name] = how
-        if name not in self._retired:
+        if name not in self.retired:
             task = self._know(name)
             task.gone = how
             if how == CLEAN_EXIT and name not in self.members:
@@ -353,7 +353,7 @@ class Roster:
         left = [name for name in past if not self._tasks[name].gone]
         for name in past:
             del self._tasks[name]
-        self._retired.update(past)
+        self.retired.update(past)
         self.generation, self.members, self._plan = 0, (), None
         self._missed = dict.fromkeys(ROLES, 0)
         return [*(Kill(name) for name in left), *self._steer()]

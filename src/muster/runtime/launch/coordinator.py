@@ -14,7 +14,7 @@ from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
-from muster.wire.messages import VERSION, Hello, Message, Received
+from muster.wire.messages import VERSION, Changed, Hello, Message, Received
 
 HELLO_TIMEOUT = 10.0
 """Seconds for a new connection to say who it is; a task says so at once."""
@@ -217,7 +217,10 @@ class Coordinator:
 
     def _hear(self, message: Message) -> bool:
         def decide() -> list[Act]:
-            self.history.note(message, time.monotonic())
+            # What a task of before the last restart says of its members may bear the number of the
+            # generation that came after it.
+            if not isinstance(message, Changed) or message.task not in self.roster.retired:
+                self.history.note(message, time.monotonic())
             return self.roster.heard(message)
 
         return self._do(decide)
