@@ -10,13 +10,14 @@ from muster.core.growth import contested, grow
 from muster.core.outcome import MigrationReport
 from muster.core.pools import entitle
 from muster.core.standing import Standing
-from muster.core.steer import steer
+from muster.core.steer import excess, steer
 from muster.model.decision import Decision, Kept, Kind, Promise
 from muster.model.job import Role
 from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase, View
 from muster.place.adaptive import Mood
+from muster.planner.counts import plan_for
 from muster.policy.base import Policy
 
 
@@ -104,7 +105,10 @@ def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
 
 
 def _queue(desk: Desk) -> None:
-    """Gangs first, then borrowers, then growth."""
+    """What nobody asks for any more, then gangs, then borrowers, then growth."""
+    for state in desk.view.jobs.values():
+        if state.reshaped and state.phase is Phase.RUNNING and desk.untouched(state):
+            _trim(desk, state)
     for allocation in desk.allocations.values():
         serve(desk, allocation)
     desk.turned_away.clear()  # to borrow is another question
@@ -113,6 +117,13 @@ def _queue(desk: Desk) -> None:
     taken = contested(desk)
     for allocation in desk.allocations.values():
         grow(desk, allocation, taken)
+
+
+def _trim(desk: Desk, state: JobState) -> None:
+    """Take from a running job what is above the most its user asks for now."""
+    spare = excess(state, plan_for(state.job, state.job.workers.most))
+    if spare:
+        desk.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
 
 
 def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:

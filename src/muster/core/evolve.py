@@ -282,7 +282,8 @@ def _reshaped(draft: _Draft, event: Reshaped) -> None:
     if [spec.role for spec in event.roles] != [spec.role for spec in state.job.roles]:
         raise EventError(f"job {event.job!r}: it has other roles")
     phase = advance(state.phase, Reshaped)
-    draft.jobs[event.job] = replace(state, phase=phase, job=replace(state.job, roles=event.roles))
+    job = replace(state.job, roles=event.roles)
+    draft.jobs[event.job] = replace(state, phase=phase, job=job, reshaped=True)
 
 
 def _ended(draft: _Draft, event: Ended) -> None:

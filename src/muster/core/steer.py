@@ -115,15 +115,15 @@ def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
         return
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    goes = _excess(state, goal)
+    goes = excess(state, goal)
     if not goes or missing(goal, state.placement).parts or _elsewhere(desk, state, allocation):
         return  # it has too little of something: `_change` sees to both at once
     if _within_contract(desk, state, state.placement.without(goes)):
         desk.shrink(state, goes, _SHARE)
 
 
-def _excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
-    """The tasks that the job has beyond the plan."""
+def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
+    """The tasks that a job has beyond a plan, to be given up."""
     assert state.placement is not None
     placed = state.placement
     roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
@@ -238,7 +238,7 @@ def _change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
     goal = plan_for(state.job, allocation.most, allocation.servers)
     if state.job.restarts:
         return True
-    if missing(goal, state.placement).parts or (state.job.preemptible and _excess(state, goal)):
+    if missing(goal, state.placement).parts or (state.job.preemptible and excess(state, goal)):
         _rearrange(desk, state, allocation)
     elif allocation.batch != state.batch:
         desk.rearrange(state, state.placement, _SHARE)
@@ -285,7 +285,7 @@ def _beside(desk: Desk, state: JobState, request: Request, option: Option) -> Pl
     assert state.placement is not None
     kept = state.placement
     if state.job.preemptible:
-        kept = kept.without(_excess(state, request.plan))
+        kept = kept.without(excess(state, request.plan))
     slots = grow(desk.board, Request(missing(request.plan, kept), option, request.widest), kept)
     grown = kept.with_slots(slots)
     return grown if _within_contract(desk, state, grown) else None

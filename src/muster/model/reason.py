@@ -18,6 +18,7 @@ class Code(StrEnum):
     STARTED_PROMISED = "started.promised"
     GROWN = "resized.grown"
     SHRUNK = "resized.shrunk"
+    SHRUNK_ASKED = "resized.asked"
     RESIZED_POLICY = "resized.policy"
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
@@ -46,6 +47,7 @@ SENTENCES: dict[Code, str] = {
     Code.STARTED_PROMISED: "the devices promised to the gang have come free",
     Code.GROWN: "devices are free and the job can use more",
     Code.SHRUNK: "another job's gang needs the devices above this job's least",
+    Code.SHRUNK_ASKED: "its user asks for fewer tasks than it has",
     Code.RESIZED_POLICY: "the policy's share for it has changed by more than a resize costs",
     Code.MIGRATED: "moving this job makes room for a gang whose contract could not be met",
     Code.MIGRATED_POLICY: "the policy wants it on devices of another type",

@@ -45,6 +45,8 @@ class JobState:
     """Device-seconds it had held by the moment `since`."""
     since: float | None = None
     """When it got the devices it holds; None: it holds none."""
+    reshaped: bool = False
+    """Whether its user has changed the numbers of tasks since: it may have more than it asks for."""
 
     @property
     def name(self) -> str:

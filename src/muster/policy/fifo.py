@@ -24,7 +24,8 @@ class Fifo:
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Every job's gang, in order of priority and age."""
         # One that neither waits nor could grow is left as it is, and looked at no closer.
-        queue = [s for s in view.jobs.values() if s.phase is _WAITING or s.job.elastic]
+        jobs = view.jobs.values()
+        queue = [s for s in jobs if s.phase is _WAITING or s.job.elastic or s.reshaped]
         return Shares(tuple(_allocation(state) for state in sorted(queue, key=_urgency)), memory)
 
 
