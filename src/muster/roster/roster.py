@@ -86,6 +86,7 @@ class Roster:
     _refused: int = 0
     """Plans after this generation that were not taken up."""
     _stopping: str = ""
+    _leave: bool = False
 
     def resize(self, workers: int, servers: int | None = None) -> list[Act]:
         """Want so many workers (and servers; None: as before) from now on."""
@@ -94,13 +95,13 @@ class Roster:
         self._missed = dict.fromkeys(ROLES, 0)
         return self._steer()
 
-    def stop(self, reason: str) -> list[Act]:
-        """Want no more: all end after their step."""
-        self._stopping = reason or "stopped"
+    def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
+        """Want no more: all end after their step; `leave`: their processes with it."""
+        self._stopping, self._leave = reason or "stopped", leave
         acts: list[Act] = []
         for name, task in self._tasks.items():
             if task.alive and (task.joined or task.named):
-                acts.append(Tell(name, Stop(self._stopping)))
+                acts.append(Tell(name, Stop(self._stopping, leave)))
             elif task.alive:
                 # It waits for a plan and has nothing to bring to an end.
                 task.leaving = True
@@ -121,7 +122,7 @@ class Roster:
         self._highest = max(self._highest, hello.generation)
         again: list[Act] = []
         if self._stopping:
-            again.append(Tell(hello.task, Stop(self._stopping)))
+            again.append(Tell(hello.task, Stop(self._stopping, self._leave)))
         elif self._plan and hello.task in self._concerned(self._plan):
             again.append(Tell(hello.task, self._plan))
         return again + self._steer()

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SAVE, STOP = 1, 2
-"""Requests, as bits."""
+SAVE, STOP, LEAVE = 1, 2, 4
+"""Requests, as bits; LEAVE comes with STOP: the process is to end with the training."""
 
 
 @dataclass(frozen=True, slots=True)

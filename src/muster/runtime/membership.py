@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from muster.runtime.agreed import Agreed
-from muster.runtime.ballot import SAVE, STOP, Standing, Vote, roll_call
+from muster.runtime.ballot import LEAVE, SAVE, STOP, Standing, Vote, roll_call
 from muster.runtime.buckets import Buckets
 from muster.runtime.crew import Builder, Crew, Pending, Stores
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
@@ -434,7 +434,7 @@ class Membership:
         elif isinstance(message, CheckpointNow):
             self._request |= SAVE
         elif isinstance(message, Stop):
-            self._request |= STOP
+            self._request |= STOP | LEAVE if message.leave else STOP
 
     def _hear_plan(self, plan: Plan) -> None:
         with self._orders:

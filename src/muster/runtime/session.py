@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.ballot import SAVE, STOP
+from muster.runtime.ballot import LEAVE, SAVE, STOP
 from muster.runtime.buckets import Buckets
 from muster.runtime.capture import Context, capture, order
 from muster.runtime.checkpoint import Checkpoints, signature_of
@@ -54,6 +54,9 @@ def init(*, deadline: float = 30.0) -> "Session":
     `deadline`: seconds after which a silent member counts as gone, where no plan says otherwise.
     """
     return Session(from_environment(os.environ), deadline)
+
+UNASKED = 1_000
+"""Steps between checkpoints that the script did not ask for: there to stop and go on by."""
 
 
 class Session:
@@ -89,6 +92,8 @@ class Session:
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
         """Mean loss of the last whole epoch."""
+        if settings.checkpoint:
+            self.checkpoint(settings.checkpoint, every=UNASKED)
 
     @property
     def alone(self) -> bool:
@@ -319,8 +324,11 @@ class Session:
             engine.commit()
 
     def _is_over(self, engine: Engine, state: TrainingState) -> bool:
-        stopped = bool(engine.requested & STOP)
-        return stopped or self._ends(state.position) or self._is_met(state)
+        return bool(engine.requested & STOP) or self._is_done(state)
+
+    def _is_done(self, state: TrainingState) -> bool:
+        """Whether the training has come to the end that its user set."""
+        return self._ends(state.position) or self._is_met(state)
 
     def _is_met(self, state: TrainingState) -> bool:
         at_end = state.position.cursor == 0 and self.epoch_loss is not None
@@ -366,6 +374,9 @@ class Session:
     def _end(self, engine: Engine, state: TrainingState) -> None:
         if engine.holds or engine.updates:
             self._save_last(engine, state)
+        if engine.requested & LEAVE and not self._is_done(state):
+            engine.leave("stopped")
+            raise LeftError(0)
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
             raise LeftError(0)  # it does not have the whole state, so it has nothing to show

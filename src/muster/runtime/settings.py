@@ -28,6 +28,8 @@ class Settings:
     """Threads of torch; 0: as torch chooses."""
     device: str = ""
     """"cpu", "cuda", "cuda:1"; empty: chosen by the runtime."""
+    checkpoint: str = ""
+    """A folder for checkpoints, used where the script names none; empty: no checkpoints then."""
 
 
 def from_environment(environ: Mapping[str, str]) -> Settings:
@@ -44,6 +46,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         host=environ.get("MUSTER_HOST") or "127.0.0.1",
         threads=_threads(environ.get("MUSTER_THREADS") or "0"),
         device=_device(environ.get("MUSTER_DEVICE", "")),
+        checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
     )
 
 

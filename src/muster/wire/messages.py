@@ -58,6 +58,8 @@ class Stop:
     """End the training after this step, with a checkpoint where there is a place for one."""
 
     reason: str = ""
+    leave: bool = False
+    """The processes end with it: what a script does after its training is for another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,8 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The task is done: its training is finished ("finished"), or it left ("left")."""
+    """The task is done: its training is finished ("finished"), it left ("left"), or all were told to go
+    ("stopped")."""
 
     task: str
     generation: int
