@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.model.job import Role
+from muster.model.placement import Slot
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,8 +91,7 @@ class TaskOrdered:
     task: TaskId
     name: str
     """What it is called inside its job, for as long as that lives."""
-    node: str
-    bits: int
+    slot: Slot
     at: float
 
 
@@ -106,6 +106,8 @@ class TaskEnded:
     """The last lines it printed, where it failed."""
     fault: bool = False
     """Whether it counts against the job's budget of failures."""
+    lost: bool = False
+    """Whether it counts against its budget of losses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,20 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """A cycle decided something about a job, or found another reason why it waits."""
+
+    job: str
+    kind: str
+    """One of `model.decision.Kind`."""
+    code: str
+    """One of `model.reason.Code`."""
+    text: str
+    """The reason in words, with its figures."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySet:
     """An administrator chose another policy."""
 
@@ -132,5 +148,5 @@ class PolicySet:
     at: float
 
 
-TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | PolicySet
+TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | Decided | PolicySet
 """Facts that the journal holds beside those of `model.event`: the view does not depend on them."""

@@ -1,9 +1,14 @@
-"""The one place that puts the parts together: the `muster` command."""
+"""The one place that puts the parts together: the `muster` command, the daemon, a daemon in process."""
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from muster.cli.up import Listening, UpOptions
 
 
 def main() -> None:
@@ -14,7 +19,7 @@ def main() -> None:
     from muster.cli.main import BAD_INPUT, app
 
     try:
-        app()
+        app(obj=up)
     except ValueError as error:
         # Imported only now: the files' machinery would double the time of `--help`.
         from muster.files.errors import InputError
@@ -23,3 +28,10 @@ def main() -> None:
             raise
         typer.echo(f"muster: {error}", err=True)
         sys.exit(BAD_INPUT)
+
+
+def up(options: "UpOptions", ready: "Callable[[Listening], None]") -> None:
+    """Run a daemon until it is told to stop."""
+    from muster.app.up import run
+
+    run(options, ready)

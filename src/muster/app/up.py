@@ -1,0 +1,210 @@
+"""`muster up`: store, executor, daemon and API in one process, until a signal comes."""
+
+import asyncio
+import contextlib
+import getpass
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from muster.api.app import create_app
+from muster.api.listener import Tls, bound, serve, url_of
+from muster.cli.pid_file import held
+from muster.cli.up import Listening, UpOptions
+from muster.client.settings import Settings, read_settings, settings_path, write_settings
+from muster.daemon.assembly import House, Site, open_house
+from muster.daemon.front import digest
+from muster.daemon.loop import Pace
+from muster.daemon.service import Caller
+from muster.executors.discover import discover
+from muster.executors.local.executor import LocalExecutor
+from muster.files.cluster_file import load_cluster
+from muster.files.errors import InputError
+from muster.model.cluster import Cluster
+from muster.model.pool import PoolTree, single_pool
+from muster.store.store import Store, open_store
+
+log = structlog.get_logger()
+
+STANDBY = 1.0
+"""Seconds between two looks whether the daemon in charge is gone."""
+OWNER = "owner"
+"""The name of the token that `muster up` makes for its own user."""
+RETENTION = 7 * 86400.0
+"""Seconds for which logs of finished jobs are kept."""
+PRUNED = 3600.0
+"""Seconds between two looks for logs that are too old."""
+SWITCH = 0.001
+"""Seconds after which a cycle's thread lets the API's run: lists answer while it decides."""
+
+
+def run(options: UpOptions, ready: Callable[[Listening], None]) -> None:
+    """Run a daemon until SIGTERM or SIGINT; its jobs go on."""
+    _log_to_stderr(options.log_format)
+    sys.setswitchinterval(SWITCH)
+    site = site_of(options)
+    with held(options.data):
+        asyncio.run(_serve(options, site, ready))
+
+
+def site_of(options: UpOptions) -> Site:
+    """What there is: the cluster of a file, virtual devices, or what the machine has."""
+    cluster, pools = _cluster(options)
+    return Site(cluster, pools, options.policy, options.data / "jobs")
+
+
+def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
+    if options.cluster is not None:
+        loaded = load_cluster(options.cluster)
+        return loaded.cluster, loaded.pools
+    try:
+        cluster = discover(options.devices, topology=options.topology)
+    except ValueError as error:
+        raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
+    counts = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    return cluster, single_pool(counts)
+
+
+async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with contextlib.closing(_store(options)) as store:
+        await _take_charge(store, stop)
+        if stop.is_set():
+            return
+        # At once, before anything is begun: a port in use is told while nothing has happened.
+        listening = bound(options.host, options.port)
+        executor = LocalExecutor(options.data / "tasks", time.time)
+        house = await open_house(site, store, executor, Pace(interval=options.interval))
+        try:
+            await _run(options, house, store, executor, listening, stop, ready)
+        finally:
+            await house.close()
+
+
+async def _run(
+    options: UpOptions,
+    house: House,
+    store: Store,
+    executor: LocalExecutor,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    ready: Callable[[Listening], None],
+) -> None:
+    tls = Tls(options.tls_cert, options.tls_key) if options.tls_cert else None
+    url = url_of(listening, tls)
+    token_file = _leave_token(options, store, url, house.daemon.clock.now())
+    me = Caller(getpass.getuser(), admin=True)
+    app = create_app(house.front, auth=options.auth, anonymous=me)
+    house.begin()
+    said = _listening(options, house, url, token_file)
+    watch = asyncio.create_task(_watch(house, store, executor, stop))
+    try:
+        await serve(app, listening, stop, tls=tls, ready=lambda: ready(said))
+    finally:
+        watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watch
+
+
+async def _watch(house: House, store: Store, executor: LocalExecutor, stop: asyncio.Event) -> None:
+    """End when the daemon does, or when another may be in charge; throw old logs away."""
+    ended = asyncio.create_task(house.ended())
+    pruned = 0.0
+    while not stop.is_set():
+        done, _ = await asyncio.wait({ended}, timeout=STANDBY)
+        if done:
+            stop.set()
+            await ended
+        if not await asyncio.to_thread(store.holds):
+            log.error("the claim on the store is lost: another daemon may be in charge")
+            os._exit(1)
+        now = house.daemon.clock.now()
+        if now > pruned + PRUNED:
+            pruned = now
+            await asyncio.to_thread(executor.prune, now - RETENTION)
+
+
+async def _take_charge(store: Store, stop: asyncio.Event) -> None:
+    """Be the one active daemon of the store; wait as long as another is."""
+    told = False
+    while not stop.is_set() and not await asyncio.to_thread(store.claim):
+        if not told:
+            log.info("standby: another daemon is in charge of the store")
+            told = True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), STANDBY)
+
+
+def _store(options: UpOptions) -> Store:
+    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return open_store(options.store or str(options.data / "muster.db"))
+
+
+def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path | None:
+    """Let the user's own command line in: the token of before, if it is still good, or a new one."""
+    ca = str(options.tls_cert) if options.tls_cert else None
+    if not options.auth:
+        write_settings(Settings(url, None, ca))
+        return None
+    token = _known_token(store)
+    if token is None:
+        token = secrets.token_urlsafe(32)
+        store.revoke_token(OWNER)
+        store.add_token(OWNER, getpass.getuser(), "admin", digest(token), now)
+    return write_settings(Settings(url, token, ca))
+
+
+def _known_token(store: Store) -> str | None:
+    with contextlib.suppress(Exception):  # a file that cannot be read is written anew
+        if settings_path().exists():
+            token = read_settings({**os.environ, "MUSTER_URL": "", "MUSTER_API_TOKEN": ""}).token
+            if token and store.token(digest(token)) is not None:
+                return token
+    return None
+
+
+def _listening(options: UpOptions, house: House, url: str, token_file: Path | None) -> Listening:
+    cluster = house.daemon.view.cluster
+    types = cluster.device_types()
+    return Listening(
+        url=url,
+        cluster=cluster.name,
+        nodes=len(cluster.nodes),
+        devices=sum(cluster.count_devices(each) for each in types),
+        device_types=types,
+        policy=house.daemon.state.policy,
+        role="active",
+        data=options.data,
+        token_file=token_file,
+        jobs=len(house.daemon.view.jobs),
+    )
+
+
+def _log_to_stderr(form: str) -> None:
+    """Structured lines on standard error; standard output is for what is announced."""
+    colours = form == "text" and sys.stderr.isatty()
+    last = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=colours)
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            last,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
