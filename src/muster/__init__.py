@@ -3,21 +3,27 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Training", "init", "loss"]
+__all__ = ["Client", "Training", "init", "local", "loss"]
 
 if TYPE_CHECKING:
+    from muster.app.local import local
+    from muster.client import Client
     from muster.runtime.session import init
     from muster.runtime.training import Training, loss
 
+_WHERE = {
+    "Client": "muster.client",
+    "Training": "muster.runtime.training",
+    "init": "muster.runtime.session",
+    "local": "muster.app.local",
+    "loss": "muster.runtime.training",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What a training script uses; loaded on demand, since it needs torch and the rest does not."""
-    if name == "init":
-        from muster.runtime.session import init
+    """What scripts use; loaded on demand, since a training needs torch and the rest does not."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    from importlib import import_module
 
-        return init
-    if name in ("Training", "loss"):
-        from muster.runtime import training
-
-        return getattr(training, name)
-    raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

@@ -1,0 +1,33 @@
+"""What goes through the one door together: facts, what is done once they are safe, who is told."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.daemon.hands import Fact
+
+
+@dataclass(slots=True)
+class Entry:
+    """Facts that stand or fall together."""
+
+    facts: list[Fact] = field(default_factory=list)
+    then: list[Callable[[], None]] = field(default_factory=list)
+    """Commands: carried out when the facts are in the journal, never before."""
+    done: asyncio.Future[None] | None = None
+    """Somebody waits for it and is told at once if it cannot be; else it is tried until it can."""
+    key: tuple[str, str, int] | None = None
+    """User, idempotency key and number of a submission."""
+
+    noted: bool = False
+    """The cards know of it already: it is being tried again."""
+
+    def fail(self, error: Exception) -> None:
+        """Tell whoever waits that it was not carried out."""
+        if self.done is not None and not self.done.done():
+            self.done.set_exception(error)
+
+    def succeed(self) -> None:
+        """Tell whoever waits that it is safe."""
+        if self.done is not None and not self.done.done():
+            self.done.set_result(None)

@@ -1,0 +1,40 @@
+"""How tasks end: in words, and whose fault it is."""
+
+import signal
+
+from muster.model.task import TaskExited
+from muster.roster.roster import CLEAN_EXIT
+
+CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
+"""Signals that a program brings upon itself; any other comes from outside."""
+
+
+def words(report: TaskExited) -> str:
+    """How a task ended, as a person would say it; the roster knows `CLEAN_EXIT`."""
+    if report.code == 0:
+        return CLEAN_EXIT
+    if report.error:
+        return report.error
+    if report.signal is not None:
+        return _named(report.signal)
+    return "an unknown end" if report.code is None else f"exit code {report.code}"
+
+
+def is_fault(report: TaskExited) -> bool:
+    """Whether the user's own program is to blame, not a node or whoever killed it."""
+    if report.signal is not None:
+        return report.signal in CRASHES
+    return report.code not in (0, None)
+
+
+def blame(report: TaskExited, tail: str) -> str:
+    """How a task failed, with the last lines that it printed."""
+    said = f"{report.task.name} ended with {words(report)}"
+    return f"{said}\n{tail}" if tail else said
+
+
+def _named(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

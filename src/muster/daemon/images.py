@@ -1,0 +1,69 @@
+"""What the journal says of each job's tasks: the fold of the facts that the view does not keep."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from muster.daemon.exits import blame
+from muster.daemon.hands import Fact
+from muster.model.event import Cancelled, Ended, StartBegun
+from muster.model.placement import Slot
+from muster.model.task import RuntimeSeen, StopAsked, TaskEnded, TaskOrdered
+
+
+@dataclass(frozen=True, slots=True)
+class GangImage:
+    """One job's tasks, enough to take them up again after a restart."""
+
+    tasks: tuple[TaskOrdered, ...] = ()
+    """Ordered, and not seen to end."""
+    used: tuple[str, ...] = ()
+    """Names that its tasks have had."""
+    attempts: int = 0
+    """Tasks ordered so far: the next has this number, so that none is ever ordered twice."""
+    done: tuple[Slot, ...] = ()
+    """Slots of the current run whose task has ended well."""
+    live: bool = False
+    stopping: bool = False
+    failures: int = 0
+    losses: int = 0
+    error: str = ""
+    """How its first task failed, with the last lines of its log."""
+
+
+def folded(images: Mapping[str, GangImage], fact: Fact) -> dict[str, GangImage]:
+    """The images after a fact."""
+    after = dict(images)
+    if isinstance(fact, Ended | Cancelled):
+        after.pop(fact.job, None)
+    elif isinstance(fact, TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | StartBegun):
+        after[fact.job] = _image(after.get(fact.job, GangImage()), fact)
+    return after
+
+
+def _image(
+    image: GangImage, fact: TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | StartBegun
+) -> GangImage:
+    if isinstance(fact, TaskOrdered):
+        used = image.used if fact.name in image.used else (*image.used, fact.name)
+        tasks = (*image.tasks, fact)
+        return replace(image, tasks=tasks, used=used, attempts=image.attempts + 1)
+    if isinstance(fact, TaskEnded):
+        return _without(image, fact)
+    if isinstance(fact, RuntimeSeen):
+        return replace(image, live=True)
+    if isinstance(fact, StopAsked):
+        return replace(image, stopping=True)
+    return replace(image, done=())
+
+
+def _without(image: GangImage, fact: TaskEnded) -> GangImage:
+    gone = [task for task in image.tasks if task.task == fact.exited.task]
+    done = tuple(task.slot for task in gone) if fact.exited.code == 0 else ()
+    return replace(
+        image,
+        tasks=tuple(task for task in image.tasks if task not in gone),
+        done=(*image.done, *done),
+        failures=image.failures + fact.fault,
+        error=image.error or (blame(fact.exited, fact.tail) if fact.fault else ""),
+        losses=image.losses + fact.lost,
+    )
