@@ -17,6 +17,7 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.job import Role
+from muster.model.task import TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.learner import Held
 from muster.wire.records import PredictionRecord
@@ -58,7 +59,11 @@ class Follower:
         """Jobs hold other devices from now on: beliefs and metrics learn of it."""
         now = daemon.clock.now()
         for fact in facts:
-            if isinstance(fact, StartBegun):
+            if isinstance(fact, TaskOrdered):
+                daemon.metrics.task("ordered")
+            elif isinstance(fact, TaskEnded):
+                daemon.metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")
+            elif isinstance(fact, StartBegun):
                 card = daemon.cards.of.get(fact.job)
                 if card is not None:
                     daemon.metrics.waited(fact.at - card.submitted)
