@@ -20,10 +20,11 @@ def test_all_set() -> None:
         "MUSTER_HOST": "10.0.0.7",
         "MUSTER_THREADS": "4",
         "MUSTER_DEVICE": "cuda:1",
+        "MUSTER_SAMPLE_SECONDS": "0.25",
         "OTHER": "x",
     }
     expected = Settings(
-        "vgg", "server-2", "server", ("fe80::1", 7000), "secret", "10.0.0.7", 4, "cuda:1"
+        "vgg", "server-2", "server", ("fe80::1", 7000), "secret", "10.0.0.7", 4, "cuda:1", 0.25
     )
     assert from_environment(environ) == expected
 
@@ -46,6 +47,9 @@ def test_a_server_without_a_name() -> None:
         ("MUSTER_DEVICE", "cuda:"),
         ("MUSTER_DEVICE", "tpu"),
         ("MUSTER_DEVICE", "cuda:x"),
+        ("MUSTER_SAMPLE_SECONDS", "fast"),
+        ("MUSTER_SAMPLE_SECONDS", "-1"),
+        ("MUSTER_SAMPLE_SECONDS", "nan"),
     ],
 )
 def test_a_bad_value_names_its_variable(name: str, value: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.roster.roster import Roster
-from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, Stop
+from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, StepDone, Stop
 
 
 def hello(task: str, generation: int = 0, ready: bool = False) -> Hello:
@@ -15,6 +15,10 @@ def hello(task: str, generation: int = 0, ready: bool = False) -> Hello:
 
 def changed(generation: int, *members: str, lost: tuple[str, ...] = ()) -> Changed:
     return Changed(members[0], generation, 5, members, 0.1, "failure" if lost else "plan", lost)
+
+
+def stepped(task: str, generation: int, holds: bool = True) -> StepDone:
+    return StepDone(task, generation, 7, 0, 4, 1.0, 0.1, 0.1, 0.0, 0.0, holds=holds)
 
 
 def plans(acts: list[Act]) -> dict[str, Plan]:
@@ -42,6 +46,9 @@ def running(workers: int, servers: int = 0, terms: Terms | None = None) -> Roste
     begun = [act.task for act in roster.resize(workers, servers) if isinstance(act, Begin)]
     (plan,) = {plan.generation: plan for plan in plans(come(roster, *begun)).values()}.values()
     roster.heard(changed(plan.generation, *names(plan)))
+    for name in begun:
+        if name.startswith("worker"):
+            roster.heard(stepped(name, plan.generation))
     return roster
 
 
@@ -336,6 +343,105 @@ def test_old_news_changes_nothing() -> None:
     assert roster.members == ("worker-0",)
 
 
+def test_who_is_named_leaves_and_whoever_else_stays() -> None:
+    roster = running(3)
+    told = plans(roster.resize(2, leave=["worker-0"]))
+    assert set(told) == {"worker-0", "worker-1", "worker-2"}
+    assert names(told["worker-0"]) == ["worker-1", "worker-2"]
+    assert roster.heard(changed(2, "worker-1", "worker-2")) == []
+    assert roster.exited("worker-0", "exit code 0") == []
+    assert roster.lost == {}
+
+
+def test_a_move_is_one_plan() -> None:
+    roster = running(2, servers=1)
+    assert roster.resize(2, leave={"worker-0", "server-0"}) == [
+        Begin("worker-2", "worker"),
+        Begin("server-1", "server"),
+    ]
+    told = plans(come(roster, "worker-2", "server-1"))
+    assert set(told) == {"worker-0", "worker-1", "worker-2", "server-0", "server-1"}
+    assert names(told["worker-1"]) == ["worker-1", "worker-2", "server-1"]
+
+
+def test_a_leaver_stays_until_another_has_the_state() -> None:
+    """A plan of newcomers alone would begin the training from nothing."""
+    roster = running(1)
+    assert roster.resize(1, leave={"worker-0"}) == [Begin("worker-1", "worker")]
+    told = plans(come(roster, "worker-1"))
+    assert names(told["worker-1"]) == ["worker-1", "worker-0"]
+    assert roster.heard(changed(2, "worker-1", "worker-0")) == []
+    assert roster.heard(stepped("worker-0", 2)) == []
+    assert roster.heard(stepped("worker-1", 2, holds=False)) == []
+    told = plans(roster.heard(stepped("worker-1", 2)))
+    assert set(told) == {"worker-0", "worker-1"}
+    assert names(told["worker-0"]) == ["worker-1"]
+    assert (told["worker-0"].generation, told["worker-0"].after) == (3, 2)
+    assert roster.heard(changed(3, "worker-1")) == []
+
+
+def test_a_new_coordinator_waits_to_hear_who_has_the_state() -> None:
+    roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
+    assert roster.resize(1, 0, leave=["worker-0"]) == []
+    roster.hello(hello("worker-0", generation=4, ready=True))
+    roster.hello(hello("worker-1", generation=4, ready=True))
+    assert roster.heard(changed(4, "worker-0", "worker-1")) == []
+    assert names(plans(roster.heard(stepped("worker-1", 4)))["worker-0"]) == ["worker-1"]
+
+
+def test_who_is_to_leave_and_is_no_member_yet_is_sent_home() -> None:
+    roster = running(1)
+    roster.resize(3)
+    come(roster, "worker-1")
+    assert roster.resize(2, leave=["worker-1", "worker-7"]) == [Kill("worker-1")]
+    assert roster.exited("worker-1", "signal 9") == []
+    told = plans(come(roster, "worker-2"))
+    assert names(told["worker-0"]) == ["worker-0", "worker-2"]
+
+
+def test_a_leaver_that_a_plan_has_named_joins_and_leaves_again() -> None:
+    roster = running(1)
+    roster.resize(2)
+    come(roster, "worker-1")
+    assert roster.resize(1, leave=["worker-1"]) == []
+    told = plans(roster.heard(changed(2, "worker-0", "worker-1")))
+    assert names(told["worker-1"]) == ["worker-0"]
+
+
+def test_a_leaver_that_dies_is_not_replaced() -> None:
+    roster = running(2, terms=Terms(replace=True))
+    assert roster.resize(2, leave=["worker-0"]) == [Begin("worker-2", "worker")]
+    assert roster.exited("worker-0", "signal 9") == []
+    assert roster.heard(changed(2, "worker-1", lost=("worker-0",))) == []
+    assert roster.target == {"worker": 2, "server": 0}
+    told = plans(come(roster, "worker-2"))
+    assert names(told["worker-1"]) == ["worker-1", "worker-2"]
+    # One that is to stay is replaced all the same.
+    roster.heard(changed(3, "worker-1", "worker-2"))
+    roster.exited("worker-2", "signal 9")
+    assert roster.heard(changed(4, "worker-1", lost=("worker-2",))) == [Begin("worker-3", "worker")]
+
+
+def test_a_move_whose_joiner_never_comes_up_leaves_the_only_worker_in_place() -> None:
+    roster = running(1)
+    roster.resize(1, leave=["worker-0"])
+    assert roster.exited("worker-1", "exit code 1") == []
+    assert (roster.members, roster.over) == (("worker-0",), None)
+    # Asked again, it is tried again: who was to leave still is.
+    assert roster.resize(1) == [Begin("worker-2", "worker")]
+
+
+def test_replacements_are_counted() -> None:
+    roster = running(2, terms=Terms(replace=True, replacements=1))
+    roster.exited("worker-1", "signal 9")
+    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [Begin("worker-2", "worker")]
+    (plan,) = {plan.generation: plan for plan in plans(come(roster, "worker-2")).values()}.values()
+    roster.heard(changed(plan.generation, *names(plan)))
+    roster.exited("worker-2", "signal 9")
+    assert roster.heard(changed(9, "worker-0", lost=("worker-2",))) == []
+    assert roster.target == {"worker": 1, "server": 0}
+
+
 class Story:
     """A job to which anything happens; its safety is checked after every event."""
 
@@ -343,20 +449,32 @@ class Story:
         self.roster = Roster(terms)
         self.begun: list[str] = []
         self.dead: set[str] = set()
+        self.mourned: set[str] = set()
+        """The dead that were not to leave anyway."""
         self.dismissed: set[str] = set()
         self.plans: list[Plan] = []
+        self.holding: set[str] = set()
         self.largest = 0
         self.asked = 0
         """Workers of all orders together."""
         self.joined: set[str] = set()
+        self.left: set[str] = set()
+        """Tasks that were told to go by name."""
         self.resize(workers)
 
-    def resize(self, workers: int) -> None:
+    def resize(self, workers: int, leave: frozenset[str] = frozenset()) -> None:
         self.largest, self.asked = max(self.largest, workers), self.asked + workers
-        self.check(self.roster.resize(workers, 0))
+        self.left |= leave
+        self.check(self.roster.resize(workers, 0, leave))
+
+    def step(self, task: str) -> None:
+        if task in self.roster.members:
+            self.holding.add(task)
+            self.check(self.roster.heard(stepped(task, self.roster.generation)))
 
     def die(self, task: str, how: str) -> None:
         self.dead.add(task)
+        self.mourned |= {task} - self.left
         self.check(self.roster.exited(task, how))
 
     def take_plan(self) -> None:
@@ -385,26 +503,44 @@ class Story:
                 assert all(plan.generation > earlier.generation for earlier in self.plans)
                 assert plan.after == self.roster.generation
                 assert not self.dead & set(names(plan)) - set(self.roster.members)
+                # Never more than asked; who was told to go is there only as the last with the state.
+                staying = set(names(plan)) - self.left
+                assert 1 <= len(staying) <= self.roster.target["worker"]
+                assert self.left & set(names(plan)) <= set(self.roster.members)
+                assert staying == set(names(plan)) or not staying & self.holding
                 self.plans.append(plan)
         assert len(self.begun) == len(set(self.begun))
         # Members until the plan is taken up, and those who shall be.
         assert len(set(self.living()) - self.dismissed) <= 2 * self.largest
         # Nothing is started but on order, at a restart, or in place of one that was a member.
         self.joined |= set(self.roster.members)
-        restarts = self.roster.terms.restarts * self.largest
-        assert len(self.begun) <= self.asked + restarts + len(self.joined & self.dead)
+        terms = self.roster.terms
+        lost = len(self.joined & self.mourned) if terms.replace else 0
+        replaced = lost if terms.replacements is None else min(lost, terms.replacements)
+        assert len(self.begun) <= self.asked + terms.restarts * self.largest + replaced
 
 
 @given(st.data())
 def test_whatever_happens(data: st.DataObject) -> None:
-    """No name and no generation twice, no dead task planned, never a herd of tasks."""
-    terms = Terms(replace=data.draw(st.booleans()), restarts=data.draw(st.integers(0, 2)))
+    """No name and no generation twice, no dead task planned, never a herd of tasks; who was told to
+    leave does."""
+    terms = Terms(
+        replace=data.draw(st.booleans()),
+        replacements=data.draw(st.sampled_from([None, 0, 1])),
+        restarts=data.draw(st.integers(0, 2)),
+    )
     story = Story(terms, data.draw(st.integers(1, 4)))
     for kind in data.draw(
-        st.lists(st.sampled_from(["resize", "come", "die", "take", "regroup", "wake"]), max_size=30)
+        st.lists(
+            st.sampled_from(["resize", "leave", "come", "step", "die", "take", "regroup", "wake"]),
+            max_size=30,
+        )
     ):
         if kind == "resize":
             story.resize(data.draw(st.integers(1, 4)))
+        elif kind == "leave":
+            names = st.sampled_from(story.begun)
+            story.resize(data.draw(st.integers(1, 4)), data.draw(st.frozensets(names, max_size=4)))
         elif kind == "wake":
             story.check(story.roster.woken(story.roster.generation))
         elif kind == "take":
@@ -415,5 +551,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             task = data.draw(st.sampled_from(living))
             if kind == "come":
                 story.check(come(story.roster, task))
+            elif kind == "step":
+                story.step(task)
             else:
                 story.die(task, data.draw(st.sampled_from(["signal 9", "exit code 0", "exit code 1"])))

@@ -173,5 +173,5 @@ def asked(job: Job) -> str:
     """The tasks a job asks for: `4`, `1..8`, `1..8+2`."""
     words = []
     for spec in job.roles:
-        words.append(f"{spec.gang}" if spec.gang == spec.most else f"{spec.gang}..{spec.most}")
+        words.append(f"{spec.least}" if spec.least == spec.most else f"{spec.least}..{spec.most}")
     return "+".join(words)

@@ -13,6 +13,9 @@ from muster.model.view import View
 from muster.policy.base import Policy
 from muster.wire.records import Forecast
 
+GUESS = 0.9
+"""Spread above which a finish is not told: a job that nothing is known of has 1.1, a factor of three."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -68,7 +71,7 @@ def _finish(
     """From what it has left and its speed on so many workers."""
     if job.duration is not None and start is not None:
         return start + job.duration
-    if outlook is None or start is None:
+    if outlook is None or start is None or outlook.spread > GUESS:
         return None
     types = job.device_types or view.cluster.device_types()
     rate = max((outlook.speed.rate(each, workers) for each in types), default=0.0)

@@ -163,6 +163,9 @@ class Front:
         card = self._daemon.cards.of.get(record.name)
         if card is None or card.job.number != record.number:
             return record
+        state = self._daemon.view.jobs.get(record.name)
+        if record.status == Phase.WAITING and state is not None and state.phase is Phase.WAITING:
+            return record  # without tasks nothing changes but by facts, which are written with it
         return self._daemon.record(record.name)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
@@ -207,7 +210,7 @@ class Front:
             raise RefusedError(
                 f"{shape.least}..{shape.most} is no range of workers; write for example 2..4"
             )
-        roles = tuple(_reshaped(spec, shape) for spec in state.job.roles)
+        roles = tuple(_reshaped(spec, shape, state) for spec in state.job.roles)
         problem = self._problem(replace(state.job, roles=roles))
         if problem:
             raise RefusedError(problem)
@@ -484,9 +487,13 @@ def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
     return [PreemptBegun(state.name, state.generation, now)]
 
 
-def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:
+def _reshaped(spec: RoleSpec, shape: Shape, state: JobState) -> RoleSpec:
     if spec.role is Role.WORKER:
-        return replace(spec, gang=shape.least, least=shape.least, most=shape.most)
-    if shape.servers is None:
+        least, most = shape.least, shape.most
+    elif shape.servers is None:
         return spec
-    return replace(spec, gang=shape.servers, least=shape.servers, most=shape.servers)
+    else:
+        least = most = shape.servers
+    # Below its gang it would have to stop: it rather grows from the tasks that it has.
+    has = state.placement.count(spec.role) if state.placement else 0
+    return replace(spec, gang=min(least, has) if has else least, least=least, most=most)

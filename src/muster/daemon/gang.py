@@ -85,6 +85,8 @@ class Gang(Stopping):
         self._fixed = False
         """It could have been resized live, but has never spoken."""
         self._stillborn = 0
+        self._unplaced: list[Begin] = []
+        """Tasks that the roster wants and that no slot was free for yet: it does not ask again."""
 
     # --- what is decided ---
 
@@ -207,7 +209,7 @@ class Gang(Stopping):
     def _begin(self) -> None:
         """A task for every slot."""
         self.goal, self._done, self._finished = Goal.RUN, set(), False
-        self._patient, self._stillborn = False, 0
+        self._patient, self._stillborn, self._unplaced = False, 0, []
         self._stops += 1
         self._fill()
         self.roster = self._new_roster()
@@ -253,6 +255,7 @@ class Gang(Stopping):
             elif isinstance(act, Tell):
                 self.hands.tell(act.task, act.message)
             elif isinstance(act, Kill):
+                self._unplaced = [each for each in self._unplaced if each.task != act.task]
                 if act.task in self.tasks:
                     self.hands.signal(self.tasks[act.task].id, signal.SIGKILL)
             elif isinstance(act, Finish):
@@ -261,12 +264,17 @@ class Gang(Stopping):
                 self._wait(act, self.roster)
 
     def _place(self, act: Begin) -> None:
-        """Put a task that the roster wants into a slot that has none."""
+        """Put a task that the roster wants into a slot that has none.
+
+        The members may tell of a lost task before its process is seen to end: the slot is free then.
+        """
         held = {task.slot for task in self.tasks.values()}
         slots = self.placement.slots if self.placement else ()
         free = [slot for slot in slots if slot.role == act.role and slot not in held]
         if free and self.goal is Goal.RUN:
             self._order(act.task, free[0])
+        else:
+            self._unplaced.append(act)
 
     def _wait(self, act: Wake | Check, roster: Roster) -> None:
         def passed() -> None:
@@ -395,6 +403,9 @@ class Gang(Stopping):
         if self.goal is not Goal.RUN:
             self._conclude()
             return
+        unplaced, self._unplaced = self._unplaced, []
+        for act in unplaced:
+            self._place(act)
         if self._report is not None and (self._is_up() or self._is_short()):
             self.hands.note(self._report(self.job.name, self.generation, self.hands.now()))
             self._report, self._stillborn = None, 0

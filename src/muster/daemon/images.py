@@ -30,14 +30,13 @@ class GangImage:
     """How its first task failed, with the last lines of its log."""
 
 
-def folded(images: Mapping[str, GangImage], fact: Fact) -> dict[str, GangImage]:
+def folded(images: Mapping[str, GangImage], fact: Fact) -> Mapping[str, GangImage]:
     """The images after a fact."""
-    after = dict(images)
     if isinstance(fact, Ended | Cancelled):
-        after.pop(fact.job, None)
-    elif isinstance(fact, TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | StartBegun):
-        after[fact.job] = _image(after.get(fact.job, GangImage()), fact)
-    return after
+        return {name: image for name, image in images.items() if name != fact.job}
+    if isinstance(fact, TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | StartBegun):
+        return {**images, fact.job: _image(images.get(fact.job, GangImage()), fact)}
+    return images
 
 
 def _image(

@@ -5,8 +5,9 @@
   commit     facts and list entries in one transaction; then commands go out, then users are told
   decide     when something has changed, or it is time: the cycle in a thread, its decisions checked
 
-Facts that arrive while a cycle decides wait for it, so that its decisions are never stale. Reading
-needs no turn: the API answers from the last state while a turn is under way.
+Facts that arrive while a cycle decides wait for it, so that its decisions are never stale; jobs of new
+names alone are let in meanwhile, for they change nothing that a decision rests on. Reading needs no
+turn: the API answers from the last state while a turn is under way.
 """
 
 import asyncio
@@ -49,6 +50,9 @@ from muster.store.store import Store
 from muster.wire.records import JobRecord, PredictionRecord
 
 log = structlog.get_logger()
+
+SETTLED = 0.1
+"""Seconds after a pause: at its very end it may or may not count as over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +282,9 @@ class Daemon:
 
     def _fold(self, entries: list[Entry]) -> tuple[State, list[Entry]]:
         """The state after all entries that fit it; whoever waits for one that does not is told."""
+        with contextlib.suppress(EventError, LifecycleError):
+            # Mostly all fit. One by one, each would copy the list of all jobs once more.
+            return self.state.after(fact for entry in entries for fact in entry.facts), entries
         state, fitting = self.state, []
         for entry in entries:
             try:
@@ -400,8 +407,9 @@ class Daemon:
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        if decided.again < math.inf:
-            self._due = min(self._due, time.monotonic() + max(0.0, decided.again - now))
+        again = min(decided.again, self._settled(now))
+        if again < math.inf:
+            self._due = min(self._due, time.monotonic() + max(0.0, again - now))
         entry = Entry([*begun(decided, now), *self._reasons(decided, now)])
         entry.then.append(lambda: self._carry_out(decided))
         if not await self._commit([entry]):
@@ -417,12 +425,39 @@ class Daemon:
             check(view, decided)
             return decided
 
+        deciding = asyncio.get_running_loop().run_in_executor(self._thread, decide)
+        await self._let_in(deciding)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, decide)
+            return await deciding
         except BrokenInvariantError as error:
             log.error("decisions broke an invariant and were dropped", invariant=str(error))
             self._cycle = Cycle(POLICIES[self.state.policy])
             return None
+
+    async def _let_in(self, deciding: "asyncio.Future[Decisions]") -> None:
+        """Take jobs in until the cycle has decided: nobody who submits waits for it."""
+        deciding.add_done_callback(lambda _: self._wake.set())
+        while not deciding.done():
+            self._wake.clear()
+            submissions = self._submissions()
+            if submissions:
+                await self._commit(submissions)
+            elif not deciding.done():
+                await self._wake.wait()
+        self._wake.set()  # what else has come is for the next turn
+
+    def _submissions(self) -> list[Entry]:
+        """Take out of the inbox what only brings jobs in; the rest stays, in its order."""
+        taken, left = [], []
+        for entry in self._inbox:
+            (taken if _brings_in(entry, self.view) else left).append(entry)
+        self._inbox = left
+        return taken
+
+    def _settled(self, now: float) -> float:
+        """When the pause of a change is next over: until then a policy may leave the job as it is."""
+        ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
+        return min((end + SETTLED for end in ends if end + SETTLED > now), default=math.inf)
 
     def _outlooks(self, now: float) -> Mapping[str, Outlook]:
         return self.beliefs.outlooks(self.view, now) if POLICIES[self.state.policy].informed else {}
@@ -466,3 +501,9 @@ class Daemon:
             await loop.run_in_executor(self._writer, self.store.snapshot, self.seq, body)
         except StoreError as error:
             log.warning("no snapshot", problem=str(error))
+
+
+def _brings_in(entry: Entry, view: View) -> bool:
+    """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
+    new = [isinstance(fact, Submitted) and fact.job.name not in view.jobs for fact in entry.facts]
+    return bool(new) and all(new)

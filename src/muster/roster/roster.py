@@ -4,7 +4,7 @@ The members are the truth: the generation that they report is taken over, whatev
 A plan names the generation it changes; when that has moved on the plan is void and is made anew.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
@@ -18,6 +18,7 @@ from muster.wire.messages import (
     Message,
     Plan,
     Ready,
+    StepDone,
     Stop,
 )
 
@@ -36,6 +37,10 @@ class _Task:
     ready: bool = False
     leaving: bool = False
     """It was told to go, or has said that it does."""
+    unwanted: bool = False
+    """It goes with the next plan that can be made without it."""
+    holds: bool = False
+    """It has said that it has the whole state."""
     finished: bool = False
     gone: str = ""
     """How its process ended."""
@@ -50,6 +55,10 @@ class _Task:
     @property
     def alive(self) -> bool:
         return not (self.leaving or self.finished or self.gone or self.lost)
+
+    @property
+    def stays(self) -> bool:
+        return self.alive and not self.unwanted
 
 
 @dataclass(slots=True)
@@ -72,6 +81,8 @@ class Roster:
     """How many of each role the user wants; None: as many as there are."""
     _missed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     """Tasks that were lost since then and are not replaced."""
+    _replaced: int = 0
+    """Tasks that ever were."""
     _plan: Plan | None = None
     _highest: int = 0
     """The highest generation ever planned or reported."""
@@ -88,11 +99,20 @@ class Roster:
     _stopping: str = ""
     _leave: bool = False
 
-    def resize(self, workers: int, servers: int | None = None) -> list[Act]:
-        """Want so many workers (and servers; None: as before) from now on."""
+    def resize(
+        self, workers: int, servers: int | None = None, leave: Collection[str] = ()
+    ) -> list[Act]:
+        """Want so many workers (and servers; None: as before) from now on.
+
+        Who is named in `leave` goes, for good; others come in their place where there would be too few.
+        Who goes beyond that is decided as ever: the newest.
+        """
         before = self._asked or self._counts()
         self._asked = {"worker": workers, "server": before["server"] if servers is None else servers}
         self._missed = dict.fromkeys(ROLES, 0)
+        for name in leave:
+            if name in self._tasks or name in self.expected:
+                self._know(name).unwanted = True
         return self._steer()
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
@@ -131,6 +151,8 @@ class Roster:
         """A task has said something."""
         if isinstance(message, Failed):
             return self._finish(f"{message.task}: {message.error}")
+        if isinstance(message, StepDone):
+            return self._note_holder(message)
         if not isinstance(message, Ready | Changed | Ended) or message.task not in self._tasks:
             return []
         if isinstance(message, Changed):
@@ -155,7 +177,8 @@ class Roster:
             if how == CLEAN_EXIT and name not in self.members:
                 # Its good-bye may have been said while no coordinator was there to hear it; or its
                 # script never trains, and would not when started again.
-                self._missed[task.role] += not (task.leaving or task.joined or was_expected)
+                known = task.leaving or task.unwanted or task.joined or was_expected
+                self._missed[task.role] += not known
                 task.leaving = True
             if not task.leaving:
                 self._lose(name)
@@ -206,14 +229,28 @@ class Roster:
             self._lose(name)
         return kills + self._steer()
 
+    def _note_holder(self, done: StepDone) -> list[Act]:
+        """A leaver may wait for one that has the state as well."""
+        task = self._tasks.get(done.task)
+        if task is None or task.holds == done.holds:
+            return []
+        task.holds = done.holds
+        return self._steer() if any(self._tasks[name].unwanted for name in self.members) else []
+
     def _lose(self, name: str) -> None:
         task = self._tasks[name]
         if task.lost:
             return
         task.lost = True
         self.lost[name] = task.gone or NO_ANSWER
+        if task.unwanted:
+            return  # nobody counts on it
+        limit = self.terms.replacements
+        may_replace = self.terms.replace and (limit is None or self._replaced < limit)
         # A task that never was a member is not tried again and again: its start may be what is wrong.
-        if not (self.terms.replace and task.joined):
+        if may_replace and task.joined:
+            self._replaced += 1
+        else:
             self._missed[task.role] += 1
 
     def _steer(self) -> list[Act]:
@@ -223,10 +260,11 @@ class Roster:
             return ending
         wanted = self._wanted()
         acts = self._dismiss(wanted) + self._begin_missing(wanted)
-        if self._plan or len(wanted) < sum(self.target.values()):
+        if self._plan or not wanted or len(wanted) < sum(self.target.values()):
             return acts
-        if wanted and tuple(wanted) != self.members and all(map(self._can_join, wanted)):
-            acts += self._make_plan(wanted)
+        named = self._with_donors(wanted)
+        if set(named) != set(self.members) and all(map(self._can_join, named)):
+            acts += self._make_plan(named)
         return acts
 
     def _is_settled(self) -> bool:
@@ -252,10 +290,20 @@ class Roster:
             of_role = [
                 name
                 for name in (*self.members, *joiners)
-                if self._tasks[name].alive and self._tasks[name].role == role
+                if self._tasks[name].stays and self._tasks[name].role == role
             ]
             names += of_role[:count]
         return names
+
+    def _with_donors(self, wanted: list[str]) -> list[str]:
+        """Leavers stay for one more generation where nobody else is known to have the state: a plan
+        with none of its holders would begin the training anew."""
+        workers = [name for name in wanted if self._tasks[name].role == "worker"]
+        if any(self._tasks[name].holds for name in workers):
+            return wanted
+        leavers = [name for name in self.members if self._tasks[name].unwanted]
+        donors = [name for name in leavers if self._tasks[name].role == "worker"]
+        return [*workers, *donors, *(name for name in wanted if name not in workers)]
 
     @property
     def target(self) -> dict[str, int]:

@@ -57,6 +57,9 @@ class Engine(Membership):
     ) -> None:
         super().__init__(settings, state, buckets, feed, deadline)
         self.stopwatch = Stopwatch(device)
+        self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
+        self._reported: tuple[int, float] = (0, 0.0)
+        """The generation of the last step that was reported, and when."""
         self.part = Part(0, 0, feed.batch)
         self.timing = Timing()
         self._votes: tuple[Vote, ...] = ()
@@ -72,8 +75,8 @@ class Engine(Membership):
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes = ()
-        self.timing = Timing(begun=time.monotonic())
         self.stopwatch.begin()
+        self.timing = Timing(begun=time.monotonic())
         if self._holds:
             self.donor.open(position.step)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
@@ -93,6 +96,13 @@ class Engine(Membership):
         if not self.timing.handed:
             self.timing.handed = time.monotonic()
         crew.communicator.put(bucket)
+
+    def keep_pace(self) -> None:
+        """Wait out what a virtual device of fixed speed would still compute."""
+        ready = self.timing.begun + self.part.count * self._sample_seconds
+        left = ready - time.monotonic()
+        if left > 0 and not self.void:
+            time.sleep(left)
 
     def sum(self, loss: float, failed: bool = False) -> None:
         """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
@@ -265,6 +275,8 @@ class Engine(Membership):
         total = sum(vote.samples for vote in self._votes)
         ended = timing.begun + timing.forward + timing.backward
         position = self.state.position
+        generation, reported = self._reported
+        self._reported = crew.generation, time.monotonic()
         self.link.send(
             StepDone(
                 task,
@@ -277,6 +289,8 @@ class Engine(Membership):
                 timing.backward,
                 max(0.0, timing.summed - ended),
                 max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
+                self._reported[1] - reported if generation == crew.generation else 0.0,
+                self._holds,
             )
         )
         for link, (size, seconds) in by_link(timing.transfers).items():

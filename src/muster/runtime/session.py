@@ -55,6 +55,7 @@ def init(*, deadline: float = 30.0) -> "Session":
     """
     return Session(from_environment(os.environ), deadline)
 
+
 UNASKED = 1_000
 """Steps between checkpoints that the script did not ask for: there to stop and go on by."""
 
@@ -76,6 +77,8 @@ class Session:
         self._state: TrainingState | None = None
         self._feed: Feed | None = None
         self._ends: Callable[[Position], bool] = lambda _: False
+        self._length = 0
+        """Steps in all, where no loss ends the training before; 0: not known."""
         self._engine: Engine | None = None
         self._checkpoints: Checkpoints | None = None
         self._every: int | None = None
@@ -147,6 +150,7 @@ class Session:
         )
         if hasattr(dataset, "shards"):
             self._feed = Leased(dataset, global_batch, seed, epochs, collate)
+            self._length = (steps or 0) if epochs is None else 0
             return
         if not hasattr(dataset, "__len__"):
             raise BadTrainingError(
@@ -157,6 +161,8 @@ class Session:
         loader = Loader(dataset, collate, loaders, seed, augment, pin)
         samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
         self._feed = Indexed(samples, loader, self._ends)
+        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
+        self._length = min((end for end in ends if end is not None), default=0)
 
     def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
         """Write the whole state every so many steps, in a thread; begin from the latest one."""
@@ -234,6 +240,7 @@ class Session:
             raise BadTrainingError("backward() was called twice in one step")
         engine.stopwatch.mark()
         loss = self._differentiate(losses) if self._part.count else 0.0
+        engine.keep_pace()
         engine.stopwatch.mark()
         self._summed = True
         engine.sum(loss)
@@ -297,7 +304,8 @@ class Session:
         engine.restore, engine.on_commit, engine.clips = self._restore, self._note_step, self.clips
         if self._checkpoints is not None:
             engine.before_leaving = self._checkpoints.close
-        engine.link.send(Captured(self.settings.task, context.to_dict()))
+        steps = self._length if self._until is None else 0
+        engine.link.send(Captured(self.settings.task, context.to_dict(), steps, feed.batch))
         return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, nan
 
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
@@ -28,6 +29,8 @@ class Settings:
     """Threads of torch; 0: as torch chooses."""
     device: str = ""
     """"cpu", "cuda", "cuda:1"; empty: chosen by the runtime."""
+    sample_seconds: float = 0.0
+    """A virtual device of fixed speed: on a CPU each sample takes at least so long; 0: as it comes."""
     checkpoint: str = ""
     """A folder for checkpoints, used where the script names none; empty: no checkpoints then."""
 
@@ -46,6 +49,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         host=environ.get("MUSTER_HOST") or "127.0.0.1",
         threads=_threads(environ.get("MUSTER_THREADS") or "0"),
         device=_device(environ.get("MUSTER_DEVICE", "")),
+        sample_seconds=_seconds(environ.get("MUSTER_SAMPLE_SECONDS") or "0"),
         checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
     )
 
@@ -74,6 +78,16 @@ def _threads(text: str) -> int:
     if not _digits(text):
         raise BadSettingError(f"MUSTER_THREADS is {text!r}; it must be a whole number, 0 or more")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    if not 0 <= seconds < inf:
+        raise BadSettingError(f"MUSTER_SAMPLE_SECONDS is {text!r}; it must be a number, 0 or more")
+    return seconds
 
 
 def _device(text: str) -> str:

@@ -100,6 +100,10 @@ class Captured:
 
     task: str
     shape: dict[str, Any]
+    steps: int = 0
+    """Steps that the training does in all; 0: not known."""
+    batch: int = 0
+    """Samples of one step over all workers; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,10 @@ class StepDone:
     """From the end of the backward pass to the last sum: what synchronisation did not hide."""
     sync: float
     """From the first bucket handed over to the last sum."""
+    seconds: float = 0.0
+    """From the end of the step before to that of this one; 0: the first of a generation."""
+    holds: bool = True
+    """The task has the whole state; a joiner that is still being sent it has not."""
 
 
 @dataclass(frozen=True, slots=True)

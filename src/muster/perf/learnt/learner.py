@@ -131,6 +131,10 @@ class Learner:
         if job.application is None:
             del self._kinds[kind.name]
 
+    def forget(self, job: Job) -> None:
+        """A job is gone without having come to its end: how long it was says nothing."""
+        self._own.pop(job.name, None)
+
     def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
         """What is believed of a live job that has done so much and runs on this."""
         kind, first = self._kind(job), self._types(job)[0]

@@ -1,0 +1,259 @@
+"""How far a job is, from its tasks' messages. Any of them may come twice; each counts once.
+
+Who speaks for the job are its members, as they name themselves in their last change. A job that was
+stopped and started again has others altogether (names are not used twice), who count their generations
+from 1 again and go on from a checkpoint: what those of before say late counts no more.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import isfinite
+
+import msgspec
+
+from muster.wire.messages import Captured, Changed, Saved, StepDone
+
+RATE_WINDOW = 10
+"""Seconds over which the present samples/s are counted: some steps even of a slow training."""
+
+POINTS = 512
+"""Losses kept at most; above it every second one goes, so that a plot keeps its shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is."""
+
+    step: int = 0
+    """Steps done."""
+    steps: int | None = None
+    """Steps in all, where the training knows."""
+    epoch: int = 0
+    loss: float | None = None
+    rate: float = 0.0
+    """Samples/s of the last seconds."""
+    pause: float = 0.0
+    """s for which it stood still because its tasks changed, by plan or by failure."""
+    resizes: int = 0
+    """Changes of its tasks that were planned."""
+    samples: int = 0
+    """Samples it has trained on, those done again counted again."""
+    saved: int = 0
+    """Step of its latest checkpoint; 0: none."""
+
+
+@dataclass(slots=True)
+class Rate:
+    """Samples/s, by whole seconds."""
+
+    _seconds: deque[tuple[int, int]] = field(default_factory=deque)
+    _began: float = 0.0
+
+    def add(self, samples: int, now: float) -> None:
+        """So many more were reported."""
+        second, before = int(now), 0
+        if not self._seconds:
+            self._began = now
+        elif self._seconds[-1][0] >= second:  # a clock that jumps back does not undo anything
+            second, before = self._seconds.pop()
+        self._seconds.append((second, before + samples))
+        self._forget(now)
+
+    def per_second(self, now: float) -> float:
+        """Of the last seconds; 0 where nothing was reported."""
+        self._forget(now)
+        span = min(float(RATE_WINDOW), max(1.0, now - self._began))
+        return sum(samples for _, samples in self._seconds) / span
+
+    def _forget(self, now: float) -> None:
+        while self._seconds and self._seconds[0][0] < now - RATE_WINDOW:
+            self._seconds.popleft()
+
+
+@dataclass(slots=True)
+class Losses:
+    """Loss by step, thinned out as it grows."""
+
+    points: dict[int, float] = field(default_factory=dict)
+    stride: int = 1
+    last: tuple[int, float] | None = None
+
+    def add(self, step: int, loss: float) -> None:
+        """The loss of a step; done again, it counts anew."""
+        self.last = step, loss
+        if step % self.stride:
+            return
+        self.points[step] = loss
+        while len(self.points) > POINTS:
+            self.stride *= 2
+            self.points = {at: each for at, each in self.points.items() if at % self.stride == 0}
+
+    def thinned(self, most: int) -> tuple[tuple[int, float], ...]:
+        """At most so many, evenly over the steps, the last among them."""
+        if self.last is None or most < 1:
+            return ()
+        known = sorted(at for at in self.points if at < self.last[0])
+        every = -(-len(known) // max(1, most - 1))
+        kept = known[::every][: most - 1] if every else []
+        return (*((at, self.points[at]) for at in kept), self.last)
+
+
+class TrackState(msgspec.Struct, frozen=True):
+    """A track as it is stored."""
+
+    counts: dict[str, int | bool]
+    loss: float | None
+    shape: str
+    members: tuple[str, ...]
+    tasks: dict[str, tuple[int, int]]
+    pauses: dict[int, tuple[bool, float]]
+    earlier: tuple[int, float]
+
+
+@dataclass(slots=True)
+class Track:
+    """One job's reports, put together."""
+
+    step: int = 0
+    epoch: int = 0
+    loss: float | None = None
+    samples: int = 0
+    steps: int = 0
+    """In all; 0: not known."""
+    batch: int = 0
+    """Samples of a step over all workers; 0: not known."""
+    shape: str = ""
+    """Alike for trainings of one model; empty: not known."""
+    saved: int = 0
+    reported: bool = False
+    """Whether it has ever reported a step."""
+    generation: int = 0
+    members: tuple[str, ...] = ()
+    """Of that generation; empty: they have not said."""
+    asynchronous: bool = False
+    """Each report is a step of its own: workers do not wait for each other."""
+    rate: Rate = field(default_factory=Rate)
+    losses: Losses = field(default_factory=Losses)
+    _at: tuple[int, int] = (0, 0)
+    """Generation and step of the foremost report of these members."""
+    _tasks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Generation and step of each task's last report."""
+    _past: set[str] = field(default_factory=set)
+    """Members of before the job was last started."""
+    _pauses: dict[int, tuple[bool, float]] = field(default_factory=dict)
+    """Of each generation since then: whether it was planned, and s of pause."""
+    _earlier: tuple[int, float] = (0, 0.0)
+    """Resizes and pauses of before."""
+
+    @property
+    def workers(self) -> int:
+        """Workers that train now, as they say themselves."""
+        return sum(member.startswith("worker") for member in self.members)
+
+    def note_step(self, done: StepDone, now: float) -> bool:
+        """Take a report in; false for one that tells nothing of how the job does now."""
+        at = done.generation, done.step
+        if done.task in self._past or at <= self._tasks.get(done.task, (0, 0)):
+            return False
+        self._tasks[done.task] = at
+        self.reported = True
+        self.samples += done.samples
+        self.rate.add(done.samples, now)
+        if done.generation < self.generation:
+            return False
+        if at >= self._at:
+            self._at = at
+            self.step, self.epoch = done.step, done.epoch
+            self.loss = done.loss if isfinite(done.loss) else None
+            self.losses.add(done.step, done.loss)
+        return True
+
+    def note_change(self, change: Changed) -> None:
+        """Its members have changed."""
+        if change.task in self._past:
+            return
+        anew = bool(self.members) and not set(self.members) & set(change.members)
+        if anew and change.generation <= self.generation:
+            self._begin_anew()
+        if change.generation > self.generation:
+            self.generation, self.members = change.generation, change.members
+            self.asynchronous = change.sync == "asynchronous"
+        planned, pause = self._pauses.get(change.generation, (False, 0.0))
+        # A joiner's wait for its plan is nobody's pause.
+        own = change.pause if change.cause != "start" else 0.0
+        self._pauses[change.generation] = planned or change.cause == "plan", max(pause, own)
+
+    def _begin_anew(self) -> None:
+        """The job was stopped, and others have taken over."""
+        self._earlier = self.resizes, self.pause
+        self._pauses = {}
+        self._past |= self._tasks.keys() | set(self.members)
+        self._tasks = {}
+        self.generation, self.members, self._at = 0, (), (0, 0)
+
+    def note_shape(self, captured: Captured, shape: str) -> bool:
+        """How long it is, and what it trains; whether that is new."""
+        before = self.steps, self.batch, self.shape
+        self.steps = captured.steps or self.steps
+        self.batch = captured.batch or self.batch
+        self.shape = shape
+        return before != (self.steps, self.batch, self.shape)
+
+    def note_saved(self, saved: Saved) -> None:
+        """A checkpoint from which it could go on."""
+        self.saved = saved.step
+
+    @property
+    def resizes(self) -> int:
+        """Planned changes of its tasks so far."""
+        return self._earlier[0] + sum(planned for planned, _ in self._pauses.values())
+
+    @property
+    def pause(self) -> float:
+        """Seconds that changes of its tasks have cost so far."""
+        return self._earlier[1] + sum(pause for _, pause in self._pauses.values())
+
+    def progress(self, now: float) -> Progress:
+        """As others may know it."""
+        return Progress(
+            step=self.step,
+            steps=self.steps or None,
+            epoch=self.epoch,
+            loss=self.loss,
+            rate=self.rate.per_second(now),
+            pause=self.pause,
+            resizes=self.resizes,
+            samples=self.samples,
+            saved=self.saved,
+        )
+
+    def state(self) -> TrackState:
+        """What the next daemon must know; the losses that it has not heard it does not show."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        own = (self.members, self._tasks, self._pauses, self._earlier)
+        return TrackState(counts, self.loss, self.shape, *own)
+
+    @staticmethod
+    def restored(state: TrackState) -> "Track":
+        """The same track again."""
+        track = Track(loss=state.loss, shape=state.shape, members=state.members)
+        for name in _COUNTS:
+            setattr(track, name, state.counts[name])
+        track._tasks, track._pauses = dict(state.tasks), dict(state.pauses)
+        track._earlier = state.earlier
+        track._at = max(track._tasks.values(), default=(0, 0))
+        return track
+
+
+_COUNTS = (
+    "step",
+    "epoch",
+    "samples",
+    "steps",
+    "batch",
+    "saved",
+    "reported",
+    "generation",
+    "asynchronous",
+)
+"""Plain fields of a track that outlive the daemon."""
