@@ -1,1 +1,7 @@
-"""HTTP around the daemon's service: versioned under /v1, described by OpenAPI."""
+"""HTTP: the daemon's service, with tokens, limits and streams around it."""
+
+from muster.api.app import create_app
+from muster.api.limits import Limits
+from muster.api.listener import Tls, bound, serve, url_of
+
+__all__ = ["Limits", "Tls", "bound", "create_app", "serve", "url_of"]

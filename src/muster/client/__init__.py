@@ -1,1 +1,17 @@
-"""The Python client: submits jobs and looks after them. Sees what is on the wire alone."""
+"""A daemon's jobs, nodes, pools and the rest, from Python."""
+
+from muster.client.client import Client
+from muster.client.errors import ClientError, FieldFault
+from muster.client.handle import Handle
+from muster.client.settings import Settings, read_settings, settings_path, write_settings
+
+__all__ = [
+    "Client",
+    "ClientError",
+    "FieldFault",
+    "Handle",
+    "Settings",
+    "read_settings",
+    "settings_path",
+    "write_settings",
+]

@@ -2,7 +2,8 @@
 
 from muster.files.cluster_file import ClusterFile, cluster_schema, load_cluster
 from muster.files.errors import InputError
-from muster.files.job_file import job_schema, load_job
+from muster.files.faults import Fault, FaultsError
+from muster.files.job_file import job_of, job_schema, load_job, record_of
 from muster.files.profile_file import (
     load_profile,
     profile_schema,
@@ -14,14 +15,18 @@ from muster.files.validation import schema_text
 
 __all__ = [
     "ClusterFile",
+    "Fault",
+    "FaultsError",
     "InputError",
     "cluster_schema",
+    "job_of",
     "job_schema",
     "load_cluster",
     "load_job",
     "load_profile",
     "profile_schema",
     "profile_text",
+    "record_of",
     "schema_text",
     "shipped_profile",
     "shipped_profiles",

@@ -69,13 +69,14 @@ def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, Conf
     for name, entry in entries.items():
         _named(name, ("configurations", name))
         try:
-            found[name] = _configuration(name, entry)
+            found[name] = configuration_of(name, entry)
         except FieldError as error:
             raise error.below("configurations", name) from None
     return found
 
 
-def _configuration(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
+def configuration_of(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
+    """The configuration set as written; `FieldError` where its fields contradict each other."""
     _refuse_half_described(entry)
     device_type = entry.device or ""
     return ConfigurationSet(

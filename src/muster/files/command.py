@@ -7,8 +7,10 @@ from muster.files.errors import shown
 _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<"})
 
 
-def parse_command(value: object) -> tuple[str, ...]:
-    """The words of a command. No shell runs it, so what only a shell understands is refused."""
+def parse_command(value: object, shell: bool = False) -> tuple[str, ...]:
+    """The words of a command. Unless a shell runs it, what only a shell understands is refused."""
+    if shell:
+        return (_script(value),)
     words = tuple(value) if isinstance(value, list) else _split(value)
     if not words or not words[0]:
         raise ValueError("is empty; write for example python train.py")
@@ -20,12 +22,23 @@ def parse_command(value: object) -> tuple[str, ...]:
     return words
 
 
+def _script(value: object) -> str:
+    """What `sh -c` is given."""
+    if not isinstance(value, str):
+        raise ValueError("must be text where shell is true, for example make && ./train")
+    if not value.strip():
+        raise ValueError("is empty; write for example make && ./train")
+    if "\0" in value:
+        raise ValueError("has a null character in it")
+    return value.strip()
+
+
 def _split(value: object) -> tuple[str, ...]:
     if not isinstance(value, str):
         raise ValueError("must be a line or a list of words, for example python train.py")
     line = value.strip()
     if "\n" in line:
-        raise ValueError("has several lines; write one, or [sh, script.sh]")
+        raise ValueError("has several lines; write one, or shell: true")
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -35,5 +48,5 @@ def _split(value: object) -> tuple[str, ...]:
         ) from None
     for word in words:
         if word in _SHELL_WORDS:
-            raise ValueError(f"is not run by a shell, but has {shown(word)}; write [sh, -c, '...']")
+            raise ValueError(f"is not run by a shell, but has {shown(word)}; add shell: true")
     return tuple(words)

@@ -1,10 +1,18 @@
 """The job file as it is written: its mappings, their fields and their defaults."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from muster.files.command import parse_command
+from muster.files.environ import parse_text, parse_variables
 from muster.files.fields import (
     Cores,
     CountsField,
@@ -19,6 +27,7 @@ from muster.files.fields import (
     User,
     scalar,
     short_for,
+    single,
     whole,
     whole_schema,
     word,
@@ -32,18 +41,72 @@ MAX_PRIORITY = 1_000_000
 MAX_BATCH = 1_000_000_000
 """More samples than anybody takes in one step."""
 
+MAX_BUDGET = 1_000_000
+"""Failures or losses: more is as good as any number."""
+
+MAX_STEPS = 10**12
+"""A step each microsecond for eleven days."""
+
+ELASTIC = ("live", "restart")
+SYNCS = ("auto", "ring", "sharded", "dedicated")
+OWNERS = ("reduce", "update")
+
+SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGALRM", "SIGCONT", "SIGWINCH")
+"""Those a process can take for "checkpoint now"; SIGTERM is the stop that follows."""
+
 LEVELS = {level.word: level for level in Level if level is not Level.DEVICE}
 
 Priority = Annotated[int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)]
 Gang = Annotated[int, whole(1, MAX_TASKS), whole_schema(1, MAX_TASKS)]
 Batch = Annotated[int, whole(1, MAX_BATCH), whole_schema(1, MAX_BATCH)]
+Budget = Annotated[int, whole(0, MAX_BUDGET), whole_schema(0, MAX_BUDGET)]
+Steps = Annotated[int, whole(1, MAX_STEPS), whole_schema(1, MAX_STEPS)]
+
+
+def _model(value: object) -> str | dict[str, Any]:
+    """A name, a path, or the profile itself."""
+    return value if isinstance(value, dict) else single(value)
+
+
 Model = Annotated[
-    str, scalar(str), WithJsonSchema({"type": "string", "examples": ["resnet50", "./mine.yaml"]})
+    str | dict[str, Any],
+    PlainValidator(_model),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "object"}],
+            "examples": ["resnet50", "./mine.yaml"],
+        }
+    ),
 ]
 LevelField = Annotated[str, word("level", LEVELS), WithJsonSchema({"enum": list(LEVELS)})]
+Text = Annotated[str, scalar(parse_text), WithJsonSchema({"type": "string", "minLength": 1})]
+Elastic = Annotated[str, word("way to resize", ELASTIC), WithJsonSchema({"enum": list(ELASTIC)})]
+Signal = Annotated[
+    str, word("signal for a checkpoint", SIGNALS), WithJsonSchema({"enum": list(SIGNALS)})
+]
+Sync = Annotated[str, word("way to synchronise", SYNCS), WithJsonSchema({"enum": list(SYNCS)})]
+Owners = Annotated[str, word("part of an owner", OWNERS), WithJsonSchema({"enum": list(OWNERS)})]
+Variables = Annotated[
+    dict[str, str | None],
+    PlainValidator(parse_variables),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        }
+    ),
+]
+
+
+def _command(value: object, info: ValidationInfo) -> tuple[str, ...]:
+    """Words, or what a shell is given: `shell` stands before `command`, and is known here."""
+    return parse_command(value, shell=bool(info.data.get("shell")))
+
+
 Command = Annotated[
     tuple[str, ...],
-    PlainValidator(parse_command),
+    PlainValidator(_command),
     WithJsonSchema(
         {
             "anyOf": [
@@ -115,9 +178,23 @@ class JobEntry(Entry):
     )
 
     name: Name | None = Field(default=None, description="The job's name. Default: the file's.")
+    shell: Flag = Field(
+        default=False, description="Whether `sh -c` runs the command, which then is text for it."
+    )
     command: Command = Field(
         description="What to run: one line, split like a shell does, or a list of words.",
         examples=["python train.py"],
+    )
+    folder: Text | None = Field(
+        default=None,
+        description="Where its tasks work: absolute, or in a file relative to it. "
+        "Default: a folder of the job's own.",
+        examples=["/home/ada/train"],
+    )
+    env: Variables = Field(
+        default_factory=dict,
+        description="Variables of its tasks' environment; null: to be given when it is submitted.",
+        examples=[{"OMP_NUM_THREADS": "4", "TOKEN": None}],
     )
     user: User = Field(default="nobody", description="Whose job it is.")
     pool: Name = Field(default="default", description="The pool it is charged to.")
@@ -165,8 +242,41 @@ class JobEntry(Entry):
     )
     step: StepEntry | None = Field(default=None, description="What one training step does.")
     duration: SomeTime | None = Field(default=None, description="Expected run time.")
-    pause: Time = Field(
+    work: Steps | None = Field(
+        default=None, description="All its training steps, where that is known.", examples=[10000]
+    )
+    application: Name | None = Field(
+        default=None, description="What it trains: jobs of one application resemble each other."
+    )
+    elastic: Elastic = Field(
+        default="live",
+        description="How it is resized: while it trains, or stopped and started anew.",
+    )
+    pause: Time | None = Field(
+        default=None,
+        description="Work lost when it is resized or started elsewhere. Default: 1s, or 30s with "
+        "elastic: restart.",
+    )
+    sync: Sync = Field(default="auto", description="How the runtime synchronises gradients.")
+    owners: Owners = Field(
+        default="reduce", description="Whether owners of parameters update them as well."
+    )
+    grace: Time = Field(
+        default="30s", validate_default=True, description="Time between SIGTERM and SIGKILL."
+    )
+    checkpoint_signal: Signal | None = Field(
+        default=None, description="Signal that asks its tasks for a checkpoint before they are stopped."
+    )
+    checkpoint_grace: Time = Field(
         default="30s",
         validate_default=True,
-        description="Work lost when it is stopped and started elsewhere.",
+        description="Time between that signal and SIGTERM, unless the task has ended by then.",
+    )
+    failures: Budget = Field(
+        default=0,
+        description="How often its tasks may fail by their own fault and be started again.",
+    )
+    losses: Budget | None = Field(
+        default=None,
+        description="How often it may lose tasks by others' fault and go on. Default: any number.",
     )

@@ -1,31 +1,88 @@
-"""Job files: what is asked. See docs/files.md."""
+"""Jobs as users write them: files, and the same mapping as a request brings it. See docs/files.md."""
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
-from muster.files.errors import FieldError, Loc
-from muster.files.job_entries import LEVELS, JobEntry, RoleEntry, RolesEntry
-from muster.files.profile_file import UnknownProfileError, named_profile
-from muster.files.quantity import Counts, Devices, parse_name
-from muster.files.validation import schema_of, validated
-from muster.files.yaml_source import read_source
-from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile
-from muster.model.profile import ModelProfile
-from muster.model.topology import MAX_DEVICES
+from pydantic import ValidationError
 
-_ONE = Devices(None, Counts(1, 1))
-_NONE = Devices(None, Counts(0, 0))
-_SHORTHAND = ("devices", "gang", "cores", "memory")
+from muster.files.as_written import as_written
+from muster.files.environ import TO_BE_GIVEN
+from muster.files.errors import FieldError
+from muster.files.faults import Fault, FaultsError
+from muster.files.job_entries import LEVELS, JobEntry
+from muster.files.job_parts import (
+    batch_of,
+    device_types_of,
+    folder_of,
+    model_of,
+    program_of,
+    refuse_without_servers,
+    roles_of,
+)
+from muster.files.places import Places
+from muster.files.profile_file import is_path
+from muster.files.quantity import parse_name
+from muster.files.validation import faults_of, schema_of
+from muster.files.yaml_source import Source, read_source
+from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
+
+T = TypeVar("T")
+
+LIVE_SECONDS = 1.0
+"""Pause charged for a resize while the job trains, where no figure is given: the runtime needs some
+50 ms for the switch, and a new worker's first steps are slow."""
+
+_NULLABLE = "env"
 
 
 def load_job(path: Path) -> Job:
-    """The job of a file; raises InputError, one line, for anything wrong."""
-    source = read_source(path)
-    entry = validated(JobEntry, source)
+    """The job of a file; raises FaultsError, one line for each thing wrong.
+
+    Variables that are to be given at submission are left out: who looks at a job need not have them.
+    """
+    source = read_source(path, _NULLABLE)
     try:
-        return _job(entry, path)
-    except FieldError as error:
-        raise source.error(error.loc, error.problem) from None
+        return _job(
+            _entry(source.data, source), path.stem, path.parent.absolute(), "the file's own name"
+        )
+    except FaultsError as error:
+        raise _with_lines(error.faults, source) from None
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    """The mapping of a file as a request brings it: checked, with no path in it that needs the file."""
+    load_job(path)
+    record: dict[str, Any] = dict(read_source(path, _NULLABLE).data)  # type: ignore[arg-type]
+    record.setdefault("name", path.stem)
+    if "folder" in record:
+        record["folder"] = str(path.parent.absolute() / record["folder"])
+    if isinstance(record.get("model"), str) and is_path(record["model"]):
+        profile = path.parent / record["model"]
+        data: dict[str, Any] = dict(read_source(profile).data)  # type: ignore[arg-type]
+        record["model"] = {"name": profile.stem, **data}
+    return record
+
+
+def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
+    """The job of a mapping, as JSON holds it; raises FaultsError with everything that is wrong.
+
+    `name`: what it is called where the mapping does not say; else it is called after its command.
+    """
+    data, faults = as_written(record, _NULLABLE)
+    bad = {fault.loc[0] for fault in faults}
+    try:
+        entry = _entry({key: value for key, value in data.items() if key not in bad}, Places(data))
+        job = _job(entry, name or _command_name(entry), None, "what is given for it")
+    except FaultsError as error:
+        faults += [fault for fault in error.faults if fault.loc[:1] not in {(key,) for key in bad}]
+    if not faults:
+        faults = [
+            Fault((_NULLABLE, key), TO_BE_GIVEN) for key, text in entry.env.items() if text is None
+        ]
+    if faults:
+        raise FaultsError(faults)
+    return job
 
 
 def job_schema() -> dict[str, Any]:
@@ -33,144 +90,81 @@ def job_schema() -> dict[str, Any]:
     return schema_of(JobEntry, "Muster job file")
 
 
-def _job(entry: JobEntry, path: Path) -> Job:
-    roles = _roles(entry)
+def _entry(data: object, places: Source | Places) -> JobEntry:
+    try:
+        return JobEntry.model_validate(data)
+    except ValidationError as error:
+        raise FaultsError(faults_of(JobEntry, error, places)) from None
+
+
+def _job(entry: JobEntry, name: str, base: Path | None, called: str) -> Job:
+    """`base`: the folder that paths count from; None: no file is read."""
+    faults: list[Fault] = []
+
+    def part(make: Callable[[], T]) -> T | None:
+        try:
+            return make()
+        except FieldError as error:
+            faults.append(Fault(error.loc, error.problem))
+            return None
+
+    roles = part(lambda: roles_of(entry))
+    types = part(lambda: device_types_of(entry, roles)) if roles else ()
+    batch = part(lambda: batch_of(entry, roles)) if roles else None
+    model = part(lambda: model_of(entry.model, base))
+    folder = part(lambda: folder_of(entry.folder, base))
+    named = part(lambda: entry.name or _default_name(name, called))
+    part(lambda: refuse_without_servers(entry))
+    if faults or roles is None or types is None or folder is None or named is None:
+        raise FaultsError(faults)
+    restarts = entry.elastic == "restart"
     return Job(
-        name=entry.name or _file_name(path),
+        name=named,
         command=entry.command,
         user=entry.user,
         pool=entry.pool,
         priority=entry.priority,
         preemptible=entry.preemptible,
         roles=roles,
-        device_types=_device_types(entry, roles),
+        device_types=types,
         same_generation=entry.same_generation,
         locality=Locality(LEVELS[entry.locality.widest], entry.locality.max_slowdown),
         profile=StepProfile(entry.step.compute, float(entry.step.gradients)) if entry.step else None,
         duration=entry.duration,
-        pause=entry.pause,
-        model=_model(entry.model, path.parent) if entry.model is not None else None,
-        batch=_batch(entry.batch, roles),
+        pause=_pause(entry.pause, restarts),
+        model=model,
+        batch=batch,
+        work=float(entry.work) if entry.work is not None else None,
+        restarts=restarts,
+        application=entry.application,
+        program=program_of(entry, folder),
     )
 
 
-def _model(text: str, folder: Path) -> ModelProfile:
-    """A shipped profile, or one of a file; what is wrong inside that file is told of that file."""
+def _pause(given: float | None, restarts: bool) -> float:
+    if given is not None:
+        return given
+    return RESTART_SECONDS if restarts else LIVE_SECONDS
+
+
+def _default_name(name: str, called: str) -> str:
     try:
-        return named_profile(text, folder)
-    except UnknownProfileError as error:
-        raise FieldError(("model",), str(error)) from None
-
-
-def _batch(batch: int | None, roles: tuple[RoleSpec, ...]) -> int | None:
-    gang = roles[0].gang
-    if batch is not None and batch < gang:
-        problem = f"must be at least the gang, {gang}, not {batch}: every worker takes a sample"
-        raise FieldError(("batch",), problem)
-    return batch
-
-
-def _file_name(path: Path) -> str:
-    try:
-        return parse_name(path.stem)
+        return parse_name(name)
     except ValueError:
-        problem = "is missing, and the file's own name is not one; write for example resnet50"
+        problem = f"is missing, and {called} is not one; write for example resnet50"
         raise FieldError(("name",), problem) from None
 
 
-def _roles(entry: JobEntry) -> tuple[RoleSpec, ...]:
-    if entry.roles is None:
-        return (_shorthand_worker(entry),)
-    for field in _SHORTHAND:
-        if field in entry.model_fields_set:
-            raise FieldError((field,), "is given beside roles; write it under the role it is for")
-    found = [_role(Role.WORKER, entry.roles.worker)]
-    if entry.roles.server is not None:
-        found.append(_role(Role.SERVER, entry.roles.server))
-    return tuple(found)
+def _command_name(entry: JobEntry) -> str:
+    """What a job is called that nobody named: its script, else its program."""
+    words = entry.command[0].split() if entry.shell else entry.command
+    script = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
+    try:
+        return parse_name(PurePath(script).stem)
+    except ValueError:
+        return "job"
 
 
-def _shorthand_worker(entry: JobEntry) -> RoleSpec:
-    """Workers of one device each; with `devices: 0` one worker without any."""
-    counts = (entry.devices or _ONE).counts
-    on_cpu = counts.most == 0
-    if counts.least == 0 and not on_cpu:
-        problem = f"starts at 0; write for example 1..{counts.most}"
-        raise FieldError(("devices",), problem)
-    need = Need(0 if on_cpu else 1, entry.cores, entry.memory)
-    _refuse_empty(need, ("devices",))
-    return _spec(Role.WORKER, need, Counts(1, 1) if on_cpu else counts, entry.gang, ())
-
-
-def _role(role: Role, entry: RoleEntry) -> RoleSpec:
-    loc: Loc = ("roles", role.value)
-    devices = entry.devices or (_ONE if role is Role.WORKER else _NONE)
-    need = Need(_per_task(devices, (*loc, "devices")), entry.cores, entry.memory)
-    if entry.count.least == 0:
-        raise FieldError((*loc, "count"), "starts at 0; the least is 1")
-    _refuse_empty(need, loc)
-    return _spec(role, need, entry.count, entry.gang, loc)
-
-
-def _per_task(devices: Devices, loc: Loc) -> int:
-    if devices.counts.least != devices.counts.most:
-        raise FieldError(loc, "is a range; a task has so many devices, its role a count: 1..8")
-    if devices.counts.most > MAX_DEVICES:
-        problem = f"a task sits on one node, which has at most {MAX_DEVICES} devices"
-        raise FieldError(loc, f"{problem}; write count: {devices.counts.most} and devices: 1")
-    return devices.counts.most
-
-
-def _refuse_empty(need: Need, loc: Loc) -> None:
-    if need == Need():
-        raise FieldError(loc, "without devices a task must ask for cores or memory, such as cores: 4")
-
-
-def _spec(role: Role, need: Need, counts: Counts, gang: int | None, loc: Loc) -> RoleSpec:
-    if gang is not None and gang > counts.least:
-        problem = f"must be at most the least count, {counts.least}, not {gang}"
-        raise FieldError((*loc, "gang"), problem)
-    return RoleSpec(role, need, gang or counts.least, counts.least, counts.most)
-
-
-def _device_types(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> tuple[str, ...]:
-    """The types a job allows: of `any_of`, or the one named beside a count."""
-    named = _named_types(entry)
-    types = tuple(dict.fromkeys(named.values()))
-    if len(types) > 1:
-        problem = f"names {types[1]}, but {types[0]} is named elsewhere; list both under any_of"
-        raise FieldError(list(named)[-1], problem)
-    if entry.any_of is None:
-        return types
-    _refuse_bad_choice(entry.any_of, types, roles)
-    return tuple(entry.any_of)
-
-
-def _named_types(entry: JobEntry) -> dict[Loc, str]:
-    written: dict[Loc, Devices | None] = {("devices",): entry.devices, **_of_roles(entry.roles)}
-    return {
-        loc: devices.device_type
-        for loc, devices in written.items()
-        if devices is not None and devices.device_type is not None
-    }
-
-
-def _of_roles(roles: RolesEntry | None) -> dict[Loc, Devices | None]:
-    if roles is None:
-        return {}
-    found: dict[Loc, Devices | None] = {("roles", "worker", "devices"): roles.worker.devices}
-    if roles.server is not None:
-        found["roles", "server", "devices"] = roles.server.devices
-    return found
-
-
-def _refuse_bad_choice(any_of: list[str], types: tuple[str, ...], roles: tuple[RoleSpec, ...]) -> None:
-    if not any_of:
-        raise FieldError(("any_of",), "names no device type; leave it out to allow any")
-    for position, name in enumerate(any_of):
-        if name in any_of[:position]:
-            raise FieldError(("any_of", position), f"'{name}' is given twice")
-    if types and any_of != list(types):
-        raise FieldError(("any_of",), f"contradicts {types[0]} beside the devices; keep one of them")
-    if not any(spec.need.devices for spec in roles):
-        raise FieldError(("any_of",), "is given for a job without devices")
+def _with_lines(faults: tuple[Fault, ...], source: Source) -> FaultsError:
+    """The same faults, each with its line in the file."""
+    return FaultsError(faults, [str(source.error(fault.loc, fault.problem)) for fault in faults])

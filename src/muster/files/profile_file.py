@@ -37,6 +37,12 @@ def load_profile(path: Path) -> ModelProfile:
         raise source.error(error.loc, error.problem) from None
 
 
+def profile_of_data(data: dict[str, Any]) -> ModelProfile:
+    """The profile that a job brings along, as its file would hold it; raises what pydantic raises,
+    or FieldError."""
+    return _profile(ProfileEntry.model_validate(data), Path("profile"))
+
+
 @cache
 def shipped_profiles() -> tuple[str, ...]:
     """The names of the profiles that come with Muster."""
@@ -56,9 +62,14 @@ def shipped_profile(name: str) -> ModelProfile:
         return load_profile(path)
 
 
+def is_path(text: str) -> bool:
+    """Whether what a user calls a model is a path, not a shipped name."""
+    return "/" in text or text.endswith((_SUFFIX, ".yml"))
+
+
 def named_profile(text: str, folder: Path) -> ModelProfile:
     """What a user calls a model: a shipped name, or a path from a folder (with a / or .yaml in it)."""
-    if "/" not in text and not text.endswith((_SUFFIX, ".yml")):
+    if not is_path(text):
         return shipped_profile(text)
     if not _is_there(folder / text):
         raise UnknownProfileError(f"there is no file {shown(text)}")

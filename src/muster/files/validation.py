@@ -11,6 +11,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from muster.files.errors import Loc, did_you_mean
+from muster.files.faults import MAX_FAULTS, Fault
+from muster.files.places import Places
 from muster.files.yaml_source import Source
 
 M = TypeVar("M", bound=BaseModel)
@@ -31,15 +33,25 @@ def validated(model: type[M], source: Source) -> M:
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        # What is missing has no line of its own, and is often what a misspelt key stands for.
-        found = sorted(
-            error.errors(include_url=False),
-            key=lambda e: (e["type"] == "missing", source.line(e["loc"])),
-        )
-    first = found[0]
+        found = faults_of(model, error, source)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    loc = first["loc"] if first["type"] == "missing" else source.known(first["loc"])
-    raise source.error(loc, _sentence(first, model) + more)
+    raise source.error(found[0].loc, found[0].problem + more)
+
+
+def faults_of(model: type[BaseModel], error: ValidationError, places: Source | Places) -> list[Fault]:
+    """What pydantic found, in words, first things first, and no more than anybody reads."""
+    # What is missing has no line of its own, and is often what a misspelt key stands for.
+    found = sorted(
+        error.errors(include_url=False, include_input=False),
+        key=lambda e: (e["type"] == "missing", places.line(e["loc"])),
+    )
+    return [
+        Fault(
+            each["loc"] if each["type"] == "missing" else places.known(each["loc"]),
+            _sentence(each, model),
+        )
+        for each in found[:MAX_FAULTS]
+    ]
 
 
 def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:

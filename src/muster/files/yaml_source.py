@@ -22,7 +22,9 @@ MAX_FILE_BYTES = 1_000_000
 MAX_DEPTH = 10
 """Twice what the deepest valid file needs."""
 
-Data = str | list["Data"] | dict[str, "Data"]
+NO_VALUE = "has no value; write one or leave the line out"
+
+Data = str | list["Data | None"] | dict[str, "Data | None"]
 
 # The C parser is some twenty times as fast; a PyYAML built without it has only the other.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -54,10 +56,13 @@ class Source:
         return InputError.at(self.path, problem, line=self.line(loc), field=dotted(loc))
 
 
-def read_source(path: Path) -> Source:
-    """The data of a file with its lines; anything that is not one plain YAML document is refused."""
+def read_source(path: Path, nullable: str | None = None) -> Source:
+    """The data of a file with its lines; anything that is not one plain YAML document is refused.
+
+    In the mapping of the name `nullable`, at the top, a key may have no value.
+    """
     text = _decoded(_contents(path), str(path))
-    builder = _Builder(str(path))
+    builder = _Builder(str(path), nullable)
     for event in _events(text, str(path)):
         builder.take(event)
     if builder.root is None:
@@ -124,7 +129,7 @@ class _Open:
     """A mapping or list whose end has not been reached."""
 
     loc: Loc
-    held: dict[str, Data] | list[Data]
+    held: dict[str, Data | None] | list[Data | None]
     key: str | None = None
 
 
@@ -133,6 +138,7 @@ class _Builder:
     """Puts events together; `open` is the way from the top to where the next event goes."""
 
     path: str
+    nullable: str | None = None
     root: Data | None = None
     lines: dict[Loc, int] = field(default_factory=dict)
     open: list[_Open] = field(default_factory=list)
@@ -166,11 +172,13 @@ class _Builder:
         elif event.implicit[0] and event.value in _NULLS:  # plain, not quoted
             if not self.open:
                 return  # a document of nothing but comments
-            raise self._error("has no value; write one or leave the line out", line)
+            if self._next_loc()[:-1] != (self.nullable,):
+                raise self._error(NO_VALUE, line)
+            self._put(None)
         else:
             self._add(event.value, line)
 
-    def _begin(self, held: dict[str, Data] | list[Data], line: int) -> None:
+    def _begin(self, held: dict[str, Data | None] | list[Data | None], line: int) -> None:
         if self._awaits_key():
             raise self._error("a key must be one word", line)
         if len(self.open) >= MAX_DEPTH:
@@ -195,15 +203,19 @@ class _Builder:
             self.root = value
             self.lines[()] = line
             return ()
-        at = self.open[-1]
         loc = self._next_loc()
+        if isinstance(self.open[-1].held, list):
+            self.lines[loc] = line
+        self._put(value)
+        return loc
+
+    def _put(self, value: Data | None) -> None:
+        at = self.open[-1]
         if isinstance(at.held, list):
             at.held.append(value)
-            self.lines[loc] = line
         elif at.key is not None:
             at.held[at.key] = value
             at.key = None
-        return loc
 
     def _awaits_key(self) -> bool:
         return bool(self.open) and isinstance(self.open[-1].held, dict) and self.open[-1].key is None

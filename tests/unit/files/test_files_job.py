@@ -21,6 +21,7 @@ def test_the_command_alone_is_one_worker_with_one_device(tmp_path: Path) -> None
         name="resnet50",
         command=("python", "train.py", "--epochs", "90"),
         roles=(RoleSpec(Role.WORKER, Need(devices=1), gang=1, least=1, most=1),),
+        pause=1.0,
     )
 
 

@@ -31,8 +31,8 @@ def error_of(tmp_path: Path, text: str, name: str = "j.yaml") -> str:
             "python 'x",
             "cannot be split into words: no closing quotation; write for example python train.py",
         ),
-        ("a && b", "is not run by a shell, but has '&&'; write [sh, -c, '...']"),
-        ("|\n  a\n  b", "has several lines; write one, or [sh, script.sh]"),
+        ("a && b", "is not run by a shell, but has '&&'; add shell: true"),
+        ("|\n  a\n  b", "has several lines; write one, or shell: true"),
     ],
 )
 def test_commands(tmp_path: Path, command: str, message: str) -> None:

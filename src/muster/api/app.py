@@ -1,0 +1,104 @@
+"""The API as an ASGI application."""
+
+import time
+from collections.abc import Callable
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+from muster import __version__
+from muster.api.gate import Gate
+from muster.api.identity import Identity
+from muster.api.limits import Limits
+from muster.api.openapi import describe
+from muster.api.parts import Parts
+from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
+from muster.api.routes.admin import node_routes, policy_routes, pool_routes, token_routes
+from muster.api.routes.daemon import daemon_routes
+from muster.api.routes.events import event_routes
+from muster.api.routes.jobs import job_routes
+from muster.api.routes.logs import log_routes
+from muster.api.streams import Streams
+from muster.daemon.service import Caller, Service, ServiceError
+
+ANYBODY = Caller("nobody", admin=True)
+
+
+def create_app(
+    service: Service,
+    *,
+    limits: Limits | None = None,
+    auth: bool = True,
+    anonymous: Caller = ANYBODY,
+    clock: Callable[[], float] = time.monotonic,
+) -> FastAPI:
+    """The API of a service. Without `auth` nobody needs a token, and everybody is `anonymous`."""
+    limits = limits or Limits()
+    identity = Identity(service.identify, clock)
+    streams = Streams(limits.streams)
+    app = FastAPI(
+        title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.add_middleware(
+        Gate, identity=identity, limits=limits, clock=clock, anonymous=None if auth else anonymous
+    )
+    parts = Parts(service, limits, identity, streams, tokens=auth)
+    for routes in (
+        job_routes,
+        log_routes,
+        event_routes,
+        node_routes,
+        pool_routes,
+        policy_routes,
+        token_routes,
+        daemon_routes,
+    ):
+        # Put in as they are: what `include_router` wraps around them is walked with every request.
+        app.router.routes.extend(routes(parts).routes)
+    _answer_errors(app)
+    app.state.streams = streams
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    return app
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(ServiceError)
+    async def refused(_request: Request, error: ServiceError) -> Response:
+        found = of_service(error)
+        return problem_response(found.problem, dict(found.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> Response:
+        errors = error.errors()
+        if any(each["type"] == "json_invalid" for each in errors):
+            return problem_response(problem(400, "the body is not JSON"))
+        found = tuple(FieldProblem(_field(each["loc"]), each["msg"]) for each in errors)
+        return problem_response(problem(422, "the request is not valid", found))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        headers = dict(error.headers or {})
+        if isinstance(error, ProblemError):
+            return problem_response(error.problem, headers)
+        if error.status_code == 405:
+            headers["Allow"] = _allowed(app, request)
+            return problem_response(problem(405, f"{request.method} does not go here"), headers)
+        detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
+        return problem_response(problem(error.status_code, detail), headers)
+
+
+def _field(loc: tuple[str | int, ...]) -> str:
+    """The place without the word for where it was sent in, which the name says already."""
+    return ".".join(str(step) for step in (loc[1:] if len(loc) > 1 else loc))
+
+
+def _allowed(app: FastAPI, request: Request) -> str:
+    """The methods of every route that has this path."""
+    found: set[str] = set()
+    for route in app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(found))

@@ -1,0 +1,147 @@
+"""A job's logs as they are written: one, or all that there are and will be."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+from muster.api.streams import END, event
+from muster.daemon.service import Caller, NotFoundError, Service
+from muster.wire.records import OVER, JobDetail
+
+POLL = 0.2
+"""s between two looks at logs that have nothing new: below what a reader notices."""
+
+LOOK = 2.0
+"""s after which the job is looked at again though nobody said that it changed."""
+
+CHUNK = 65_536
+_LONGEST_CHARACTER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """What a log says, from `offset` to `next`."""
+
+    log: str
+    offset: int
+    next: int
+    text: str
+
+
+def mark_of(offsets: Mapping[str, int]) -> str:
+    """How far each log was read, as an event's id: `1/worker-0=512,1/worker-1=80`."""
+    return ",".join(f"{log}={offset}" for log, offset in offsets.items())
+
+
+def offsets_of(mark: str) -> dict[str, int]:
+    """The same, read; ValueError for anything else."""
+    return {
+        log: int(offset) for log, _, offset in (each.partition("=") for each in mark.split(",") if each)
+    }
+
+
+@dataclass(slots=True)
+class LogFollower:
+    """Reads a job's logs for one reader; `only`: of these one."""
+
+    service: Service
+    who: Caller
+    which: str
+    only: str | None
+    offset: int
+    """Where logs that were there at the beginning are read from."""
+    read: dict[str, int] = field(default_factory=dict)
+    """How far each log was read."""
+    _ended: set[str] = field(default_factory=set)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """What the logs say, then `end` once nothing more will come."""
+        watch = asyncio.create_task(self._watch())
+        try:
+            detail = await self._look(first=True)
+            while True:
+                moved = False
+                for log in [log for log in self.read if log not in self._ended]:
+                    piece = await self._piece(log, _finished(log, detail))
+                    if piece is not None:
+                        moved = True
+                        yield event(piece, mark_of(self.read))
+                if not moved and not self._more(detail):
+                    break
+                if not moved:
+                    detail = await self._wait(detail)
+            yield END
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    def _more(self, detail: JobDetail) -> bool:
+        """Whether anything may still be written that is to be read."""
+        if any(log not in self._ended for log in self.read):
+            return True
+        return self.only is None and detail.job.status not in OVER
+
+    async def _wait(self, detail: JobDetail) -> JobDetail:
+        """A moment, and a look at the job if something happened to it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (POLL if self.read else LOOK)
+        try:
+            async with asyncio.timeout_at(until):
+                await self._changed.wait()
+        except TimeoutError:
+            return detail
+        self._changed.clear()
+        return await self._look()
+
+    async def _look(self, first: bool = False) -> JobDetail:
+        detail = await self.service.job(self.who, self.which)
+        logs = [self.only] if self.only is not None else [task.log for task in detail.tasks]
+        for log in logs:
+            self.read.setdefault(log, self.offset if first else 0)
+        return detail
+
+    async def _watch(self) -> None:
+        """Say when something happened to the job, and now and then in any case."""
+        async for _ in self.service.follow(self.who, None, self.which):
+            self._changed.set()
+        while True:
+            self._changed.set()
+            await asyncio.sleep(LOOK)
+
+    async def _piece(self, log: str, finished: bool) -> LogText | None:
+        """The next part of a log, whole characters only; None if there is nothing new."""
+        try:
+            piece = await self.service.log(self.who, self.which, log, self.read[log], CHUNK)
+        except NotFoundError:  # ordered, and not begun; or kept no longer
+            piece = None
+        if piece is None or not piece.data:
+            if finished:
+                self._ended.add(log)
+            return None
+        data = piece.data if finished else piece.data[: _whole(piece.data)]
+        if not data:
+            return None
+        next_ = piece.offset + len(data)
+        self.read[log] = next_
+        return LogText(log, piece.offset, next_, data.decode("utf-8", "replace"))
+
+
+def _finished(log: str, detail: JobDetail) -> bool:
+    """Whether nobody writes to a log any more: its tasks are gone, and none takes their place."""
+    if detail.job.status in OVER:
+        return True
+    tasks = [task for task in detail.tasks if task.log == log]
+    ended = all(task.status == "ended" for task in tasks)
+    return ended and all(task.generation < detail.job.generation for task in tasks)
+
+
+def _whole(data: bytes) -> int:
+    """Bytes up to the last whole character; all of them where the end is no beginning of one."""
+    for back in range(1, min(_LONGEST_CHARACTER, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0b1100_0000 == 0b1000_0000:  # goes on with a character
+            continue
+        length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return len(data) - back if length > back else len(data)
+    return len(data)

@@ -1,0 +1,91 @@
+"""What the routes work with."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Depends, Path, Request
+from starlette.responses import Response
+
+from muster.api.gate import CALLER, SECRET
+from muster.api.identity import Identity
+from muster.api.limits import Limits
+from muster.api.problem import FieldProblem, ProblemError
+from muster.api.streams import EventStream, Streams
+from muster.daemon.service import Caller, Service
+from muster.files.errors import did_you_mean
+
+MAX_NUMBER = 2**63 - 1
+"""What a database and every language's JSON can count to."""
+
+
+async def caller_of(request: Request) -> Caller:
+    """Who asks, as the gate found out. (A plain function would be given a thread of its own.)"""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+async def known_query(request: Request) -> None:
+    """Refuse a parameter that there is not, rather than answer something else than was asked."""
+    if not request.scope["query_string"]:
+        return
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        words = ", ".join(known) or "none"
+        found = tuple(
+            FieldProblem(
+                name, f"unknown parameter{did_you_mean(name, known) or f'; there are: {words}'}"
+            )
+            for name in unknown
+        )
+        raise ProblemError(422, "the request is not valid", errors=found)
+
+
+CHECKED = [Depends(known_query)]
+"""What every route of the API does first."""
+
+Who = Annotated[Caller, Depends(caller_of)]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+Which = Annotated[
+    str, Path(description="The job's number or name.", pattern=_NAME, examples=["12", "resnet50"])
+]
+Named = Annotated[str, Path(pattern=_NAME, examples=["gpu1"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The service and what guards it."""
+
+    service: Service
+    limits: Limits
+    identity: Identity
+    streams: Streams
+    tokens: bool
+    """Whether callers need one."""
+
+    def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
+        """The answer that lasts, for as long as the caller's token holds."""
+        secret: str = request.scope[SECRET]
+
+        async def valid() -> bool:
+            return not self.tokens or await self.identity.caller(secret) is not None
+
+        return EventStream(
+            events,
+            streams=self.streams,
+            key=secret,
+            heartbeat=self.limits.heartbeat,
+            valid=valid,
+        )
+
+
+def reply(record: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A record as JSON. Encoded as it is: it was made here, and needs no second look."""
+    return Response(msgspec.json.encode(record), status, headers, "application/json")
+
+
+def answers(model: Any, text: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """What a route answers with, for its page."""
+    return {status: {"model": model, "description": text}}

@@ -1,0 +1,107 @@
+"""Nodes, pools, the policy and tokens."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from muster.api.bodies import PolicyBody, PoolBody, TokenBody
+from muster.api.parts import CHECKED, Named, Parts, Who, answers, reply
+from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, TokenRecord
+
+
+def node_routes(parts: Parts) -> APIRouter:
+    """The routes below /v1/nodes."""
+    router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.get("", summary="List nodes", responses=answers(list[NodeRecord], "All nodes."))
+    async def nodes(who: Who) -> Response:
+        """Their devices, and who holds them."""
+        return reply(await service.nodes(who))
+
+    @router.post("/{name}/drain", summary="Drain a node", responses=answers(NodeRecord, "The node."))
+    async def drain(who: Who, name: Named) -> Response:
+        """It keeps its tasks and takes no new ones. Administrators only."""
+        return reply(await service.drain(who, name))
+
+    @router.post(
+        "/{name}/resume", summary="Use a drained node again", responses=answers(NodeRecord, "The node.")
+    )
+    async def resume(who: Who, name: Named) -> Response:
+        """It takes tasks again. Administrators only."""
+        return reply(await service.resume(who, name))
+
+    return router
+
+
+def pool_routes(parts: Parts) -> APIRouter:
+    """The routes below /v1/pools."""
+    router = APIRouter(prefix="/v1/pools", tags=["pools"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.get("", summary="List pools", responses=answers(list[PoolRecord], "All pools."))
+    async def pools(who: Who) -> Response:
+        """Their quotas, what they are entitled to and what they use."""
+        return reply(await service.pools(who))
+
+    @router.put("/{name}", summary="Make or change a pool", responses=answers(PoolRecord, "The pool."))
+    async def set_pool(who: Who, name: Named, body: PoolBody) -> Response:
+        """What is not given stays as it is. Administrators only."""
+        quotas = {device_type: quota.quota() for device_type, quota in body.quotas.items()}
+        return reply(await service.set_pool(who, name, body.parent, quotas, body.shared))
+
+    @router.delete("/{name}", summary="Remove a pool", status_code=204)
+    async def remove_pool(who: Who, name: Named) -> Response:
+        """A pool with jobs stays. Administrators only."""
+        await service.remove_pool(who, name)
+        return Response(status_code=204)
+
+    return router
+
+
+def policy_routes(parts: Parts) -> APIRouter:
+    """The route /v1/policy."""
+    router = APIRouter(prefix="/v1/policy", tags=["policy"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.get("", summary="Show the policy", responses=answers(PolicyRecord, "The policy."))
+    async def policy(who: Who) -> Response:
+        """The one in force, and those there are."""
+        return reply(await service.policy(who))
+
+    @router.put("", summary="Choose a policy", responses=answers(PolicyRecord, "The policy."))
+    async def set_policy(who: Who, body: PolicyBody) -> Response:
+        """In force from the next cycle on. Administrators only."""
+        return reply(await service.set_policy(who, body.name))
+
+    return router
+
+
+def token_routes(parts: Parts) -> APIRouter:
+    """The routes below /v1/tokens."""
+    router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.get("", summary="List tokens", responses=answers(list[TokenRecord], "Without secrets."))
+    async def tokens(who: Who) -> Response:
+        """All for an administrator; else the caller's own."""
+        return reply(await service.tokens(who))
+
+    @router.post(
+        "",
+        summary="Make a token",
+        status_code=201,
+        responses=answers(TokenRecord, "The token; its secret is shown here and never again.", 201),
+    )
+    async def create_token(who: Who, body: TokenBody) -> Response:
+        """Administrators only."""
+        record = await service.create_token(who, body.name, body.user, body.role)
+        return reply(record, 201, {"Cache-Control": "no-store"})
+
+    @router.delete("/{name}", summary="Revoke a token", status_code=204)
+    async def revoke_token(who: Who, name: Named) -> Response:
+        """From now on it is refused, and what streams with it ends within the second."""
+        await service.revoke_token(who, name)
+        parts.identity.forget()
+        return Response(status_code=204)
+
+    return router

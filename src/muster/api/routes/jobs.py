@@ -1,0 +1,141 @@
+"""Jobs: submit, list, look at, stop, resize, forecast."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+
+from muster.api.bodies import ShapeBody
+from muster.api.parts import CHECKED, Parts, Which, Who, answers, reply
+from muster.api.problem import FieldProblem, ProblemError
+from muster.daemon.service import Caller, JobQuery
+from muster.files.faults import FaultsError
+from muster.files.job_file import job_of
+from muster.model.job import Job
+from muster.wire.records import Forecast, JobDetail, JobPage, JobRecord
+
+Status = Literal[
+    "waiting",
+    "starting",
+    "running",
+    "resizing",
+    "migrating",
+    "preempting",
+    "stopping",
+    "succeeded",
+    "failed",
+    "cancelled",
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="A word of the client's own: with the same word again, the job is submitted once.",
+        pattern=r"^[!-~]{1,200}$",
+    ),
+]
+JOB_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Job"}}},
+    }
+}
+"""The body is read by `files/`, which checks it once and says everything that is wrong."""
+
+
+def job_routes(parts: Parts) -> APIRouter:
+    """The routes below /v1/jobs, and /v1/forecast."""
+    router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.post(
+        "/jobs",
+        summary="Submit a job",
+        status_code=201,
+        responses={
+            201: {
+                "model": JobRecord,
+                "description": "The job, or the one that this key was first sent with.",
+                "headers": {"Location": {"description": "The job.", "schema": {"type": "string"}}},
+            }
+        },
+        openapi_extra=JOB_BODY,
+    )
+    async def submit(request: Request, who: Who, key: Key = None) -> Response:
+        """The body is a job file as JSON (docs/files.md). The token's user owns the job; an
+        administrator may give another one."""
+        record = await service.submit(who, await _sent_job(request, who), key)
+        return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
+
+    @router.get("/jobs", summary="List jobs", responses=answers(JobPage, "A page, newest first."))
+    async def jobs(
+        who: Who,
+        status: Annotated[list[Status] | None, Query(description="Only these; all if none.")] = None,
+        user: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
+        pool: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
+        name: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
+        cursor: Annotated[
+            str | None, Query(max_length=200, description="The `next` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Jobs of a page.")] = 100,
+    ) -> Response:
+        """The jobs that the caller may see."""
+        query = JobQuery(tuple(status or ()), user, pool, name, cursor, limit)
+        return reply(await service.jobs(who, query))
+
+    @router.get(
+        "/jobs/{which}", summary="Show a job", responses=answers(JobDetail, "The job and its tasks.")
+    )
+    async def job(who: Who, which: Which) -> Response:
+        """All about one job; of several of one name the newest."""
+        return reply(await service.job(who, which))
+
+    @router.delete(
+        "/jobs/{which}", summary="Stop a job", responses=answers(JobRecord, "The job, stopping.")
+    )
+    async def stop(who: Who, which: Which) -> Response:
+        """It is `stopping` until its tasks are gone, then `cancelled`. Twice is once."""
+        return reply(await service.stop(who, which))
+
+    @router.post(
+        "/jobs/{which}/resize",
+        summary="Ask for other numbers of workers",
+        responses=answers(JobRecord, "The job."),
+    )
+    async def resize(who: Who, which: Which, body: ShapeBody) -> Response:
+        """What it really gets is decided with the next cycle."""
+        return reply(await service.resize(who, which, body.shape()))
+
+    @router.post(
+        "/forecast",
+        summary="Say what would become of a job",
+        responses=answers(Forecast, "When it would start and finish, and where."),
+        openapi_extra=JOB_BODY,
+    )
+    async def forecast(request: Request, who: Who) -> Response:
+        """The body is a job as for POST /v1/jobs; nothing is submitted."""
+        return reply(await service.forecast(who, await _sent_job(request, who)))
+
+    return router
+
+
+async def _sent_job(request: Request, who: Caller) -> Job:
+    """The job of a request, everything wrong with it told at once."""
+    try:
+        record = msgspec.json.decode(await request.body())
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise ProblemError(400, f"the body is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        wrong = FieldProblem("", "must be a mapping of fields to values")
+        raise ProblemError(422, "the job has 1 fault", errors=(wrong,))
+    try:
+        job = job_of(record)
+    except FaultsError as error:
+        found = tuple(FieldProblem(fault.field, fault.text) for fault in error.faults)
+        count = f"{len(found)} fault{'s' if len(found) > 1 else ''}"
+        raise ProblemError(422, f"the job has {count}", errors=found) from None
+    if who.admin and "user" in record:
+        return job
+    return replace(job, user=who.user)

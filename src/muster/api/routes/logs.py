@@ -1,0 +1,114 @@
+"""What tasks printed: a list of logs, a part of one, or all as they are written."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.responses import Response
+
+from muster.api.log_stream import LogFollower, offsets_of
+from muster.api.parts import CHECKED, MAX_NUMBER, Parts, Which, Who, reply
+from muster.api.problem import FieldProblem, ProblemError
+from muster.api.streams import EVENT_CONTENT
+from muster.wire.records import TaskRecord
+
+MAX_PIECE = 1 << 20
+
+Generation = Annotated[int, Path(ge=0, le=2**31, description="The generation the task was started in.")]
+Task = Annotated[
+    str,
+    Path(
+        pattern=r"^(worker|server)-(0|[1-9][0-9]{0,5})$",
+        description="Role and index.",
+        examples=["worker-0"],
+    ),
+]
+Offset = Annotated[
+    int, Query(ge=-MAX_NUMBER, le=MAX_NUMBER, description="First byte; below 0: from the end.")
+]
+Size = Annotated[int, Query(ge=1, le=MAX_PIECE, description="Bytes to read at most.")]
+Last = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        pattern=r"^([0-9]{1,9}/(worker|server)-[0-9]{1,6}=[0-9]{1,18},?)*$",
+        max_length=60_000,
+        description="The id of the last event that was read: the stream goes on after it.",
+    ),
+]
+Follow = Annotated[bool, Query(description="Go on as it is written, as server-sent events.")]
+_FOLLOWED = ' With `follow` events {"log", "offset", "next", "text"}; the event `end` is the last.'
+_NUMBER = {"schema": {"type": "integer"}}
+LISTED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": list[TaskRecord],
+        "description": "The tasks that wrote, or will." + _FOLLOWED,
+        "content": EVENT_CONTENT,
+    }
+}
+READ: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The bytes as they were printed." + _FOLLOWED,
+        "content": {"text/plain": {"schema": {"type": "string"}}, **EVENT_CONTENT},
+        "headers": {
+            "Log-Offset": {"description": "Where the part begins.", **_NUMBER},
+            "Log-Next": {"description": "Where the next part begins.", **_NUMBER},
+        },
+    }
+}
+
+
+def log_routes(parts: Parts) -> APIRouter:
+    """The routes below /v1/jobs/{which}/logs."""
+    router = APIRouter(prefix="/v1/jobs/{which}/logs", tags=["logs"], dependencies=CHECKED)
+    service = parts.service
+
+    @router.get("", summary="List a job's logs, or follow them all", responses=LISTED)
+    async def logs(
+        request: Request,
+        who: Who,
+        which: Which,
+        offset: Offset = 0,
+        last: Last = None,
+        follow: Follow = False,
+    ) -> Response:
+        """Followed, the logs of all tasks come mixed, those of tasks to come among them, until the job
+        is over."""
+        detail = await service.job(who, which)
+        if not follow:
+            return reply(detail.tasks)
+        follower = LogFollower(service, who, which, None, offset, _read(last))
+        return parts.stream(request, follower.events())
+
+    @router.get("/{generation}/{task}", summary="Read a log", response_class=Response, responses=READ)
+    async def log(
+        request: Request,
+        who: Who,
+        which: Which,
+        generation: Generation,
+        task: Task,
+        offset: Offset = 0,
+        size: Size = 65536,
+        last: Last = None,
+        follow: Follow = False,
+    ) -> Response:
+        """A part of what a task printed; `Log-Next` is the offset of the next one. It is trimmed
+        from the beginning when it grows too large: offsets go on counting."""
+        name = f"{generation}/{task}"
+        if follow:
+            await service.log(who, which, name, 0, 1)  # a log that is not there is told by the status
+            follower = LogFollower(service, who, which, name, offset, _read(last))
+            return parts.stream(request, follower.events())
+        piece = await service.log(who, which, name, offset, size)
+        where = {"Log-Offset": str(piece.offset), "Log-Next": str(piece.next)}
+        return Response(piece.data, headers=where, media_type="text/plain; charset=utf-8")
+
+    return router
+
+
+def _read(last: str | None) -> dict[str, int]:
+    """How far the logs were read by whoever comes back."""
+    try:
+        return offsets_of(last or "")
+    except ValueError:
+        wrong = FieldProblem("Last-Event-ID", "is not the id of an event of this stream")
+        raise ProblemError(422, "the header is not valid", errors=(wrong,)) from None

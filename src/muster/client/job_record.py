@@ -1,0 +1,80 @@
+"""The job that is submitted: from a mapping, a file, or a script."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from muster.client.errors import ClientError, FieldFault
+
+_NULL = "tag:yaml.org,2002:null"
+
+
+class _AsWritten(yaml.SafeLoader):
+    """Makes text of every value but none: `007` and `no` mean what they say, and the daemon checks."""
+
+
+_AsWritten.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in pairs if tag == _NULL]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The mapping of a job file; what it names by a path from its own folder is put in its place."""
+    record = _mapping(path)
+    record.setdefault("name", path.stem)
+    if isinstance(record.get("folder"), str):
+        record["folder"] = str(path.parent.absolute() / record["folder"])
+    model = record.get("model")
+    if isinstance(model, str) and ("/" in model or model.endswith((".yaml", ".yml"))):
+        profile = path.parent / model
+        record["model"] = {"name": profile.stem, **_mapping(profile)}
+    return record
+
+
+def script_record(
+    script: Path, arguments: tuple[str, ...], fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The job that runs a script as it would run here: this interpreter, this folder."""
+    return {
+        "name": script.stem,
+        "command": [sys.executable, str(script.absolute()), *arguments],
+        "folder": str(Path.cwd()),
+        **fields,
+    }
+
+
+def own_script() -> Path:
+    """The script that this process runs; ClientError where it runs none."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if main is None or not Path(main).is_file():
+        hint = "put it into a script, and use muster run train.py or submit_script"
+        raise ClientError(0, "No Script", "a training is submitted as the script it is in", hint)
+    return Path(main)
+
+
+def with_variables(record: Mapping[str, Any], env: Mapping[str, str | None] | None) -> dict[str, Any]:
+    """The record with its environment filled in: what has no value is given by `env`, or by the
+    environment here; else it is refused."""
+    given = {**(record.get("env") or {}), **(env or {})}
+    found = {name: os.environ.get(name) if text is None else text for name, text in given.items()}
+    missing = [name for name, text in found.items() if text is None]
+    if missing:
+        faults = [FieldFault(f"env.{name}", "has no value") for name in missing]
+        hint = "give it with env=..., or set it in your own environment"
+        raise ClientError(0, "No Value", "variables of the job have no value", hint, faults)
+    return {**record, "env": found} if found else dict(record)
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_AsWritten)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClientError(0, "Bad File", f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ClientError(0, "Bad File", f"{path} is not a mapping of fields to values")
+    return found

@@ -1,0 +1,78 @@
+"""What a job's tasks printed, line by line."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from muster.client.channel import Channel, place
+from muster.client.errors import ClientError
+from muster.wire.records import TaskRecord
+
+PIECE = 1 << 20
+
+
+def log_lines(channel: Channel, which: str, task: str | None, follow: bool) -> Iterator[str]:
+    """The lines of one task's log; of all, with whose they are before each.
+
+    `task`: "worker-0", the newest of that name, or "2/worker-0".
+    """
+    if task is None and follow:
+        return _followed(channel, place("jobs", which, "logs"), prefixed=True)
+    if task is None:
+        return _all(channel, which)
+    log = task if "/" in task else _newest(channel, which, task)
+    path = place("jobs", which, "logs", *log.split("/"))
+    return _followed(channel, path, prefixed=False) if follow else _read(channel, path)
+
+
+def _tasks(channel: Channel, which: str) -> list[TaskRecord]:
+    answer = channel.ask("GET", place("jobs", which, "logs"))
+    return msgspec.json.decode(answer.content, type=list[TaskRecord])
+
+
+def _newest(channel: Channel, which: str, task: str) -> str:
+    tasks = _tasks(channel, which)
+    logs = [each.log for each in tasks if each.task == task or each.log.endswith(f"/{task}")]
+    if not logs:
+        names = ", ".join(dict.fromkeys(each.log for each in tasks)) or "none yet"
+        raise ClientError(
+            404, "Not Found", f"job {which} has no log of {task!r}", f"there are: {names}"
+        )
+    return max(logs, key=lambda log: int(log.partition("/")[0]))
+
+
+def _all(channel: Channel, which: str) -> Iterator[str]:
+    for log in dict.fromkeys(task.log for task in _tasks(channel, which)):
+        try:
+            for line in _read(channel, place("jobs", which, "logs", *log.split("/"))):
+                yield f"{log} | {line}"
+        except ClientError as error:
+            if error.status != 404:  # ordered, and not begun; or kept no longer
+                raise
+
+
+def _read(channel: Channel, path: str) -> Iterator[str]:
+    offset, rest = 0, b""
+    while True:
+        answer = channel.ask("GET", path, query={"offset": offset, "size": PIECE})
+        *lines, rest = (rest + answer.content).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+        if not answer.content:
+            break
+        offset = int(answer.headers["Log-Next"])
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def _followed(channel: Channel, path: str, *, prefixed: bool) -> Iterator[str]:
+    rests: dict[str, str] = {}
+    for event in channel.follow(path, {"follow": True}):
+        piece = msgspec.json.decode(event.data)
+        log = piece["log"]
+        *lines, rests[log] = (rests.get(log, "") + piece["text"]).split("\n")
+        for line in lines:
+            yield f"{log} | {line}" if prefixed else line
+    for log, line in rests.items():
+        if line:
+            yield f"{log} | {line}" if prefixed else line

@@ -1,0 +1,34 @@
+"""The environment of a job's tasks, as a file or a request gives it."""
+
+import re
+
+from muster.files.errors import shown
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+TO_BE_GIVEN = "must be given when the job is submitted: --env NAME=value, or in your own environment"
+
+
+def parse_variables(value: object) -> dict[str, str | None]:
+    """Variables by name; None: to be given later."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a mapping of names to values, for example {LOG_LEVEL: debug}")
+    for name, text in value.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{shown(name)} is not a variable's name; write for example LOG_LEVEL")
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"{name} must be one value, not a {_kind(text)}")
+        if text is not None and "\0" in text:
+            raise ValueError(f"{name} has a null character in it")
+    return value
+
+
+def parse_text(text: str) -> str:
+    """Any text but none, and nothing that no system call takes."""
+    if not text or "\0" in text:
+        raise ValueError("has a null character in it" if text else "is empty")
+    return text
+
+
+def _kind(value: object) -> str:
+    return "list" if isinstance(value, list) else "mapping"

@@ -1,0 +1,44 @@
+"""Everything that is wrong with a job at once, whether a file or a request brought it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muster.files.errors import InputError, Loc, clipped, dotted, printable
+
+MAX_FAULTS = 100
+"""Nobody reads more, and a request must not make its answer long."""
+
+_LONGEST_FIELD = 120
+_LONGEST_PROBLEM = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong, and where."""
+
+    loc: Loc
+    problem: str
+
+    @property
+    def field(self) -> str:
+        """Where, as people write it, on one line."""
+        return clipped(printable(dotted(self.loc)), _LONGEST_FIELD)
+
+    @property
+    def text(self) -> str:
+        """What is wrong, on one line."""
+        return clipped(printable(self.problem), _LONGEST_PROBLEM)
+
+
+class FaultsError(InputError):
+    """A job that cannot be taken: `str()` is the first fault, `lines` has one for each."""
+
+    def __init__(self, faults: Sequence[Fault], lines: Sequence[str] = ()) -> None:
+        self.faults = tuple(faults[:MAX_FAULTS])
+        self.lines = tuple(lines[:MAX_FAULTS]) or tuple(_line(fault) for fault in self.faults)
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        super().__init__(self.lines[0] + more)
+
+
+def _line(fault: Fault) -> str:
+    return f"{fault.field}: {fault.text}" if fault.loc else fault.text

@@ -1,0 +1,102 @@
+"""An API in an event loop of its own thread: asked in process, or over a real socket."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import httpx
+from fastapi import FastAPI
+
+from muster.api import Limits, Tls, bound, create_app, serve, url_of
+from muster.client import Client
+from muster.client.in_process import InProcess
+from tests.unit.api.service import MemoryService
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A service, its application, and the loop they live in."""
+
+    service: MemoryService
+    app: FastAPI
+    loop: asyncio.AbstractEventLoop
+
+    def do(self, act: Callable[[], T]) -> T:
+        """Do something to the service where it lives."""
+
+        async def doing() -> T:
+            return act()
+
+        return asyncio.run_coroutine_threadsafe(doing(), self.loop).result(30)
+
+    def http(self, token: str | None = "root") -> httpx.Client:
+        """Plain requests, in process."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(
+            base_url="http://api", headers=headers, transport=InProcess(self.app, self.loop)
+        )
+
+    def client(self, token: str = "root") -> Client:
+        """The client, in process."""
+        return Client(token=token, transport=InProcess(self.app, self.loop))
+
+    @contextmanager
+    def listening(self, tls: Tls | None = None) -> Iterator[str]:
+        """The same API on a socket of this machine; its address."""
+        listening = bound()
+        begun, stop = threading.Event(), asyncio.Event()
+        serving = asyncio.run_coroutine_threadsafe(
+            serve(self.app, listening, stop, tls=tls, ready=begun.set), self.loop
+        )
+        assert begun.wait(30)
+        try:
+            yield url_of(listening, tls)
+        finally:
+            self.loop.call_soon_threadsafe(stop.set)
+            serving.result(30)
+
+
+@contextmanager
+def running_api(
+    limits: Limits | None = None,
+    *,
+    auth: bool = True,
+    endless: bool = True,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Api]:
+    """An API with nothing in it."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    service = MemoryService(endless)
+    app = create_app(service, limits=limits, auth=auth, clock=clock)
+    try:
+        yield Api(service, app, loop)
+    finally:
+        asyncio.run_coroutine_threadsafe(_ended(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def connected(url: str) -> socket.socket:
+    """A bare connection to it."""
+    parts = httpx.URL(url)
+    return socket.create_connection((parts.host, parts.port), timeout=30)
+
+
+async def _ended() -> None:
+    """Let what is under way come to its end."""
+    mine = asyncio.current_task()
+    left = [task for task in asyncio.all_tasks() if task is not mine]
+    await asyncio.wait(left, timeout=10) if left else None
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

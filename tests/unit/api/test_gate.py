@@ -1,0 +1,162 @@
+"""Tokens, limits and errors: what every request meets."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from muster.api import Limits
+from muster.api.identity import KEPT, MAX_KEPT, Identity
+from muster.daemon.service import Caller
+from tests.unit.api.harness import Api, connected, running_api
+
+JOB = {"command": "python train.py"}
+
+
+class Now:
+    """A clock that goes when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("given", [None, "Bearer", "Bearer ", "Basic cm9vdA==", "Bearer wrong", "root"])
+def test_without_a_valid_token_nothing_is_answered(api: Api, given: str | None) -> None:
+    headers = {"Authorization": given} if given else {}
+    for path in ("/v1/jobs", "/v1/nothing", "/metrics"):
+        answer = api.http(None).get(path, headers=headers)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert "muster token create" in answer.json()["hint"]
+
+
+def test_how_the_daemon_is_needs_no_token(api: Api) -> None:
+    http = api.http(None)
+    assert http.get("/healthz").text == "ok\n"
+    assert http.get("/v1/status").json()["role"] == "active"
+    assert http.get("/openapi.json").status_code == 200
+    assert api.http().get("/metrics").text == "muster_pending_jobs 0\n"
+
+
+def test_where_no_tokens_are_asked_for_everybody_is_an_administrator() -> None:
+    with running_api(auth=False) as api:
+        assert api.http(None).post("/v1/jobs", json=JOB).json()["user"] == "nobody"
+
+
+def test_a_token_that_was_revoked_is_refused_at_once(api: Api) -> None:
+    root = api.http()
+    secret = root.post("/v1/tokens", json={"name": "t", "user": "ada"}).json()["secret"]
+    other = api.http(secret)
+    assert other.get("/v1/jobs").status_code == 200
+    assert root.delete("/v1/tokens/t").status_code == 204
+    assert other.get("/v1/jobs").status_code == 401
+
+
+def test_a_token_is_looked_up_once_a_moment_not_with_every_request() -> None:
+    clock = Now()
+    with running_api(clock=clock) as api:
+        http = api.http()
+        for _ in range(5):
+            http.get("/v1/jobs")
+        assert api.service.asked == 1
+        # Revoked behind the API's back: it is found out within a second.
+        del api.service.secrets["root"]
+        clock.now += 1.0
+        assert http.get("/v1/jobs").status_code == 401
+
+
+def test_only_so_many_tokens_are_remembered() -> None:
+    async def identify(secret: str) -> Caller | None:
+        return Caller(secret) if secret != "bad" else None
+
+    async def ask() -> None:
+        identity = Identity(identify, Now())
+        for number in range(2 * MAX_KEPT):
+            assert await identity.caller(f"t{number}") == Caller(f"t{number}")
+        assert await identity.caller("bad") is None
+        assert len(identity._known) == MAX_KEPT
+
+    asyncio.run(ask())
+    assert KEPT < 1.0
+
+
+def test_more_requests_than_the_rate_are_told_to_wait() -> None:
+    clock = Now()
+    with running_api(Limits(rate=2.0, burst=3), clock=clock) as api:
+        http = api.http()
+        assert [http.get("/v1/jobs").status_code for _ in range(4)] == [200, 200, 200, 429]
+        refused = http.get("/v1/jobs")
+        assert refused.headers["Retry-After"] == "1"
+        assert refused.json()["title"] == "Too Many Requests"
+        # Another token has its own.
+        assert api.http("ada").get("/v1/jobs").status_code == 200
+        clock.now += 1.0
+        assert [http.get("/v1/jobs").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
+    with running_api(Limits(body=1000)) as api:
+        answer = api.http().post("/v1/jobs", json={"command": "a" * 1000})
+        assert answer.status_code == 413
+        assert answer.headers["Connection"] == "close"
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_that_is_not_json_is_refused_with_what_helps(api: Api, kind: str) -> None:
+    answer = api.http().post("/v1/jobs", content=b"a=b", headers={"Content-Type": kind})
+    assert answer.status_code == 415
+    assert "--json" in answer.json()["hint"]
+
+
+def test_errors_are_problems_whatever_is_wrong(api: Api) -> None:
+    http = api.http()
+    answers = [
+        http.get("/v1/nothing"),
+        http.patch("/v1/jobs/1"),
+        http.get("/v1/jobs", params={"limit": 0}),
+        http.put("/v1/policy", json={"name": "fofi"}),
+        http.put("/v1/policy", json={"nam": "fifo"}),
+        http.put("/v1/policy", content=b"{", headers={"Content-Type": "application/json"}),
+    ]
+    assert [answer.status_code for answer in answers] == [404, 405, 422, 422, 422, 400]
+    for answer in answers:
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        found = answer.json()
+        assert set(found) == {"type", "title", "status", "detail", "errors", "hint"}
+        assert found["status"] == answer.status_code
+    assert answers[1].headers["Allow"] == "DELETE, GET"
+    assert [each["field"] for each in answers[4].json()["errors"]] == ["name", "nam"]
+
+
+def test_a_fault_of_the_daemon_says_nothing_of_its_inside(api: Api) -> None:
+    api.service.fails = RuntimeError("password=hunter2")
+    with capture_logs() as logged:
+        answer = api.http().post("/v1/jobs", json=JOB)
+    assert [(each["event"], each["path"]) for each in logged] == [("request failed", "/v1/jobs")]
+    assert answer.status_code == 500
+    assert "hunter2" not in answer.text
+    assert answer.json()["type"] == "urn:muster:internal-server-error"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/jobs/1/logs/1/..",
+        "/v1/jobs/1/logs/1/..%2F..%2Fetc%2Fpasswd",
+        "/v1/jobs/1/logs/..%2f..%2f1/worker-0",
+        "/v1/jobs/1/logs/1/worker-0%00",
+        "/v1/jobs/1/logs/1/worker-00",
+        "/v1/jobs/..%2fnodes",
+    ],
+)
+def test_a_name_that_leads_elsewhere_leads_nowhere(api: Api, path: str) -> None:
+    api.http().post("/v1/jobs", json=JOB)
+    api.do(lambda: api.service.start(1))
+    with api.listening() as url, connected(url) as sender:
+        # As it is: a client would tidy it up.
+        sender.sendall(f"GET {path} HTTP/1.1\r\nAuthorization: Bearer root\r\n\r\n".encode())
+        status = sender.recv(65536).split()[1]
+    assert status in {b"404", b"422"}

@@ -1,0 +1,110 @@
+"""The API on a real socket: sizes, certificates, ports."""
+
+import asyncio
+import resource
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from muster.api import Limits, Tls, bound, create_app, serve
+from tests.unit.api.harness import Api, connected, running_api
+from tests.unit.api.service import MemoryService
+
+HUNDRED_MB = 100_000_000
+
+
+def head(url: str, *fields: str) -> bytes:
+    """The head of a submission."""
+    lines = ["POST /v1/jobs HTTP/1.1", f"Host: {httpx.URL(url).host}", "Authorization: Bearer root"]
+    return "\r\n".join([*lines, "Content-Type: application/json", *fields, "", ""]).encode()
+
+
+def pushed(sender: socket.socket, piece: bytes, most: int) -> int:
+    """Bytes that were taken before the other side hung up."""
+    sent = 0
+    try:
+        while sent < most:
+            sender.sendall(piece)
+            sent += len(piece)
+    except OSError:
+        pass
+    return sent
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_of_100_mb_is_cut_off_and_not_kept(api: Api, chunked: bool) -> None:
+    megabyte = b" " * 1_000_000
+    piece = b"%x\r\n%s\r\n" % (len(megabyte), megabyte) if chunked else megabyte
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {HUNDRED_MB}"
+    with api.listening() as url, connected(url) as sender:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sender.sendall(head(url, length))
+        sent = pushed(sender, piece, HUNDRED_MB)
+        answer = sender.recv(65536)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert sent < HUNDRED_MB / 2
+        assert grown < 20_000  # kB
+        assert httpx.get(f"{url}/healthz", trust_env=False).text == "ok\n"
+
+
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement(api: Api) -> None:
+    """Head and body are two writes: held back for each other, each answer takes 40 ms longer."""
+    with api.listening() as url, connected(url) as sender:
+        begin = time.monotonic()
+        for _ in range(50):
+            sender.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"ok\n"):
+                answer += sender.recv(65536)
+        taken = time.monotonic() - begin
+    # 50 of them held back are 2 s; the rest is a matter of milliseconds.
+    assert taken < 1.5
+
+
+def test_tls_by_file(api: Api, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    with api.listening(Tls(certificate, key)) as url:
+        assert url.startswith("https://127.0.0.1:")
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        with httpx.Client(verify=trusted, trust_env=False) as http:
+            assert http.get(f"{url}/healthz").text == "ok\n"
+        with pytest.raises(httpx.ConnectError), httpx.Client(trust_env=False) as http:
+            http.get(f"{url}/healthz")
+
+
+def test_a_certificate_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    async def begin() -> None:
+        app = create_app(MemoryService())
+        await serve(app, listening, asyncio.Event(), tls=Tls(tmp_path / "none.pem"))
+
+    with bound() as listening, pytest.raises(FileNotFoundError):
+        asyncio.run(begin())
+
+
+def test_it_listens_to_this_machine_alone_and_a_taken_port_is_said_at_once() -> None:
+    with bound() as first:
+        host, port = first.getsockname()
+        assert host == "127.0.0.1"
+        with pytest.raises(OSError, match="in use"):
+            bound(port=port)
+
+
+def test_a_request_under_way_is_answered_before_it_ends() -> None:
+    with running_api(Limits()) as api:
+        with api.listening() as url, connected(url) as sender:
+            body = b'{"command": "python train.py"}'
+            sender.sendall(head(url, f"Content-Length: {len(body)}") + body)
+            assert sender.recv(65536).startswith(b"HTTP/1.1 201")
+        assert len(api.service.entries) == 1
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz", trust_env=False)
