@@ -10,6 +10,21 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class Form(StrEnum):
+    """How a list is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+
+
+class Resize(StrEnum):
+    """How a running job gets other tasks."""
+
+    LIVE = "live"
+    RESTART = "restart"
+
+
 class Strategy(StrEnum):
     """Where jobs go: see docs/placement.md."""
 

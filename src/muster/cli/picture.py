@@ -9,7 +9,8 @@ from muster.model.view import View
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red", "bright_cyan", "bright_green")
-_FREE, _GONE, _SHARED = "·", "x", "*"
+FREE, GONE = "·", "x"
+_SHARED = "*"
 
 
 def letters(names: list[str]) -> dict[str, str]:
@@ -72,13 +73,19 @@ def legend(view: View, letter_of: dict[str, str]) -> Text:
     for state in view.jobs.values():
         if state.held():
             letter = letter_of[state.name]
-            text.append(letter, style=_style(letter))
+            text.append(letter, style=style(letter))
             text.append(f" {state.name}  ")
-    text.append(f"{_FREE} free", style="dim")
+    text.append(f"{FREE} free", style="dim")
     return text
 
 
-def _style(letter: str) -> str:
+def letter_of_number(number: int) -> str:
+    """A letter that a job keeps for as long as it lives; it comes again only 52 jobs later."""
+    return _LETTERS[(number - 1) % len(_LETTERS)]
+
+
+def style(letter: str) -> str:
+    """The colour of a letter."""
     return f"bold {_COLOURS[_LETTERS.find(letter) % len(_COLOURS)]}"
 
 
@@ -102,9 +109,9 @@ def _devices(
         text.append(_gap(kind, position))
         owner = owners.get(position)
         if owner is not None:
-            text.append(letter_of[owner], style=_style(letter_of[owner]))
+            text.append(letter_of[owner], style=style(letter_of[owner]))
         else:
-            text.append(_FREE if node.state is NodeState.UP else _GONE, style="dim")
+            text.append(FREE if node.state is NodeState.UP else GONE, style="dim")
     return text
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from muster.cli.choices import Output
+from muster.cli.exits import INTERRUPTED
+from muster.cli.group import QuickGroup
 from muster.cli.sim_options import (
     FILES,
     INPUT,
@@ -23,13 +25,11 @@ from muster.cli.sim_options import (
 
 sim = typer.Typer(
     name="sim",
+    cls=QuickGroup,
     help="Simulate a cluster: the real scheduling cycle on a virtual clock. See docs/simulator.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=FILES, help="No progress bar.")]
 Gantt = Annotated[

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from muster.cli.exits import INTERRUPTED, OTHER_FAILURE
 from muster.cli.sim_figures import HOW_TO, can_draw, write_page, write_plots
 from muster.cli.sim_progress import Bars
 from muster.files.errors import InputError
@@ -16,9 +17,6 @@ from muster.sim.report.compare import Comparison, Digest, compare, digest
 from muster.sim.report.files import Form, read_result
 from muster.sim.report.table import as_json, text
 from muster.sim.result import Result
-
-FAILED, INTERRUPTED = 1, 130
-"""Exit codes: a simulation met an error of this program; Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _tell(failures: Sequence[Failure]) -> int:
         which = f"{each.configuration.policy}, seed {each.configuration.seed}"
         _say(f"{which} failed: {each.why} (in full: {each.told})")
     _say("the others are stored; the same command tries these again")
-    return FAILED
+    return OTHER_FAILURE
 
 
 def _say(line: str) -> None:

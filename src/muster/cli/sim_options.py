@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from muster.cli.choices import Output
+from muster.cli.choices import Output, Resize
 
 INPUT, KNOWN, COSTS, WORLD, FILES = (
     "What is simulated",
@@ -19,13 +19,6 @@ INPUT, KNOWN, COSTS, WORLD, FILES = (
     "What comes out",
 )
 """Groups of options in the help."""
-
-
-class Resize(StrEnum):
-    """How a running job gets other devices."""
-
-    LIVE = "live"
-    RESTART = "restart"
 
 
 class Tables(StrEnum):

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
 
-from muster.cli.sim_options import Asked, Resize
+from muster.cli.choices import Resize
+from muster.cli.sim_options import Asked
 from muster.files.errors import InputError, one_of, shown
 from muster.files.quantity import parse_duration, parse_number
 from muster.policy.registry import POLICIES

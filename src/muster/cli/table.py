@@ -1,18 +1,26 @@
 """Tables without borders: columns two spaces apart, headings in capitals."""
 
+import re
 from collections.abc import Container, Sequence
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> str:
     """Rows under their headings; the columns `left` stand to the left, the rest to the right."""
     lines = [heading, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
+    widths = [max(_width(line[i]) for line in lines) for i in range(len(heading))]
     return "\n".join(_line(line, widths, left) for line in lines)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: Container[int]) -> str:
-    padded = [
-        cell.ljust(width) if i in left else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
+    padded = []
+    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        gap = " " * (width - _width(cell))
+        padded.append(cell + gap if i in left else gap + cell)
     return "  ".join(padded).rstrip()
+
+
+def _width(cell: str) -> int:
+    """Columns it takes on the screen: its colours take none."""
+    return len(_COLOUR.sub("", cell)) if "\x1b" in cell else len(cell)

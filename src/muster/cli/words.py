@@ -1,9 +1,14 @@
 """Reasons, places, times and sizes in words and figures a person reads."""
 
+import time
+
 from muster.core.outcome import MigrationReport
 from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Reason
 from muster.model.topology import each_bit
+
+_HOURS_TOLD = 100
+"""From so many hours on they are told in days."""
 
 
 def tell(reason: Reason) -> str:
@@ -62,9 +67,11 @@ def _ranges(bits: int) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`1h05m` or `4m30s`."""
+    """`3d04h`, `1h05m` or `4m30s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
+    if hours >= _HOURS_TOLD:
+        return f"{hours // 24}d{hours % 24:02}h"
     if hours:
         return f"{hours}h{minutes:02}m"
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
@@ -76,3 +83,20 @@ def size(count: int) -> str:
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"
     return f"{count} B"
+
+
+def when(at: float | None, now: float) -> str:
+    """A moment as seen from now: `in 4m30s`, `4m30s ago`, or a dash where nobody knows."""
+    if at is None:
+        return "-"
+    return f"in {clock(at - now)}" if at > now else f"{clock(now - at)} ago"
+
+
+def moment(at: float) -> str:
+    """A moment on the clock of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 worker`, `3 workers`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

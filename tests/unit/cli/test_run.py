@@ -1,0 +1,220 @@
+"""`muster run`: from words to a job, its plan, the question, and what follows."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.cli.request import interpreter
+from muster.client import ClientError, FieldFault
+from tests.unit.cli.invoke import muster
+from tests.unit.cli.stub import STARTS_NOW, StubClient
+
+WAITS = replace(
+    STARTS_NOW, starts_now=False, placement="", reason="no device is free", start=4e9, finish=4e9 + 60
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a script, in which the user stands."""
+    (tmp_path / "train.py").write_text("print('hello')\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", "")
+    return tmp_path
+
+
+def submitted(lab: StubClient, *words: object) -> dict[str, Any]:
+    """The job that a command hands over."""
+    muster("run", "-y", *words)
+    (_, foreseen), (what, record) = lab.asked[-2:]
+    assert what == "submit"
+    assert foreseen == record
+    assert isinstance(record, dict)
+    return record
+
+
+def test_a_script_is_run_by_the_users_python_where_they_stand(lab: StubClient, here: Path) -> None:
+    record = submitted(lab, "train.py", "--", "--lr", "0.1")
+    assert record["command"][1:] == ["train.py", "--lr", "0.1"]
+    assert Path(record["command"][0]).name.startswith("python")
+    assert (record["name"], record["folder"]) == ("train", str(here))
+
+
+def test_the_python_of_an_active_environment_goes_before_that_of_the_path(tmp_path: Path) -> None:
+    for folder in ("venv/bin", "path"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "python").touch(mode=0o755)
+    venv, path = str(tmp_path / "venv"), str(tmp_path / "path")
+    assert interpreter({"VIRTUAL_ENV": venv, "PATH": path}) == f"{venv}/bin/python"
+    assert interpreter({"PATH": path}) == f"{path}/python"
+    assert interpreter({"PATH": str(tmp_path)}) == sys.executable
+
+
+def test_a_wrapper_on_the_path_is_seen_through(tmp_path: Path) -> None:
+    """What it needs of the user's environment, the job will not have."""
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    assert interpreter({"PATH": str(tmp_path)}) == sys.executable
+
+
+def test_any_program_can_be_run(lab: StubClient, here: Path) -> None:
+    record = submitted(lab, "--", "./train.sh", "a", "-b")
+    assert record["command"] == ["./train.sh", "a", "-b"]
+    assert record["name"] == "train"
+
+
+def test_options_say_what_the_job_asks_for(
+    lab: StubClient, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEED", "7")
+    words = "train.py -d 1..4 --name a --pool p --priority 5 --elastic restart --env A=b=c --env SEED"
+    record = submitted(lab, *words.split(), "--folder", here.parent)
+    assert record["devices"] == "1..4"
+    assert (record["name"], record["pool"], record["priority"]) == ("a", "p", 5)
+    assert record["env"] == {"A": "b=c", "SEED": "7"}
+    assert (record["elastic"], record["folder"]) == ("restart", str(here.parent))
+    assert record["command"][1] == str(here / "train.py")
+
+
+def test_servers_stand_beside_the_workers(lab: StubClient, here: Path) -> None:
+    roles = submitted(lab, "train.py", "-d", "V100:1..4", "--servers", "2")["roles"]
+    assert roles["worker"] == {"count": "1..4", "devices": "V100:1"}
+    assert roles["server"]["count"] == "2"
+
+
+def test_a_job_file_needs_nothing_more_and_options_override_it(lab: StubClient, here: Path) -> None:
+    file = here / "job.yaml"
+    file.write_text("command: python train.py\npool: a\nenv: {SEED: 1, HOME: null}\n", encoding="utf-8")
+    record = submitted(lab, "job.yaml", "--pool", "b")
+    assert (record["name"], record["pool"], record["folder"]) == ("job", "b", str(here))
+    assert record["env"] == {"SEED": "1", "HOME": os.environ["HOME"]}
+
+
+def test_the_same_script_may_run_several_times_at_once(lab: StubClient, here: Path) -> None:
+    """Live jobs have names of their own, so those called after their script are numbered."""
+    assert [submitted(lab, "train.py")["name"] for _ in range(3)] == ["train", "train-2", "train-3"]
+    assert submitted(lab, "train.py", "--name", "train")["name"] == "train"
+
+
+REFUSED = {
+    "a variable that is not there": ("train.py --env NOT_THERE_7", "NOT_THERE_7 must be given"),
+    "a variable without a name": ("train.py --env =1", "has no name"),
+    "a script that is not there": ("no.py", "does not exist"),
+    "arguments for a file": ("job.yaml -- --lr 1", "takes no arguments"),
+    "devices that are none": ("train.py -d four --servers 1", "'four' has no count"),
+}
+
+
+@pytest.mark.parametrize(("words", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_said_before_the_daemon_is_asked(
+    words: str, problem: str, lab: StubClient, here: Path
+) -> None:
+    result = muster("run", *words.split(), code=2)
+    assert problem in result.stderr
+    assert not lab.asked
+    assert muster("run", "--dry-run", *words.split(), code=255).stderr == result.stderr
+
+
+def test_a_file_with_every_field_wrong_costs_a_line_for_each(lab: StubClient, here: Path) -> None:
+    (here / "job.yaml").write_text(
+        "command: a && b\ndevices: 8..1\npriority: high\nmemory: 16\nlocality: nod\ngrce: 1s\n",
+        encoding="utf-8",
+    )
+    lines = muster("run", "job.yaml", code=2).stderr.splitlines()
+    assert [line.split(":")[:3] for line in lines] == [
+        ["muster", " job.yaml", str(number)] for number in range(1, 7)
+    ]
+    assert "did you mean 'grace'?" in lines[5]
+
+
+def test_what_the_daemon_finds_wrong_costs_a_line_for_each(lab: StubClient, here: Path) -> None:
+    faults = [FieldFault("pool", "is none"), FieldFault("devices", "are too many")]
+    lab.refusal = ClientError(422, "Unprocessable Content", "2 faults", None, faults)
+    (here / "job.yaml").write_text("command: python train.py\n", encoding="utf-8")
+    assert muster("run", "job.yaml", code=2).stderr.splitlines() == [
+        "muster: job.yaml: pool: is none",
+        "muster: job.yaml: devices: are too many",
+    ]
+
+
+def test_the_plan_is_shown_before_anything_is_asked(
+    lab: StubClient, here: Path, answering: None
+) -> None:
+    lab.foreseen = WAITS
+    result = muster("run", "train.py", code=1, input="n\n")
+    for part in ("plan     4 workers, ring", "start    in ", "no device is free", "finish   in "):
+        assert part in result.stdout
+    assert "Submit it? [y/N]" in result.stderr
+    assert "nothing was submitted" in result.stderr
+    assert lab.asked[-1][0] == "forecast"
+
+
+def test_yes_is_an_answer(lab: StubClient, here: Path, answering: None, seen: None) -> None:
+    result = muster("run", "train.py", input="y\n")
+    assert "job 14 (train) is submitted" in result.stdout
+    assert "logs: muster logs -f 14" in result.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("starts", "code"), [(True, 0), (False, 1)])
+def test_a_dry_run_tells_by_its_exit_code_whether_it_would_start(
+    starts: bool, code: int, lab: StubClient, here: Path
+) -> None:
+    lab.foreseen = STARTS_NOW if starts else WAITS
+    told = muster("run", "train.py", "--dry-run", "-o", "json", code=code).stdout
+    assert json.loads(told)["starts_now"] is starts
+    assert lab.asked[-1][0] == "forecast"
+
+
+def test_what_can_never_run_is_not_submitted(lab: StubClient, here: Path) -> None:
+    lab.foreseen = replace(WAITS, problem="can never run: asks for 99 devices, there are 8")
+    for more, code in ((), 2), (("--dry-run",), 255):
+        result = muster("run", "train.py", *more, code=code)
+        assert result.stderr == "muster: train: can never run: asks for 99 devices, there are 8\n"
+    assert "submit" not in [what for what, _ in lab.asked]
+
+
+def test_options_of_the_script_without_dashes_before_them_are_explained(
+    lab: StubClient, here: Path
+) -> None:
+    told = " ".join(muster("run", "train.py", "--lr", "0.1", code=2).stderr.split())
+    assert "No such option: --lr; options of the script itself go after --" in told
+
+
+ENDS = {"succeeded": 0, "failed": 100, "cancelled": 103}
+
+
+@pytest.mark.parametrize(("status", "code"), ENDS.items())
+def test_following_a_job_ends_as_the_job_does(
+    status: str, code: int, lab: StubClient, here: Path
+) -> None:
+    lab.ends = status
+    result = muster("run", "-f", "-y", "train.py", code=code)
+    assert result.stdout.splitlines() == lab.printed
+    assert f"job 14 (train) {status} after 30m00s" in result.stderr
+
+
+def test_leaving_a_job_leaves_it_running(
+    lab: StubClient, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab, "logs", interrupted)
+    result = muster("run", "-f", "-y", "train.py", code=101)
+    assert "detached; the job goes on: `muster logs -f 14`, `muster stop 14`" in result.stderr
+
+
+def test_waiting_for_a_job_sees_it_to_its_end(lab: StubClient, here: Path) -> None:
+    lab.ends = "succeeded"
+    told = json.loads(muster("run", "--wait", "-y", "-o", "json", "train.py").stdout)
+    assert [job["status"] for job in told] == ["succeeded"]
+
+
+def test_the_answer_of_a_submission_is_the_job(lab: StubClient, here: Path) -> None:
+    assert json.loads(muster("run", "-y", "-o", "json", "train.py").stdout)["number"] == 14

@@ -1,0 +1,197 @@
+"""`muster up` and `muster down`: options, the daemon in the background, and its file."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from muster.cli.pid_file import NAME, TakenError, held, holder
+from muster.cli.up import Listening, UpOptions, data_folder
+from tests.unit.cli.invoke import muster
+
+LIMIT = 60.0
+"""Seconds for a process to start on a busy machine."""
+
+DAEMON = """
+import signal, sys, threading
+from pathlib import Path
+
+from muster.cli.main import app
+from muster.cli.pid_file import held
+from muster.cli.up import Listening
+
+
+def start(options, ready):
+    if options.policy == "fifo":
+        sys.exit("the disk is full")
+    done = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: done.set())
+    with held(options.data):
+        ready(Listening(url="http://127.0.0.1:7077", cluster="lab", nodes=1, devices=options.devices,
+                        device_types=("cpu",), policy=options.policy, role="active",
+                        data=options.data, token_file=Path("client.json")))
+        done.wait()
+
+
+app(obj=start)
+"""
+"""A daemon that does nothing but live."""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The command `up` of that daemon, as a process of its own; whatever it leaves is ended."""
+    script = tmp_path / "daemon.py"
+    script.write_text(DAEMON, encoding="utf-8")
+    data = tmp_path / "data"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(script), "up", "--data", str(data), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    yield run
+    pid = holder(data)
+    if pid is not None:
+        os.kill(pid, 9)
+
+
+def options_of(*words: object) -> UpOptions:
+    """What a daemon would be started with."""
+    given: list[UpOptions] = []
+    muster("up", *words, obj=lambda options, ready: given.append(options))
+    return given[0]
+
+
+def test_a_daemon_gets_what_was_asked_for(tmp_path: Path) -> None:
+    words = (
+        "--devices 8 --policy fifo --host 0.0.0.0 --port 0 --no-auth --interval 5s --log-format json"
+    )
+    options = options_of(*words.split(), "--data", tmp_path, "--store", "postgresql://db/muster")
+    assert options == UpOptions(
+        data=tmp_path,
+        devices=8,
+        policy="fifo",
+        host="0.0.0.0",
+        port=0,
+        store="postgresql://db/muster",
+        auth=False,
+        interval=5.0,
+        log_format="json",
+    )
+
+
+def test_it_listens_to_this_machine_alone_and_wants_tokens_unless_told(tmp_path: Path) -> None:
+    options = options_of("--data", tmp_path)
+    assert (options.host, options.auth) == ("127.0.0.1", True)
+
+
+def test_its_folder_is_below_the_home_of_muster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(tmp_path))
+    assert data_folder(None) == tmp_path / "data"
+    monkeypatch.delenv("MUSTER_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert data_folder(None) == tmp_path / "muster"
+
+
+REFUSED = {
+    "--devices 8 --topology 2x4": "--devices: leaves no use for --topology",
+    "--tls-cert a.pem": "--tls-cert: needs --tls-key beside it",
+    "--policy musterd": "did you mean 'muster'?",
+    "--interval 0": "--interval: must be above 0",
+    "--interval 60": "'60' has no unit",
+}
+
+
+@pytest.mark.parametrize(("words", "problem"), REFUSED.items())
+def test_options_that_cannot_be_are_refused(words: str, problem: str) -> None:
+    result = muster("up", *words.split(), code=1, obj=lambda *_: pytest.fail("it was started"))
+    assert problem in str(result.exception)
+
+
+def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path) -> None:
+    def start(options: UpOptions, ready: Callable[[Listening], None]) -> None:
+        ready(
+            Listening(
+                url="http://127.0.0.1:7077",
+                cluster="lab",
+                nodes=2,
+                devices=8,
+                device_types=("cpu",),
+                policy="muster",
+                role="standby",
+                data=options.data,
+                token_file=None,
+                jobs=3,
+            )
+        )
+
+    lines = muster("up", "--data", tmp_path, obj=start).stdout.splitlines()
+    assert lines == [
+        "muster listens at http://127.0.0.1:7077",
+        "  cluster  lab: 2 nodes, 8 devices (cpu), policy muster; standby: another daemon is in charge",
+        f"  folder   {tmp_path}",
+        "  token    not needed",
+        "  jobs     3 jobs taken up again",
+        "next: muster run train.py · muster ps · muster top · muster down",
+    ]
+
+
+def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path) -> None:
+    def start(options: UpOptions, ready: Callable[[Listening], None]) -> None:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    result = muster("up", "--data", tmp_path, code=1, obj=start)
+    assert result.stderr == (
+        "muster: cannot listen at 127.0.0.1:7077: Address already in use; give another --port\n"
+    )
+
+
+def test_a_daemon_in_the_background_says_that_it_is_ready_and_can_be_stopped(
+    daemon: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    started = daemon("-d", "--devices", "8")
+    assert started.returncode == 0, started.stderr
+    assert started.stdout.startswith("muster listens at http://127.0.0.1:7077\n")
+    assert holder(data) is not None
+    again = daemon("--devices", "8")
+    assert again.returncode == 1
+    assert "a daemon works with this folder already" in again.stderr
+    assert "takes it up again" in muster("down", "--data", data).stdout
+    assert holder(data) is None
+
+
+def test_a_daemon_that_does_not_start_shows_its_log(
+    daemon: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    started = daemon("-d", "--policy", "fifo")
+    assert started.returncode == 1
+    assert "did not get ready" in started.stderr
+    assert "the disk is full" in started.stderr
+
+
+def test_a_daemon_that_is_not_there_cannot_be_stopped(tmp_path: Path) -> None:
+    assert "start one with `muster up`" in muster("down", "--data", tmp_path, code=104).stderr
+
+
+def test_a_file_left_behind_by_a_killed_daemon_names_nobody(tmp_path: Path) -> None:
+    """The number in it may be anybody's by now: this process's, say."""
+    (tmp_path / NAME).write_text(f"{os.getpid()}\n", encoding="ascii")
+    assert holder(tmp_path) is None
+    muster("down", "--data", tmp_path, code=104)
+
+
+def test_a_folder_has_one_daemon(tmp_path: Path) -> None:
+    with held(tmp_path):
+        assert holder(tmp_path) == os.getpid()
+        with pytest.raises(TakenError, match=str(os.getpid())), held(tmp_path):
+            pass
+        assert holder(tmp_path) == os.getpid()
+    with held(tmp_path):
+        pass
