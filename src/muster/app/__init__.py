@@ -26,7 +26,8 @@ def main() -> None:
 
         if not isinstance(error, InputError):
             raise
-        typer.echo(f"muster: {error}", err=True)
+        for line in getattr(error, "lines", (str(error),)):
+            typer.echo(f"muster: {line}", err=True)
         sys.exit(BAD_INPUT)
 
 

@@ -27,6 +27,9 @@ ANSWER = 30.0
 SILENCE = 45.0
 """s after which a stream without a word is dead: three heartbeats."""
 
+LOOK = 2.0
+"""s of silence after which a stream with a time limit is opened anew: so late a limit is noticed."""
+
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 Query = Mapping[str, str | int | bool | list[str] | None]
@@ -120,7 +123,8 @@ class Channel:
         headers = {"Accept": "text/event-stream"}
         if mark is not None:
             headers["Last-Event-ID"] = mark
-        silence = SILENCE if until is None else max(0.001, min(SILENCE, until - time.monotonic()))
+        # Whatever is read begins the wait anew: with a limit it is a short one.
+        silence = SILENCE if until is None else max(0.001, min(LOOK, until - time.monotonic()))
         timeout = httpx.Timeout(ANSWER, connect=CONNECT, read=silence)
         params = _given(query)
         with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer:
@@ -128,7 +132,7 @@ class Channel:
                 answer.read()
                 raise_for(answer)
             yield None
-            for event in events(answer.iter_bytes()):
+            for event in events(_in_time(answer.iter_bytes(), until)):
                 if event.name == "problem":
                     raise problem_of(event.data)
                 yield event
@@ -136,6 +140,13 @@ class Channel:
     def close(self) -> None:
         """Hang up."""
         self._http.close()
+
+
+def _in_time(chunks: Iterator[bytes], until: float | None) -> Iterator[bytes]:
+    """Heartbeats, too, are looked at: a stream of nothing else must not outlast the limit."""
+    for chunk in chunks:
+        _refuse_late(until)
+        yield chunk
 
 
 class _Pauses:

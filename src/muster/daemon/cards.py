@@ -1,7 +1,7 @@
 """What the lists say of live jobs: kept beside the view, written with the facts that change it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.core.words import tell
 from muster.daemon.gang import Gang
@@ -12,6 +12,7 @@ from muster.model.event import (
     Ended,
     Outcome,
     Preempted,
+    Reshaped,
     Resized,
     StartBegun,
     Submitted,
@@ -98,6 +99,8 @@ class Cards:
             card.resizes += 1
         elif isinstance(fact, Preempted):
             card.preemptions += 1
+        elif isinstance(fact, Reshaped):
+            card.job = replace(card.job, roles=fact.roles)
         elif isinstance(fact, StopAsked):
             card.stopping = True
         elif isinstance(fact, TaskEnded):

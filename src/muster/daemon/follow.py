@@ -29,6 +29,8 @@ _CHANGES = (Started, Resized, Migrated, TasksLost, Preempted)
 
 SHIFT = 0.05
 """A predicted finish that moves by less than this part of the time left is not stored anew."""
+LEAST = 5.0
+"""Nor one that moves by fewer seconds."""
 
 
 class Follower:
@@ -86,7 +88,7 @@ class Follower:
         name, last = card.job.name, self._stored.get(card.job.name)
         if card.first_predicted_finish is None:
             card.first_predicted_finish = finish
-        if last is not None and abs(finish - last.predicted) <= SHIFT * max(1.0, finish - now):
+        if last is not None and abs(finish - last.predicted) <= max(LEAST, SHIFT * (finish - now)):
             return
         made = PredictionRecord(now, "finish", finish)
         self._stored[name] = made

@@ -14,7 +14,7 @@ from muster.policy.base import Policy
 from muster.wire.records import Forecast
 
 GUESS = 0.9
-"""Spread above which a finish is not told: a job that nothing is known of has 1.1, a factor of three."""
+"""Spread above which a finish is not told: a job that nothing is known of has 1.1, a factor of 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ def _plan(job: Job, decision: Decision) -> str:
     for spec in job.roles:
         count = decision.placement.count(spec.role) if decision.placement else spec.gang
         noun = spec.role.value if count == 1 else f"{spec.role.value}s"
-        parts.append(f"{count} {noun} with {spec.need.devices} devices each")
+        devices = spec.need.devices
+        each = "no device" if not devices else "a device" if devices == 1 else f"{devices} devices"
+        parts.append(f"{count} {noun} with {each} each")
     how = "stopped and started for a change of size" if job.restarts else "resized live"
     parts.append(how if job.elastic else "fixed size")
     return ", ".join(parts)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from muster.daemon.exits import blame, is_fault, words
 from muster.daemon.hands import Hands, Task
-from muster.daemon.images import GangImage
+from muster.daemon.images import GangImage, place_of
 from muster.daemon.stopping import Goal, Stopping
 from muster.model.decision import Decision, Kind
 from muster.model.event import (
@@ -69,7 +69,7 @@ class Gang(Stopping):
         self.error = ""
         self.exit_code: int | None = None
         self._used: set[str] = set()
-        self._attempts = 0
+        self._orders: dict[str, int] = {}
         self._done: set[Slot] = set()
         """Slots whose task has ended well, of a job that does not use the runtime."""
         self._report: Report | None = None
@@ -180,7 +180,7 @@ class Gang(Stopping):
         """Take up where an earlier daemon was; the executor will tell which tasks live."""
         self.generation, self.live = state.generation, image.live
         self.placement = state.target or state.placement
-        self._used, self._attempts, self._done = set(image.used), image.attempts, set(image.done)
+        self._used, self._orders, self._done = set(image.used), dict(image.orders), set(image.done)
         self.failures, self.losses = image.failures, image.losses
         self._report = _BY_PHASE.get(state.phase)
         self.tasks = {each.name: Task(each.task, each.name, each.slot) for each in image.tasks}
@@ -240,8 +240,10 @@ class Gang(Stopping):
         return f"{role}-{max(taken, default=-1) + 1}"
 
     def _order(self, name: str, slot: Slot) -> None:
-        task_id = TaskId(self.job.number, self.generation, slot.role, slot.index, self._attempts)
-        self._attempts += 1
+        place = place_of(self.generation, slot)
+        attempt = self._orders.get(place, 0)
+        self._orders[place] = attempt + 1
+        task_id = TaskId(self.job.number, self.generation, slot.role, slot.index, attempt)
         self._used.add(name)
         task = self.tasks[name] = Task(task_id, name, slot)
         self.hands.note(TaskOrdered(self.job.name, task.id, name, slot, self.hands.now()))

@@ -1,7 +1,7 @@
 """What the journal says of each job's tasks: the fold of the facts that the view does not keep."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from muster.daemon.exits import blame
 from muster.daemon.hands import Fact
@@ -18,8 +18,9 @@ class GangImage:
     """Ordered, and not seen to end."""
     used: tuple[str, ...] = ()
     """Names that its tasks have had."""
-    attempts: int = 0
-    """Tasks ordered so far: the next has this number, so that none is ever ordered twice."""
+    orders: Mapping[str, int] = field(default_factory=dict)
+    """How often each place of the current run was ordered a task for, by `place_of`: the next has that
+    number, so that none is ever ordered twice."""
     done: tuple[Slot, ...] = ()
     """Slots of the current run whose task has ended well."""
     live: bool = False
@@ -28,6 +29,11 @@ class GangImage:
     losses: int = 0
     error: str = ""
     """How its first task failed, with the last lines of its log."""
+
+
+def place_of(generation: int, slot: Slot) -> str:
+    """A task's place, as long as its generation is the current one."""
+    return f"{generation}/{slot.role}-{slot.index}"
 
 
 def folded(images: Mapping[str, GangImage], fact: Fact) -> Mapping[str, GangImage]:
@@ -45,14 +51,16 @@ def _image(
     if isinstance(fact, TaskOrdered):
         used = image.used if fact.name in image.used else (*image.used, fact.name)
         tasks = (*image.tasks, fact)
-        return replace(image, tasks=tasks, used=used, attempts=image.attempts + 1)
+        place = place_of(fact.task.generation, fact.slot)
+        orders = {**image.orders, place: image.orders.get(place, 0) + 1}
+        return replace(image, tasks=tasks, used=used, orders=orders)
     if isinstance(fact, TaskEnded):
         return _without(image, fact)
     if isinstance(fact, RuntimeSeen):
         return replace(image, live=True)
     if isinstance(fact, StopAsked):
         return replace(image, stopping=True)
-    return replace(image, done=())
+    return replace(image, done=(), orders={})
 
 
 def _without(image: GangImage, fact: TaskEnded) -> GangImage:

@@ -365,6 +365,16 @@ def test_a_killed_worker_is_replaced_in_its_place() -> None:
     assert not rig.kinds(Ended, TasksLost)
 
 
+def test_a_worker_whose_death_the_others_tell_of_first_is_replaced_as_well() -> None:
+    rig = live()
+    rig.gang.hear(Changed("worker-0", 2, 6, ("worker-0",), 0.1, "failure", ("worker-1",)))
+    assert rig.names == {"worker-0", "worker-1"}, "its slot is held until its process is gone"
+    rig.end("worker-1", None, signal.SIGKILL)
+    assert rig.hands.ordered[-1].slot == TWO.slots[1]
+    assert rig.names == {"worker-0", "worker-2"}
+    assert not rig.kinds(Ended, TasksLost)
+
+
 def test_joiners_that_die_again_and_again_are_given_up() -> None:
     rig = live()
     rig.decide(Kind.RESIZE, THREE)

@@ -97,7 +97,9 @@ def test_who_waits_is_told_why_and_starts_when_there_is_room(tmp_path: Path) -> 
             await until(made, lambda: made.daemon.cards.of["b"].code.startswith("waiting."))
             record = (await made.front.job(ANN, "b")).job
             assert "held by a (4)" in record.reason
-            await made.front.stop(ANN, "a")
+            assert (await made.front.stop(ANN, "b")).status == "cancelled"
+            await made.front.submit(ANN, program("b", "exit", "0", workers=4))
+            assert (await made.front.stop(ANN, "a")).status in ("stopping", "cancelled")
             await ends(made, "b")
 
     run(scenario())
@@ -208,6 +210,8 @@ def test_pools_are_made_changed_and_removed(tmp_path: Path) -> None:
         async with house(tmp_path) as made:
             record = await made.front.set_pool(ADMIN, "new", None, {"cpu": Quota(limit=1)})
             assert [quota.limit for quota in record.quotas] == [1]
+            with pytest.raises(RefusedError, match="reserve 6 cpu together, there are 4"):
+                await made.front.set_pool(ADMIN, "new", None, {"cpu": Quota(reservation=2)})
             with pytest.raises(RefusedError, match="no device is of type"):
                 await made.front.set_pool(ADMIN, "new", None, {"H100": Quota()})
             await made.front.submit(ANN, program("a", pool="new"))
