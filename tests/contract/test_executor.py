@@ -1,152 +1,311 @@
-"""What every executor owes its driver. A new executor is added to `EXECUTORS` and passes unchanged."""
+"""What every executor owes its driver. A new executor is added to `RIGS` and passes unchanged."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from muster.model.decision import Decision, Kind
-from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
-from muster.model.job import Job
-from muster.model.reason import Code, Reason
-from muster.sim.executor import VirtualClock, VirtualExecutor
-from tests.builders import job, placement
+from muster.executors.local import LocalExecutor
+from muster.model.job import Role
+from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
+from muster.ports import Executor, Report
+from tests.contract.fake_executor import FakeExecutor, Machine, RefusingExecutor
 
-WHY = Reason(Code.STARTED)
-PLACE = placement(("n0", 1))
+LIMIT = 60.0
+"""Seconds after which a report that has not come never will."""
+
+SCRIPTS = {
+    "exit": 'exit "$1"',
+    "print": 'echo "$1"',
+    "live": "exec sleep 1000",
+    "stubborn": "trap '' TERM; echo ready; while :; do sleep 1000; done",
+}
 
 
-class Executor(Protocol):
-    """What a driver asks of it."""
-
-    def carry_out(self, job: Job, decision: Decision) -> None: ...
-
-    def collect(self) -> Sequence[Event]: ...
+def as_shell(*words: str) -> tuple[str, ...]:
+    """The programs of the fake as real ones."""
+    return ("sh", "-c", SCRIPTS[words[0]], *words) if words[0] in SCRIPTS else words
 
 
 @dataclass(slots=True)
 class Rig:
-    """An executor, and a way to let time pass for it."""
+    """An executor, how to make another on the same machine, and what was heard so far."""
 
-    executor: Executor
-    wait: Callable[[float], None]
+    make: Callable[[], Executor]
+    folder: Path
+    argv: Callable[..., tuple[str, ...]]
+    executor: Executor = field(init=False)
+    heard: list[Report] = field(default_factory=list)
+    news: threading.Event = field(default_factory=threading.Event)
+    made: list[Executor] = field(default_factory=list)
 
-    def order(self, kind: Kind, asked: Job, generation: int) -> None:
-        placed = None if kind in (Kind.PREEMPT, Kind.WAIT) else PLACE
-        self.executor.carry_out(asked, Decision(kind, asked.name, generation, WHY, placed))
+    def __post_init__(self) -> None:
+        self.replace()
 
-    def after(self, seconds: float) -> list[Event]:
-        self.wait(seconds)
-        return list(self.executor.collect())
+    def replace(self) -> None:
+        """A driver dies without a word, and the next one comes."""
+        self.executor = self.make()
+        self.made.append(self.executor)
+        self.heard.clear()
+        self.executor.listen(self.news.set)
 
+    def order(self, *words: str, index: int = 0) -> TaskId:
+        task = TaskId(7, 1, Role.WORKER, index)
+        environ = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+        where = str(self.folder / "work")
+        log = f"7/1/{task.name}.log"
+        self.executor.start(TaskOrder(task, "n0", (0,), self.argv(*words), environ, where, log))
+        return task
 
-def virtual() -> Rig:
-    clock = VirtualClock()
-    return Rig(VirtualExecutor(clock), lambda seconds: clock.move_to(clock.now() + seconds))
+    def until(self, done: Callable[[], bool]) -> None:
+        """Listen until it is so."""
+        end = time.monotonic() + LIMIT
+        while not done():
+            assert time.monotonic() < end, self.heard
+            self.news.wait(0.02)  # logs are written without a word
+            self.news.clear()
+            self.heard += self.executor.collect()
 
+    def exit_of(self, task: TaskId) -> TaskExited:
+        self.until(lambda: any(isinstance(r, TaskExited) and r.task == task for r in self.heard))
+        return next(r for r in self.heard if isinstance(r, TaskExited) and r.task == task)
 
-EXECUTORS: dict[str, Callable[[], Rig]] = {"virtual": virtual}
-JOB = job("j", duration=100.0, pause=10.0)
+    def start_of(self, task: TaskId) -> TaskStarted:
+        self.until(lambda: any(isinstance(r, TaskStarted) and r.task == task for r in self.heard))
+        return next(r for r in self.heard if isinstance(r, TaskStarted) and r.task == task)
 
+    def kinds(self, task: TaskId) -> list[type[Report]]:
+        return [
+            type(r) for r in self.heard if isinstance(r, TaskStarted | TaskExited) and r.task == task
+        ]
 
-@pytest.fixture(params=EXECUTORS.values(), ids=list(EXECUTORS))
-def rig(request: pytest.FixtureRequest) -> Rig:
-    make: Callable[[], Rig] = request.param
-    return make()
+    def log(self, index: int = 0, offset: int = 0, size: int = 10_000) -> bytes:
+        return self.executor.read_log(f"7/1/worker-{index}.log", offset, size).data
 
-
-def kinds(events: Sequence[Event]) -> list[type[Event]]:
-    return [type(event) for event in events]
-
-
-def test_nothing_is_reported_before_anything_was_ordered(rig: Rig) -> None:
-    assert rig.after(1e6) == []
-
-
-def test_a_start_is_reported_with_its_generation(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 3)
-    (started,) = rig.after(1.0)
-    assert isinstance(started, Started)
-    assert (started.job, started.generation) == ("j", 3)
-
-
-def test_each_event_is_reported_once(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 1)
-    rig.after(1.0)
-    assert rig.after(1.0) == []
-
-
-def test_a_run_ends_after_its_duration_and_not_before(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 1)
-    assert kinds(rig.after(99.0)) == [Started]
-    (ended,) = rig.after(1.0)
-    assert isinstance(ended, Ended)
-    assert (ended.job, ended.generation, ended.outcome) == ("j", 1, Outcome.SUCCEEDED)
-
-
-@pytest.mark.parametrize(("kind", "event"), [(Kind.RESIZE, Resized), (Kind.MIGRATE, Migrated)])
-def test_a_change_is_reported_with_its_generation(
-    rig: Rig, kind: Kind, event: type[Resized | Migrated]
-) -> None:
-    rig.order(Kind.START, JOB, 1)
-    rig.after(1.0)
-    rig.order(kind, JOB, 2)
-    assert rig.after(9.0) == []
-    (changed,) = rig.after(1.0)
-    assert isinstance(changed, event)
-    assert changed.generation == 2
+    def log_says(self, words: bytes) -> bool:
+        try:
+            return words in self.log()
+        except LookupError:
+            return False
 
 
-def test_a_stopped_run_is_reported_as_stopped_and_never_as_ended(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 1)
-    rig.after(1.0)
-    rig.order(Kind.PREEMPT, JOB, 1)
-    (stopped,) = rig.after(10.0)
-    assert isinstance(stopped, Preempted)
-    assert stopped.generation == 1
-    assert rig.after(1e6) == []
+def local(folder: Path) -> Rig:
+    return Rig(lambda: LocalExecutor(folder / "data", time.time), folder, as_shell)
 
 
-def test_a_run_that_ends_while_it_is_being_stopped_has_ended(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 1)
-    rig.after(95.0)
-    rig.order(Kind.PREEMPT, JOB, 1)
-    assert kinds(rig.after(1e6)) == [Ended]
+def fake(folder: Path) -> Rig:
+    machine = Machine()
+    return Rig(lambda: FakeExecutor(machine), folder, lambda *words: words)
 
 
-def test_nothing_is_heard_of_a_change_after_the_run_has_ended(rig: Rig) -> None:
-    rig.order(Kind.START, JOB, 1)
-    rig.after(95.0)
-    rig.order(Kind.RESIZE, JOB, 2)
-    assert kinds(rig.after(1e6)) == [Ended]
+def refusing(folder: Path) -> Rig:
+    return Rig(RefusingExecutor, folder, lambda *words: words)
 
 
-def test_a_job_that_was_stopped_goes_on_where_it_was(rig: Rig) -> None:
-    """It has run for 50 s, and for the 10 s it took to stop."""
-    rig.order(Kind.START, JOB, 1)
-    rig.after(50.0)
-    rig.order(Kind.PREEMPT, JOB, 1)
-    rig.after(10.0)
-    rig.order(Kind.START, JOB, 2)
-    assert kinds(rig.after(39.0)) == [Started]
-    (ended,) = rig.after(1.0)
-    assert isinstance(ended, Ended)
-    assert ended.generation == 2
+RIGS: dict[str, Callable[[Path], Rig]] = {"fake": fake, "local": local}
+ALL_RIGS = RIGS | {"refusing": refusing}
 
 
-def test_events_come_in_the_order_in_which_they_happened(rig: Rig) -> None:
-    rig.order(Kind.START, job("slow", duration=50.0), 1)
-    rig.order(Kind.START, job("fast", duration=20.0), 1)
-    events = rig.after(1e6)
-    assert [(type(e), e.job) for e in events if isinstance(e, Started | Ended)] == [
-        (Started, "slow"),
-        (Started, "fast"),
-        (Ended, "fast"),
-        (Ended, "slow"),
-    ]
+def running(make: Callable[[Path], Rig], folder: Path) -> Iterator[Rig]:
+    rig = make(folder)
+    yield rig
+    for index in range(4):
+        rig.executor.signal(TaskId(7, 1, Role.WORKER, index), signal.SIGKILL)
+    for executor in rig.made:
+        executor.close()
 
 
-def test_waiting_is_no_order(rig: Rig) -> None:
-    rig.order(Kind.WAIT, JOB, 0)
-    assert rig.after(1e6) == []
+@pytest.fixture(params=RIGS.values(), ids=list(RIGS))
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    yield from running(request.param, tmp_path)
+
+
+@pytest.fixture(params=ALL_RIGS.values(), ids=list(ALL_RIGS))
+def any_rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    yield from running(request.param, tmp_path)
+
+
+def test_every_order_is_answered_and_ends_in_one_exit(any_rig: Rig) -> None:
+    tasks = [any_rig.order("exit", "0", index=index) for index in range(3)]
+    for task in tasks:
+        any_rig.exit_of(task)
+    assert sum(isinstance(r, TaskExited) for r in any_rig.heard) == 3
+
+
+def test_a_refusal_is_an_exit_of_what_never_began_and_says_why(any_rig: Rig) -> None:
+    """An able executor says so of a task that nobody ordered."""
+    task = TaskId(8, 1, Role.WORKER, 0)
+    any_rig.executor.attach([task])
+    exited = any_rig.exit_of(task)
+    assert not exited.begun
+    assert exited.error
+    assert (exited.code, exited.signal) == (None, None)
+
+
+def test_what_nobody_has_is_no_log_and_no_trouble_to_signal(any_rig: Rig) -> None:
+    any_rig.executor.signal(TaskId(8, 1, Role.WORKER, 0), signal.SIGTERM)
+    with pytest.raises(LookupError):
+        any_rig.executor.read_log("8/1/worker-0.log", 0, 100)
+
+
+def test_nothing_is_reported_before_anything_was_ordered(any_rig: Rig) -> None:
+    assert list(any_rig.executor.collect()) == []
+
+
+def test_a_task_starts_and_exits_with_its_code(rig: Rig) -> None:
+    task = rig.order("exit", "3")
+    exited = rig.exit_of(task)
+    assert (exited.code, exited.signal, exited.begun, exited.error) == (3, None, True, "")
+    assert rig.kinds(task) == [TaskStarted, TaskExited]
+    assert rig.start_of(task).pid
+
+
+def test_each_thing_is_reported_once(rig: Rig) -> None:
+    first = rig.order("exit", "0")
+    rig.exit_of(first)
+    second = rig.order("exit", "0", index=1)
+    rig.exit_of(second)
+    assert rig.kinds(first) == rig.kinds(second) == [TaskStarted, TaskExited]
+
+
+def test_reports_that_came_before_anybody_listened_are_told_of(rig: Rig) -> None:
+    rig.executor.listen(lambda: None)
+    task = rig.order("print", "hello")
+    rig.until(lambda: rig.log_says(b"hello"))
+    rig.order("exit", "0", index=1)
+    heard = threading.Event()
+    rig.executor.listen(heard.set)
+    assert heard.wait(LIMIT)
+    rig.exit_of(task)
+
+
+def test_ordered_twice_a_task_runs_once(rig: Rig) -> None:
+    task = rig.order("print", "once")
+    rig.order("print", "once")
+    rig.exit_of(task)
+    rig.order("print", "once")
+    last = rig.order("exit", "0", index=1)
+    rig.exit_of(last)
+    assert rig.kinds(task) == [TaskStarted, TaskExited]
+    assert rig.log() == b"once\n"
+
+
+def test_ordered_again_by_the_next_driver_it_still_runs_once(rig: Rig) -> None:
+    task = rig.order("print", "once")
+    rig.exit_of(task)
+    rig.replace()
+    rig.order("print", "once")
+    assert rig.exit_of(task).code == 0
+    assert rig.log() == b"once\n"
+
+
+def test_a_task_that_was_killed_tells_the_signal(rig: Rig) -> None:
+    task = rig.order("live")
+    rig.start_of(task)
+    rig.executor.signal(task, signal.SIGTERM)
+    exited = rig.exit_of(task)
+    assert (exited.code, exited.signal) == (None, signal.SIGTERM)
+
+
+def test_a_signal_right_behind_the_order_is_not_lost(rig: Rig) -> None:
+    task = rig.order("live")
+    rig.executor.signal(task, signal.SIGTERM)
+    assert rig.exit_of(task).signal == signal.SIGTERM
+
+
+def test_who_ignores_sigterm_dies_by_sigkill(rig: Rig) -> None:
+    task = rig.order("stubborn")
+    rig.start_of(task)
+    rig.until(lambda: rig.log_says(b"ready"))
+    rig.executor.signal(task, signal.SIGTERM)
+    rig.executor.signal(task, signal.SIGKILL)
+    assert rig.exit_of(task).signal == signal.SIGKILL
+
+
+def test_a_signal_to_a_task_that_is_gone_does_nothing(rig: Rig) -> None:
+    task = rig.order("exit", "0")
+    rig.exit_of(task)
+    rig.executor.signal(task, signal.SIGKILL)
+    rig.exit_of(rig.order("exit", "0", index=1))
+    assert rig.kinds(task) == [TaskStarted, TaskExited]
+
+
+def test_a_command_that_is_not_there_is_told_in_words(rig: Rig) -> None:
+    task = rig.order("missing")
+    exited = rig.exit_of(task)
+    assert exited.code == 127
+    assert exited.error.startswith("no such command: missing")
+    assert rig.kinds(task) == [TaskExited]
+    assert not exited.begun
+
+
+def test_a_task_lives_on_without_its_driver_and_the_next_one_finds_it(rig: Rig) -> None:
+    task = rig.order("live")
+    pid = rig.start_of(task).pid
+    rig.replace()
+    rig.executor.attach([task])
+    assert rig.start_of(task).pid == pid
+    rig.executor.signal(task, signal.SIGTERM)
+    assert rig.exit_of(task).signal == signal.SIGTERM
+    assert rig.kinds(task) == [TaskStarted, TaskExited]
+
+
+def test_a_task_lives_on_when_its_executor_is_closed(rig: Rig) -> None:
+    task = rig.order("live")
+    rig.start_of(task)
+    rig.made.remove(rig.executor)
+    rig.executor.close()
+    rig.replace()
+    rig.executor.attach([task])
+    rig.start_of(task)
+
+
+def test_what_ended_meanwhile_is_reported_as_it_ended(rig: Rig) -> None:
+    failed, killed = rig.order("exit", "3"), rig.order("live", index=1)
+    rig.start_of(killed)
+    rig.executor.signal(killed, signal.SIGTERM)
+    rig.exit_of(failed)
+    rig.exit_of(killed)
+    rig.replace()
+    rig.executor.attach([failed, killed])
+    assert rig.exit_of(failed).code == 3
+    assert rig.exit_of(killed).signal == signal.SIGTERM
+    assert rig.kinds(failed) == rig.kinds(killed) == [TaskExited]
+
+
+def test_who_attaches_twice_is_answered_twice(rig: Rig) -> None:
+    task = rig.order("live")
+    rig.start_of(task)
+    rig.executor.attach([task])
+    rig.until(lambda: rig.kinds(task) == [TaskStarted, TaskStarted])
+
+
+def test_a_log_is_read_in_parts_and_from_its_end(rig: Rig) -> None:
+    rig.exit_of(rig.order("print", "0123456789"))
+    name = "7/1/worker-0.log"
+    first = rig.executor.read_log(name, 0, 4)
+    assert (first.data, first.offset, first.next) == (b"0123", 0, 4)
+    rest = rig.executor.read_log(name, first.next, 100)
+    assert (rest.data, rest.next) == (b"456789\n", 11)
+    assert rig.executor.read_log(name, rest.next, 100).data == b""
+    last = rig.executor.read_log(name, -3, 100)
+    assert (last.data, last.offset) == (b"89\n", 8)
+    assert rig.executor.read_log(name, -1000, 100).data == b"0123456789\n"
+
+
+def test_a_log_can_be_followed_while_it_is_written(rig: Rig) -> None:
+    task = rig.order("stubborn")
+    rig.start_of(task)
+    rig.until(lambda: rig.log_says(b"ready"))
+    assert rig.executor.read_log("7/1/worker-0.log", 0, 100).next == len(b"ready\n")
+
+
+def test_a_name_that_leads_elsewhere_is_no_log(rig: Rig) -> None:
+    rig.exit_of(rig.order("print", "x"))
+    for name in ("", ".", "..", "../data/tasks", "7/../../x", "/etc/passwd", "7/1", "7/1/x.log", "\0"):
+        with pytest.raises(LookupError):
+            rig.executor.read_log(name, 0, 100)

@@ -1,0 +1,273 @@
+"""What each task of a gang is told by its environment: every framework finds the others its own way.
+
+Workers are numbered 0, 1, ... in the order of their indices, without gaps: that is `RANK`. Servers are
+outside `WORLD_SIZE`; of these families TensorFlow alone knows of them.
+"""
+
+import contextlib
+import json
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muster.model.job import Role
+
+INHERITED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR"
+    r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|((https?|no|all)_proxy)"
+    r"|XDG_(CACHE|CONFIG|DATA)_HOME",
+    re.IGNORECASE,
+)
+"""What a program of the user's needs to find its commands, files, language and network."""
+
+OURS = "MUSTER_"
+"""How the variables begin that a user's own do not replace: the coordinator goes by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """A task and where it is."""
+
+    role: Role
+    index: int
+    name: str
+    """What it is called in its job: "worker-0"."""
+    node: str
+    host: str
+    """The address at which the others reach it."""
+    devices: tuple[int, ...] = ()
+    port: int = 0
+    """A port of its own at its host, where its framework may listen; 0: one above the master's port
+    for each task before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangEnvironment:
+    """A gang, as its tasks are told of it."""
+
+    job: str
+    number: int
+    generation: int
+    tasks: tuple[TaskPlace, ...]
+    master_port: int
+    """A free port at the first worker's host."""
+    coordinator: str = ""
+    """Where the job's tasks report ("host:port"); empty: nowhere."""
+    token: str = ""
+    threads: int = 0
+    """Threads for each task; 0: as its libraries choose."""
+    virtual: bool = False
+    """Whether its devices are made of CPU cores."""
+    attempt: int = 0
+    """How often the gang was started again."""
+    restarts: int = 0
+    """How often it may be."""
+    checkpoint_signal: str | None = None
+    extra: tuple[tuple[str, str], ...] = ()
+    """What else all of its tasks are told."""
+
+    workers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
+    """By rank."""
+    servers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
+    _seats: Mapping[TaskPlace, "_Seat"] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        workers, servers = (
+            tuple(sorted((t for t in self.tasks if t.role is role), key=lambda task: task.index))
+            for role in (Role.WORKER, Role.SERVER)
+        )
+        object.__setattr__(self, "workers", workers)
+        object.__setattr__(self, "servers", servers)
+        object.__setattr__(
+            self, "_seats", _seats(workers, self.virtual) | _seats(servers, self.virtual)
+        )
+
+    def of(self, task: TaskPlace) -> dict[str, str]:
+        """The variables of one of the tasks."""
+        return {
+            **self._devices(task),
+            **self._torch(task),
+            **self._torchrun(task),
+            **self._tensorflow(task),
+            **self._horovod(task),
+            **self._muster(task),
+            **dict(self.extra),
+        }
+
+    @property
+    def master(self) -> TaskPlace:
+        """Where the others meet: the first worker, or whoever there is."""
+        return (self.workers or self.tasks)[0]
+
+    def _devices(self, task: TaskPlace) -> dict[str, str]:
+        shown = "" if self.virtual else ",".join(str(device) for device in task.devices)
+        variables = {
+            "CUDA_VISIBLE_DEVICES": shown,
+            "NVIDIA_VISIBLE_DEVICES": shown,
+            "ROCR_VISIBLE_DEVICES": shown,
+        }
+        if shown:
+            # NVML, which numbers the devices for us, goes by the bus; CUDA would put the fastest first.
+            variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        if self.threads:
+            variables["OMP_NUM_THREADS"] = str(self.threads)
+        return variables
+
+    def _torch(self, task: TaskPlace) -> dict[str, str]:
+        """PyTorch's env://. A server has no rank, and waits for nobody."""
+        seat = self._seats[task]
+        common = {
+            "MASTER_ADDR": self.master.host,
+            "MASTER_PORT": str(self.master_port),
+            "ROLE_NAME": task.role.value,
+            "ROLE_RANK": str(seat.rank),
+            "ROLE_WORLD_SIZE": str(seat.size),
+        }
+        if task.role is not Role.WORKER:
+            return common
+        return {
+            **common,
+            "RANK": str(seat.rank),
+            "WORLD_SIZE": str(seat.size),
+            "LOCAL_RANK": str(seat.local_rank),
+            "LOCAL_WORLD_SIZE": str(seat.local_size),
+            "GROUP_RANK": str(seat.group),
+            "GROUP_WORLD_SIZE": str(seat.groups),
+        }
+
+    def _torchrun(self, task: TaskPlace) -> dict[str, str]:
+        """Where each task is a `torchrun`: to it a task is a node, with a process for each device."""
+        if task.role is not Role.WORKER:
+            return {}
+        return {
+            "PET_NNODES": str(len(self.workers)),
+            "PET_NPROC_PER_NODE": str(max(1, len(task.devices))),
+            "PET_NODE_RANK": str(self._seats[task].rank),
+            "PET_MASTER_ADDR": self.master.host,
+            "PET_MASTER_PORT": str(self.master_port),
+            "TORCHELASTIC_RESTART_COUNT": str(self.attempt),
+            "TORCHELASTIC_MAX_RESTARTS": str(self.restarts),
+            "TORCHELASTIC_RUN_ID": str(self.number),
+        }
+
+    def _tensorflow(self, task: TaskPlace) -> dict[str, str]:
+        """The first worker is the chief, and TensorFlow counts the others from 0 again."""
+        kinds = {"chief": self.workers[:1], "worker": self.workers[1:], "ps": self.servers}
+        cluster = {kind: [self._address(one) for one in who] for kind, who in kinds.items() if who}
+        rank = self._seats[task].rank
+        if task.role is Role.SERVER:
+            mine: dict[str, str | int] = {"type": "ps", "index": rank}
+        else:
+            mine = {"type": "worker", "index": rank - 1} if rank else {"type": "chief", "index": 0}
+        return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": mine})}
+
+    def _horovod(self, task: TaskPlace) -> dict[str, str]:
+        if task.role is not Role.WORKER:
+            return {}
+        seat = self._seats[task]
+        return {
+            "HOROVOD_RANK": str(seat.rank),
+            "HOROVOD_SIZE": str(seat.size),
+            "HOROVOD_LOCAL_RANK": str(seat.local_rank),
+            "HOROVOD_LOCAL_SIZE": str(seat.local_size),
+            "HOROVOD_CROSS_RANK": str(seat.group),
+            "HOROVOD_CROSS_SIZE": str(seat.groups),
+            "HOROVOD_HOSTNAME": task.host,
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR": self.master.host,
+            "HOROVOD_GLOO_RENDEZVOUS_PORT": str(self.master_port),
+            "HOROVOD_CONTROLLER": "gloo",
+            "HOROVOD_CPU_OPERATIONS": "gloo",
+        }
+
+    def _muster(self, task: TaskPlace) -> dict[str, str]:
+        on_device = task.devices and not self.virtual
+        variables = {
+            "MUSTER_JOB": self.job,
+            "MUSTER_TASK": task.name,
+            "MUSTER_ROLE": task.role.value,
+            "MUSTER_INDEX": str(task.index),
+            "MUSTER_NODE": task.node,
+            "MUSTER_GENERATION": str(self.generation),
+            "MUSTER_HOST": task.host,
+            "MUSTER_THREADS": str(self.threads),
+            # Of those that it sees: the others of its devices come after the first.
+            "MUSTER_DEVICE": "cuda:0" if on_device else "cpu",
+            "MUSTER_TOKEN": self.token,
+        }
+        if self.coordinator:
+            variables["MUSTER_COORDINATOR"] = self.coordinator
+        if self.checkpoint_signal:
+            variables["MUSTER_CHECKPOINT_SIGNAL"] = self.checkpoint_signal
+        return variables
+
+    def _address(self, task: TaskPlace) -> str:
+        seat = self._seats[task]
+        before = seat.rank + (len(self.workers) if task.role is Role.SERVER else 0)
+        port = task.port or self.master_port + 1 + before
+        host = f"[{task.host}]" if ":" in task.host else task.host
+        return f"{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """A task's place in the numbering of its role."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    group: int
+    groups: int
+
+
+def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat]:
+    """Scripts take LOCAL_RANK for the number of a device, and a task sees its own devices alone. With
+    real ones each task hence is a group of its own; else the tasks of one node are a group."""
+    ranks = {task: rank for rank, task in enumerate(alike)}
+    groups: dict[object, list[TaskPlace]] = {}
+    for task in alike:
+        alone = task.devices and not virtual
+        groups.setdefault(task if alone else task.node, []).append(task)
+    return {
+        task: _Seat(ranks[task], len(alike), local, len(group), number, len(groups))
+        for number, group in enumerate(groups.values())
+        for local, task in enumerate(group)
+    }
+
+
+def base_environment(environ: Mapping[str, str], theirs: bool = False) -> dict[str, str]:
+    """What a task takes over from where it is submitted, or from the manager.
+
+    `theirs`: it is the submitting user's, and so is the virtual environment in its PATH. The manager's
+    own is left out: a task that says `python` must not get the manager's.
+    """
+    kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
+    own = environ.get("VIRTUAL_ENV")
+    if own and not theirs and "PATH" in kept:
+        folders = kept["PATH"].split(":")
+        kept["PATH"] = ":".join(folder for folder in folders if folder != f"{own}/bin")
+    return kept
+
+
+def compose(
+    base: Mapping[str, str], users: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """A task's whole environment: what the user sets wins, but for our own variables."""
+    fixed = {name: value for name, value in given.items() if name.startswith(OURS)}
+    return {**base, **given, **users, **fixed}
+
+
+def free_port(host: str) -> int:
+    """A port of this machine that nobody listens at now; another may still be quicker to take it."""
+    return free_ports(host, 1)[0]
+
+
+def free_ports(host: str, count: int) -> list[int]:
+    """So many ports, all different: each is held until the last one is found."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket(family)) for _ in range(count)]
+        for probe in probes:
+            probe.bind((host, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -1,0 +1,131 @@
+"""The GPUs of this machine as NVML tells of them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from muster.perf.devices import RATES
+
+LINK_RATE = {1: 20, 5: 50}
+"""GB/s one way of one NVLink, by its version; 25 for those between."""
+
+MAX_LINKS = 18
+"""NVLinks of a device at most, to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """Alike GPUs of one machine, in the order of their numbers, and what groups they are in."""
+
+    device_type: str
+    memory: int
+    """Bytes of the smallest of them."""
+    count: int
+    sockets: tuple[int, ...]
+    """GPUs of each socket: neighbours by number. One group where it is not told, or not neighbours."""
+    switches: tuple[int, ...]
+    nvlink: int | None = None
+    """GPUs of each NVLink group; None: there are none, or of several sizes."""
+    nvlink_rate: int = 0
+    """GB/s one way of one GPU to its group."""
+
+
+class MixedError(ValueError):
+    """The GPUs are of several types."""
+
+
+def find_gpus(nvml: Any = None) -> Gpus | None:
+    """The GPUs of this machine; None where there are none. `nvml`: who is asked."""
+    if nvml is None:
+        import pynvml as nvml  # type: ignore[import-untyped,no-redef]
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return None  # no driver: no GPUs
+    try:
+        return _read(nvml)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def type_of(name: str) -> str:
+    """The device type in a product's name: "NVIDIA H100 80GB HBM3" is an H100."""
+    spelled = re.sub(r"[^A-Z0-9. ]+", " ", name.upper())
+    # "RTX 2080 Ti" is one word to us.
+    words = re.sub(r"\b(RTX|GTX) (\d+)( TI\b)?", lambda m: m[0].replace(" ", ""), spelled).split()
+    for known in RATES:
+        if known in words:
+            return known
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-")
+    return plain.removeprefix("NVIDIA-").removeprefix("GeForce-")[:63] or "gpu"
+
+
+def _read(nvml: Any) -> Gpus | None:
+    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    if not handles:
+        return None
+    types = {type_of(_text(nvml.nvmlDeviceGetName(handle))) for handle in handles}
+    if len(types) > 1:
+        raise MixedError(", ".join(sorted(types)))
+
+    def near(level: int) -> Callable[[int, int], bool]:
+        return lambda a, b: nvml.nvmlDeviceGetTopologyCommonAncestor(handles[a], handles[b]) <= level
+
+    def linked(a: int, b: int) -> bool:
+        status = nvml.nvmlDeviceGetP2PStatus(handles[a], handles[b], nvml.NVML_P2P_CAPS_INDEX_NVLINK)
+        return bool(status == nvml.NVML_P2P_STATUS_OK)
+
+    count = len(handles)
+    joined = _groups(nvml, count, linked)
+    rate = _nvlink_rate(nvml, handles[0])
+    group = joined[0] if rate and len(set(joined)) == 1 and joined[0] > 1 else None
+    return Gpus(
+        device_type=types.pop(),
+        memory=min(_memory(nvml, handle) for handle in handles),
+        count=count,
+        sockets=_groups(nvml, count, near(nvml.NVML_TOPOLOGY_NODE)),
+        switches=_groups(nvml, count, near(nvml.NVML_TOPOLOGY_MULTIPLE)),
+        nvlink=group,
+        nvlink_rate=rate if group else 0,
+    )
+
+
+def _memory(nvml: Any, handle: Any) -> int:
+    """Bytes of a GPU; 0 where it has none of its own to tell of."""
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError:
+        return 0
+
+
+def _groups(nvml: Any, count: int, together: Callable[[int, int], bool]) -> tuple[int, ...]:
+    """Sizes of the groups of neighbours; one of all where NVML does not say, or others lie between."""
+    sizes: list[int] = []
+    try:
+        for i in range(count):
+            if i and together(i - 1, i):
+                sizes[-1] += 1
+            elif any(together(other, i) for other in range(i - 1)):
+                return (count,)
+            else:
+                sizes.append(1)
+    except nvml.NVMLError:
+        return (count,)
+    return tuple(sizes)
+
+
+def _nvlink_rate(nvml: Any, handle: Any) -> int:
+    """What all the NVLinks of a GPU carry one way, in GB/s."""
+    rate = 0
+    for link in range(MAX_LINKS):
+        try:
+            if nvml.nvmlDeviceGetNvLinkState(handle, link):
+                rate += LINK_RATE.get(nvml.nvmlDeviceGetNvLinkVersion(handle, link), 25)
+        except nvml.NVMLError:
+            break  # it has no more
+    return rate
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name

@@ -1,0 +1,57 @@
+"""What is left of jobs long over: their logs, and what their tasks have recorded."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from muster.executors.local.shim import ORDER
+from muster.executors.local.task_folder import TaskFolder
+
+
+def prune(folder: Path, older_than: float) -> int:
+    """Delete the jobs whose newest file is older than that; how many they were.
+
+    A job with a task that lives stays, however long it has been silent.
+    """
+    logs = {path.name: path for path in _folders(folder / "logs")}
+    removed = 0
+    for tasks in _folders(folder / "tasks"):
+        found = list(_tasks(tasks))
+        mine = [logs.pop(name) for name in {_top(task) for task in found} if name in logs]
+        if not any(task.living for task in found):
+            removed += _remove([tasks, *mine], older_than)
+    for left in logs.values():
+        removed += _remove([left], older_than)
+    return removed
+
+
+def _tasks(folder: Path) -> Iterator[TaskFolder]:
+    for order in folder.glob(f"*/*/{ORDER}"):
+        yield TaskFolder(order.parent)
+
+
+def _top(task: TaskFolder) -> str:
+    """The folder of the job's logs."""
+    parts = PurePosixPath(task.log()).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def _remove(folders: list[Path], older_than: float) -> int:
+    if max(_newest(folder) for folder in folders) >= older_than:
+        return 0
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
+
+
+def _newest(folder: Path) -> float:
+    """When something in it was last written."""
+    times = [folder.stat().st_mtime]
+    for inside, _, files in os.walk(folder):
+        times += [(Path(inside) / name).lstat().st_mtime for name in files]
+    return max(times)

@@ -1,0 +1,138 @@
+"""The folder of one task: the order, who carries it out, and how it ended. Its files are the truth."""
+
+import contextlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.executors.local.identity import Identity
+from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, write_private
+from muster.model.task import TaskOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The task's process, and when it began."""
+
+    process: Identity
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the task ended."""
+
+    at: float
+    code: int | None = None
+    signal: int | None = None
+    error: str = ""
+    begun: bool = True
+
+
+class TaskFolder:
+    """Reads and writes the files that the shim writes and reads."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def ordered(self) -> bool:
+        """Whether there is an order."""
+        return (self.path / ORDER).exists()
+
+    @property
+    def claimed(self) -> bool:
+        """Whether a shim has taken the order on, or nobody ever will."""
+        return (self.path / CLAIM).exists()
+
+    @property
+    def living(self) -> bool:
+        """Whether the task, or the shim that is about to start it or to record its end, still runs."""
+        shim, begun = self.shim(), self.begun()
+        processes = (shim, begun.process if begun else None)
+        return self.end() is None and any(process and process.alive for process in processes)
+
+    def log(self) -> str:
+        """The name of the task's log; empty where that is not known."""
+        return str((self._read(ORDER) or {}).get("log", ""))
+
+    def put_order(self, order: TaskOrder, output: Path) -> None:
+        """Write the order, unless there is one."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        content = {
+            "argv": list(order.argv),
+            "environ": dict(order.environ),
+            "folder": order.folder,
+            "log": order.log,
+            "output": str(output),
+        }
+        if not self.ordered:
+            self._write(ORDER, content)
+
+    def shim(self) -> Identity | None:
+        """Who has claimed the task; None: nobody, or nobody ever will."""
+        entry = self._read(CLAIM)
+        return _identity(entry) if entry and not entry.get("void") else None
+
+    def begun(self) -> Begun | None:
+        """The task's process; None: it has not been made."""
+        entry = self._read(BEGUN)
+        return None if entry is None else Begun(_identity(entry), float(entry.get("at", 0.0)))
+
+    def end(self) -> End | None:
+        """How it ended; None: it has not, or nobody was there to see it."""
+        entry = self._read(ENDED)
+        if entry is None:
+            return None
+        return End(
+            at=float(entry.get("at", 0.0)),
+            code=entry.get("code"),
+            signal=entry.get("signal"),
+            error=str(entry.get("error", "")),
+            begun=bool(entry.get("begun", True)),
+        )
+
+    def put_end(self, end: End) -> None:
+        """Record an end that no shim was there to record: whoever looks later hears the same."""
+        self._write(ENDED, {"at": end.at, "error": end.error, "begun": end.begun})
+
+    def take_back(self) -> bool:
+        """See to it that the order is never carried out; False: somebody is on it."""
+        if not self.ordered:
+            return not self.claimed
+        return claim({"void": True}, str(self.path)) or self._void()
+
+    def remove(self) -> None:
+        """Forget the task."""
+        # By another name first: a shim that comes late finds all of it, or nothing.
+        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self.path.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def _void(self) -> bool:
+        return bool((self._read(CLAIM) or {}).get("void"))
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        draft = self.path / f"{name}.{os.getpid()}"
+        write_private(str(draft), content)
+        draft.replace(self.path / name)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """A file's content; empty where a power failure has left the file so."""
+        try:
+            content = json.loads((self.path / name).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+
+def _identity(entry: dict[str, Any]) -> Identity:
+    return Identity(int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", "")))
