@@ -51,7 +51,15 @@ def test_one_three_two_four_one(model: str, sync: str, servers: int, tmp_path: P
     assert sorted(outcome.history.losses) == list(range(1, outcome.history.step + 1))
 
 
-@pytest.mark.parametrize(("sync", "servers", "kills"), [("sharded", 0, 12), ("dedicated", 2, 6)])
+@pytest.mark.parametrize(
+    ("sync", "servers", "kills"),
+    [
+        ("sharded", 0, 4),
+        ("dedicated", 2, 4),
+        pytest.param("sharded", 0, 12, marks=pytest.mark.slow),
+        pytest.param("dedicated", 2, 12, marks=pytest.mark.slow),
+    ],
+)
 def test_kills_at_random_points(sync: str, servers: int, kills: int, tmp_path: Path) -> None:
     """Any one may go: what it kept has another holder, so no checkpoint is needed."""
     rng, size, killed = random.Random(kills), 3 + servers, set[str]()
