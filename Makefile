@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test check format bench perf sim runtime torch docs clean
+.PHONY: demo play test live daemon check format bench perf sim runtime torch docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -16,11 +16,17 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report]'
 	touch $@
 
-demo: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
+demo: $(TORCH)  ## six real trainings share eight virtual devices, live in the terminal (under 4 minutes)
+	$(BIN)/python examples/demo/demo.py
+
+play: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
 	$(BIN)/muster play examples/clusters/lab.yaml examples/jobs/*.yaml
 
 test: $(TORCH)  ## every test, real training included
 	$(BIN)/pytest -n auto
+
+live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
+	$(BIN)/pytest -n auto -m 'slow or not slow' tests/live tests/runtime
 
 check: $(STAMP)  ## ruff, mypy --strict, the import rules
 	$(BIN)/ruff check .
@@ -40,6 +46,10 @@ perf: torch  ## print the figures of the performance models and the planner (som
 
 sim: $(STAMP)  ## print the figures of the policies and the simulator (some 17 minutes)
 	$(BIN)/python benchmarks/sim.py
+
+daemon: torch  ## print the figures of the daemon: load, memory, start-up, simulated against real
+	$(BIN)/python benchmarks/daemon.py
+	$(BIN)/python benchmarks/daemon_sim.py
 
 runtime: torch  ## print the figures of the elastic runtime (some minutes; root, for network namespaces)
 	$(BIN)/python benchmarks/runtime.py

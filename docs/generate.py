@@ -42,7 +42,7 @@ def reasons() -> str:
 
 
 def demo() -> str:
-    """What `make demo` prints on a terminal, as a picture."""
+    """What `make play` prints on a terminal, as a picture."""
     examples = HERE.parent / "examples"
     console = Console(
         record=True,
@@ -61,7 +61,7 @@ def demo() -> str:
         every=300.0,
         console=console,
     )
-    picture = console.export_svg(title="make demo", unique_id="demo")
+    picture = console.export_svg(title="make play", unique_id="demo")
     # The page must not fetch fonts from elsewhere; any monospaced one will do.
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
 

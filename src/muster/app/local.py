@@ -77,7 +77,7 @@ class _Keeper:
         if not self._store.claim():
             self._store.close()
             raise RuntimeError(f"another daemon works with {self._folder}")
-        executor = LocalExecutor(self._folder / "tasks", time.time)
+        executor = LocalExecutor(self._folder, time.time)
         self.house = await open_house(site, self._store, executor)
         self.house.begin()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import getpass
 import os
 import secrets
@@ -10,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -19,9 +21,10 @@ from muster.api.listener import Tls, bound, serve, url_of
 from muster.cli.pid_file import held
 from muster.cli.up import Listening, UpOptions
 from muster.client.settings import Settings, read_settings, settings_path, write_settings
-from muster.daemon.assembly import House, Site, open_house
+from muster.daemon.assembly import House, PortTakenError, Site, open_house
 from muster.daemon.front import digest
 from muster.daemon.loop import Pace
+from muster.daemon.recover import ClusterChangedError
 from muster.daemon.service import Caller
 from muster.executors.discover import discover
 from muster.executors.local.executor import LocalExecutor
@@ -29,6 +32,7 @@ from muster.files.cluster_file import load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree, single_pool
+from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
 
 log = structlog.get_logger()
@@ -37,10 +41,15 @@ STANDBY = 1.0
 """Seconds between two looks whether the daemon in charge is gone."""
 OWNER = "owner"
 """The name of the token that `muster up` makes for its own user."""
+FOLDER = "folder"
+"""The setting that names the folder of the jobs' tasks."""
 RETENTION = 7 * 86400.0
 """Seconds for which logs of finished jobs are kept."""
 PRUNED = 3600.0
 """Seconds between two looks for logs that are too old."""
+GARBAGE = (7_000, 10, 100)
+"""Ten times Python's own: to look through everything stops all threads, for 60 ms at 8,000 jobs, and
+finds next to nothing."""
 SWITCH = 0.001
 """Seconds after which a cycle's thread lets the API's run: lists answer while it decides."""
 
@@ -49,9 +58,13 @@ def run(options: UpOptions, ready: Callable[[Listening], None]) -> None:
     """Run a daemon until SIGTERM or SIGINT; its jobs go on."""
     _log_to_stderr(options.log_format)
     sys.setswitchinterval(SWITCH)
+    gc.set_threshold(*GARBAGE)
     site = site_of(options)
-    with held(options.data):
-        asyncio.run(_serve(options, site, ready))
+    try:
+        with held(options.data):
+            asyncio.run(_serve(options, site, ready))
+    except (ClusterChangedError, PortTakenError, StoreError) as error:
+        raise InputError(f"up: {error}") from None
 
 
 def site_of(options: UpOptions) -> Site:
@@ -83,8 +96,11 @@ async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], No
             return
         # At once, before anything is begun: a port in use is told while nothing has happened.
         listening = bound(options.host, options.port)
-        executor = LocalExecutor(options.data / "tasks", time.time)
+        folder = _folder(options, store)
+        executor = LocalExecutor(folder, time.time)
+        site = replace(site, folder=folder / "jobs")
         house = await open_house(site, store, executor, Pace(interval=options.interval))
+        gc.freeze()  # what there is now stays to the end: it need not be looked through for garbage
         try:
             await _run(options, house, store, executor, listening, stop, ready)
         finally:
@@ -145,6 +161,16 @@ async def _take_charge(store: Store, stop: asyncio.Event) -> None:
             await asyncio.wait_for(stop.wait(), STANDBY)
 
 
+def _folder(options: UpOptions, store: Store) -> Path:
+    """Where the tasks and checkpoints are of the jobs that the store knows: a daemon that takes over
+    from one with a folder of its own goes on there, or it would start running jobs a second time."""
+    known = store.setting(FOLDER)
+    if known is not None and (Path(known) / "tasks").is_dir():
+        return Path(known)
+    store.set_setting(FOLDER, str(options.data))
+    return options.data
+
+
 def _store(options: UpOptions) -> Store:
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     return open_store(options.store or str(options.data / "muster.db"))
@@ -190,6 +216,21 @@ def _listening(options: UpOptions, house: House, url: str, token_file: Path | No
     )
 
 
+class _Lines:
+    """Writes lines where they can be written: a full disk, on which the log lies as well, must not be
+    the end of the daemon."""
+
+    def __init__(self, *_: object) -> None:
+        """What is said of the logger is in the lines."""
+
+    def msg(self, line: str) -> None:
+        """Write a line."""
+        with contextlib.suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
+
+    debug = info = warning = error = critical = exception = msg
+
+
 def _log_to_stderr(form: str) -> None:
     """Structured lines on standard error; standard output is for what is announced."""
     colours = form == "text" and sys.stderr.isatty()
@@ -205,6 +246,6 @@ def _log_to_stderr(form: str) -> None:
             structlog.processors.format_exc_info,
             last,
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_Lines,
         cache_logger_on_first_use=False,
     )

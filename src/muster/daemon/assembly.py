@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +25,17 @@ from muster.store.store import Store
 
 SECRET, COORDINATOR = "secret", "coordinator"
 """Settings: what jobs' tokens are made from, and the port at which their tasks report."""
+PORTS = range(20_000, 32_000)
+"""Where tasks report. No system gives these to connections that go out: one of those, made while no
+daemon was there, would keep the next from listening where the tasks expect it."""
+ATTEMPTS, AGAIN = 60, 0.5
+"""How often it is tried to listen, and the seconds between: whoever has the port may let it go."""
 OBSERVATIONS = 20_000
 """Notes of what jobs have shown that a daemon begins with."""
+
+
+class PortTakenError(RuntimeError):
+    """Another process listens where the tasks of running jobs expect the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +112,7 @@ async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) 
         secret = secrets.token_hex(32)
         store.set_setting(SECRET, secret)
     known = int(store.setting(COORDINATOR) or 0)
-    try:
-        port = await wires.start(site.host, known)
-    except OSError:
-        if attached:
-            raise
-        port = await wires.start(site.host, 0)
+    port = await _listen(wires, site.host, known, attached)
     if port != known:
         store.set_setting(COORDINATOR, str(port))
     cluster = site.cluster
@@ -118,6 +123,20 @@ async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) 
         if cluster.configuration_of(node).device_type in (VIRTUAL, "")
     )
     return Surroundings(site.folder, f"{site.host}:{port}", secret, hosts, virtual)
+
+
+async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
+    """Listen where the tasks that live expect it; where there are none, wherever one can."""
+    before = [known] if known else []
+    ports = before * ATTEMPTS if attached else [*before, *random.sample(PORTS, ATTEMPTS)]
+    for port in ports:
+        with contextlib.suppress(OSError):
+            return await wires.start(host, port)
+        if attached:
+            await asyncio.sleep(AGAIN)
+    raise PortTakenError(
+        f"tasks of running jobs report at {host}:{ports[-1]}, where another process listens; stop that"
+    )
 
 
 def _devices(cluster: Cluster) -> dict[str, int]:

@@ -49,6 +49,9 @@ class Follower:
         for name, card in daemon.cards.of.items():
             state = daemon.view.jobs.get(name)
             if state is None or state.phase is Phase.WAITING:
+                if card.predicted_finish is not None:  # of before it was stopped
+                    card.predicted_finish = None
+                    daemon.touch(name)
                 continue
             daemon.touch(name)
             finish = daemon.beliefs.finish(name, daemon.view, now)

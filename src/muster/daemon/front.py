@@ -1,6 +1,7 @@
 """The service of a daemon: who may ask what, and what is answered."""
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,6 +29,7 @@ from muster.daemon.service import (
 from muster.daemon.standing import node_record, pool_records, task_records
 from muster.daemon.tell import change_of
 from muster.model.event import (
+    Cancelled,
     NodeDraining,
     NodeReturned,
     PoolsSet,
@@ -61,6 +63,8 @@ SHARED = "shared pools"
 """The setting that holds the names of pools whose users see and stop each other's jobs."""
 ADMITTED = 1_000
 """Shapes of requests whose admission is remembered: most submissions are like one before."""
+USED = 60.0
+"""Seconds within which a token's use is not noted again."""
 PAGE = 500
 """Changes that are read at once."""
 HISTORY = 100
@@ -192,8 +196,12 @@ class Front:
         if state is None or card is None or record.status in OVER or card.stopping:
             return record
         now = self._daemon.clock.now()
+        gang = self._daemon.gangs.get(record.name)
         facts: list[Fact] = [StopAsked(record.name, now), *_preempt(state, now)]
-        await self._put(Entry(facts, [lambda: self._cancel(record.name)]))
+        if state.phase is Phase.WAITING and not (gang and gang.tasks):
+            await self._put(Entry([*facts, Cancelled(record.name, now)]))
+        else:
+            await self._put(Entry(facts, [lambda: self._cancel(record.name)]))
         return await self._record(str(record.number), caller)
 
     def _cancel(self, name: str) -> None:
@@ -210,10 +218,12 @@ class Front:
             raise RefusedError(
                 f"{shape.least}..{shape.most} is no range of workers; write for example 2..4"
             )
-        roles = tuple(_reshaped(spec, shape, state) for spec in state.job.roles)
-        problem = self._problem(replace(state.job, roles=roles))
+        wanted = tuple(_reshaped(spec, shape) for spec in state.job.roles)
+        problem = self._problem(replace(state.job, roles=wanted))
         if problem:
             raise RefusedError(problem)
+        free = sum(node.free.bit_count() for node in self._daemon.view.cluster.nodes)
+        roles = tuple(_from_what_it_has(spec, state, free) for spec in wanted)
         await self._put(Entry([Reshaped(record.name, roles, self._daemon.clock.now())]))
         return await self._record(str(record.number), caller)
 
@@ -330,9 +340,21 @@ class Front:
             raise RefusedError(str(error)) from None
         if not tree.leaves():
             raise RefusedError("without pools there would be nowhere to submit to")
+        self._refuse_overbooked(tree)
         self._admitted.clear()
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
+
+    def _refuse_overbooked(self, tree: PoolTree) -> None:
+        """What pools reserve must be there."""
+        cluster = self._daemon.view.cluster
+        for device_type in cluster.device_types():
+            top = (tree.pools[name].quota(device_type) for name in tree.below[ROOT])
+            promised, there = sum(q.reservation for q in top), cluster.count_devices(device_type)
+            if promised > there:
+                raise RefusedError(
+                    f"pools would reserve {promised} {device_type} together, there are {there}"
+                )
 
     async def policy(self, caller: Caller) -> PolicyRecord:
         """The policy in force."""
@@ -380,8 +402,15 @@ class Front:
 
     async def identify(self, secret: str) -> Caller | None:
         """Whose token it is; None: nobody's."""
-        found = await self._read(self._store.token, digest(secret))
-        return None if found is None else Caller(found.user, found.role == "admin")
+        known = digest(secret)
+        found = await self._read(self._store.token, known)
+        if found is None:
+            return None
+        now = self._daemon.clock.now()
+        if found.used is None or now > found.used + USED:
+            with contextlib.suppress(UnavailableError):  # a full disk keeps nobody out
+                await self._read(self._store.touch_token, known, now)
+        return Caller(found.user, found.role == "admin")
 
     async def status(self) -> StatusRecord:
         """How the daemon is."""
@@ -487,13 +516,18 @@ def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
     return [PreemptBegun(state.name, state.generation, now)]
 
 
-def _reshaped(spec: RoleSpec, shape: Shape, state: JobState) -> RoleSpec:
+def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:
     if spec.role is Role.WORKER:
-        least, most = shape.least, shape.most
-    elif shape.servers is None:
+        return replace(spec, gang=shape.least, least=shape.least, most=shape.most)
+    if shape.servers is None:
         return spec
-    else:
-        least = most = shape.servers
-    # Below its gang it would have to stop: it rather grows from the tasks that it has.
+    return replace(spec, gang=shape.servers, least=shape.servers, most=shape.servers)
+
+
+def _from_what_it_has(spec: RoleSpec, state: JobState, free: int) -> RoleSpec:
+    """Where there is no room for a larger gang, a running job would have to stop for it: it rather goes
+    on with the tasks it has, and grows when there is."""
     has = state.placement.count(spec.role) if state.placement else 0
-    return replace(spec, gang=min(least, has) if has else least, least=least, most=most)
+    if not has or (spec.gang - has) * spec.need.devices <= free:
+        return spec
+    return replace(spec, gang=min(spec.gang, has))

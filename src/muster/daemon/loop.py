@@ -51,6 +51,9 @@ from muster.wire.records import JobRecord, PredictionRecord
 
 log = structlog.get_logger()
 
+SLICE = 200
+"""List entries made without a pause: some 2 ms."""
+
 SETTLED = 0.1
 """Seconds after a pause: at its very end it may or may not count as over."""
 
@@ -253,7 +256,7 @@ class Daemon:
         if not (facts or stale or predicted):
             return self._follow(fitting)
         changed = self._note(fitting) | {name for name in stale if name in self.cards.of}
-        records = tuple(self.record(name, state.view) for name in sorted(changed))
+        records = await self._records(sorted(changed), state.view)
         keys = tuple(entry.key for entry in fitting if entry.key)
         self._unwritten += self.beliefs.observations()
         notes, self._unwritten = self._unwritten, []
@@ -310,6 +313,14 @@ class Daemon:
                     names.add(name)
             entry.noted = True
         return names
+
+    async def _records(self, names: list[str], view: View) -> tuple[JobRecord, ...]:
+        """List entries in a view to come; requests are answered in between, for there may be many."""
+        found = []
+        for first in range(0, len(names), SLICE):
+            found += [self.record(name, view) for name in names[first : first + SLICE]]
+            await asyncio.sleep(0)
+        return tuple(found)
 
     def record(self, name: str, view: View | None = None) -> JobRecord:
         """A live job's list entry, as it is now or in a view to come."""
@@ -448,7 +459,8 @@ class Daemon:
 
     def _submissions(self) -> list[Entry]:
         """Take out of the inbox what only brings jobs in; the rest stays, in its order."""
-        taken, left = [], []
+        taken: list[Entry] = []
+        left: list[Entry] = []
         for entry in self._inbox:
             (taken if _brings_in(entry, self.view) else left).append(entry)
         self._inbox = left

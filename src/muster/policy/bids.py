@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from muster.model.job import Job, Role
+from muster.model.job import Job, Role, RoleSpec
 from muster.model.outlook import Outlook, Speed
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation, exactly
@@ -45,6 +45,9 @@ Curves = Mapping[str, Curve]
 """By device type."""
 
 
+Roles = tuple[RoleSpec, ...]
+"""What a job asks for; its user may change that."""
+
 Measured = tuple[str, int, float, float]
 """Device type, workers, work per s, and when that was measured, s."""
 
@@ -54,15 +57,15 @@ class Memory:
     """What the policy keeps from one call to the next."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[str, tuple[Speed, Curves]] = field(default_factory=dict, compare=False)
-    """Of jobs whose speed is still the same value: they save time and change nothing."""
+    curves: Mapping[str, tuple[Speed, Roles, Curves]] = field(default_factory=dict, compare=False)
+    """Of jobs whose speed and request are still the same: they save time and change nothing."""
     measured: Mapping[str, tuple[Measured, ...]] = field(default_factory=dict)
     """Of jobs that were spread over more nodes than they needed: how fast they were there."""
 
-    def recall(self, name: str, speed: Speed) -> Curves | None:
-        """The job's curves, if they are those of this very speed."""
-        seen = self.curves.get(name)
-        return seen[1] if seen is not None and seen[0] is speed else None
+    def recall(self, job: Job, speed: Speed) -> Curves | None:
+        """The job's curves, if they are those of this very speed and request."""
+        seen = self.curves.get(job.name)
+        return seen[2] if seen is not None and seen[0] is speed and seen[1] == job.roles else None
 
 
 def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
@@ -212,7 +215,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
 def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: Memory) -> Bid:
     """The job's bid, with the curves of before where its speed is the same."""
     outlook = outlook_of(view, state, now)
-    curves = memory.recall(state.job.name, outlook.speed)
+    curves = memory.recall(state.job, outlook.speed)
     if curves is None:
         curves = curves_of(Prospect(view, state, now), types, memory.capacity)
     return Bid(view, state, outlook, curves)

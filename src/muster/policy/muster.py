@@ -76,7 +76,11 @@ class Muster:
             deal_out = _Deal(self, room, bids, movable, now)
             told += deal_out.run()
             again = min(again, deal_out.again)
-        curves = {bid.name: (bid.outlook.speed, bid.curves) for bids in pools.values() for bid in bids}
+        curves = {
+            bid.name: (bid.outlook.speed, bid.job.roles, bid.curves)
+            for bids in pools.values()
+            for bid in bids
+        }
         return Shares(
             tuple(told), replace(memory, curves=curves, measured=measured), steers=True, again=again
         )

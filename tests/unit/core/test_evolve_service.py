@@ -8,6 +8,7 @@ from muster.core.cycle import Cycle, Memory
 from muster.core.evolve import EventError, StaleEventError, evolve
 from muster.model.event import (
     Cancelled,
+    Event,
     PoolsSet,
     PreemptBegun,
     Reshaped,
@@ -31,7 +32,7 @@ ONE = placement(("n0", 0b01))
 
 def runs(gang: int = 1) -> View:
     asked = job("j", 2, gang=gang)
-    events = [Submitted(asked, 0.0), StartBegun("j", 1, TWO, 1.0), Started("j", 1, 2.0)]
+    events: list[Event] = [Submitted(asked, 0.0), StartBegun("j", 1, TWO, 1.0), Started("j", 1, 2.0)]
     return evolve(view(cluster(2)), events)
 
 

@@ -1,7 +1,7 @@
 """One job's tasks: what is ordered, journalled and reported, whatever happens to them."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -443,9 +443,10 @@ def test_an_error_in_the_users_code_ends_a_live_job() -> None:
 # --- a daemon that is started again ---
 
 
-def replayed(rig: Rig, *events: object) -> tuple[View, dict[str, GangImage]]:
+def replayed(rig: Rig, *events: object) -> tuple[View, Mapping[str, GangImage]]:
     """What the journal of such a history folds to."""
-    at, images = view(cluster(2)), dict[str, GangImage]()
+    at = view(cluster(2))
+    images: Mapping[str, GangImage] = {}
     for fact in (Submitted(rig.job, 0.0), *events, *rig.hands.facts):
         if isinstance(fact, Submitted | StartBegun | Started | ResizeBegun | Resized):
             at = evolve(at, [fact])

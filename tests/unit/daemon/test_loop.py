@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from muster.daemon.assembly import House
 from muster.daemon.recover import ClusterChangedError, load_state
 from muster.daemon.service import (
     ConflictError,
@@ -20,7 +21,7 @@ from muster.store.batch import Batch
 from muster.store.errors import StoreError
 from muster.store.store import open_store
 from tests.contract.fake_executor import Machine, RefusingExecutor
-from tests.unit.daemon.houses import ADMIN, ANN, BOB, LONG, House, house, program, site, until
+from tests.unit.daemon.houses import ADMIN, ANN, BOB, LONG, house, program, site, until
 
 
 async def ends(made: House, which: str, status: str = "succeeded") -> None:

@@ -27,13 +27,17 @@ def job(name: str, **fields: Any) -> Job:
 
 
 def ask(
-    view: View, outlooks: Mapping[str, Outlook], now: float = 0.0, policy: Muster | None = None
+    view: View,
+    outlooks: Mapping[str, Outlook],
+    now: float = 0.0,
+    policy: Muster | None = None,
+    memory: object = None,
 ) -> Shares:
     """What the policy says when all of the cluster is for all pools."""
     whole = {each: view.cluster.count_devices(each) for each in view.cluster.device_types()}
     entitled = {(pool, each): n for pool in view.pools.pools for each, n in whole.items()}
     told = replace(view, outlooks=dict(outlooks))
-    return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, None)
+    return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, memory)
 
 
 def counts(shares: Shares) -> dict[str, int]:
@@ -287,3 +291,13 @@ def test_what_it_remembers_changes_nothing() -> None:
     faster = replace(view, outlooks={**outlooks, "long": Outlook(1000.0, LINEAR)})
     recalled = Muster().allocate(faster, entitled, 0.0, first.memory)
     assert recalled.allocations == Muster().allocate(faster, entitled, 0.0, None).allocations
+
+
+def test_a_job_whose_user_asks_for_more_is_not_held_to_what_it_asked_for() -> None:
+    outlooks = {"a": Outlook(1000.0, LINEAR)}
+    before = job("a", gang=1, most=1)
+    one = builders.view(EIGHT, [on(before, ("n0", 1))])
+    first = ask(one, outlooks)
+    assert counts(first) == {"a": 1}
+    more = builders.view(EIGHT, [on(job("a", gang=2, most=4), ("n0", 1))])
+    assert counts(ask(more, outlooks, memory=first.memory)) == {"a": 4}

@@ -1,0 +1,88 @@
+"""A small training that writes down every step it does; see --help.
+
+All samples are in every step, and the descent is plain: the loss falls with each step, unless some of
+the training was lost.
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+import muster
+
+SAMPLES, INPUTS = 16, 4
+LAST, SLOWER = 0.7, 20
+"""From which part on it is so much slower: a test that is held up does not find the training over."""
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--pace", type=float, default=0.006, help="seconds that a sample takes")
+    parser.add_argument("--record", default="steps.jsonl", help="a line for each step of each worker")
+    parser.add_argument("--release", default="go", help="a file that ends the pace")
+    return parser.parse_args()
+
+
+class Recorder:
+    """Writes a line for each step that counts: one whose group broke is done again."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._last = -1
+
+    def __call__(self, ctx: Any) -> None:
+        """A step is over."""
+        if ctx.step == self._last:
+            return
+        self._last = ctx.step
+        line = {
+            "task": os.environ["MUSTER_TASK"],
+            "pid": os.getpid(),
+            "step": ctx.step,
+            "loss": ctx.loss,
+            "primary": ctx.primary,
+        }
+        os.write(self._file, f"{json.dumps(line)}\n".encode())
+
+
+def main() -> None:
+    """Train as told."""
+    asked = parse()
+    torch.manual_seed(0)
+    inputs = torch.randn(SAMPLES, INPUTS)
+    data = TensorDataset(inputs, inputs @ torch.arange(1.0, INPUTS + 1.0).reshape(-1, 1))
+    model = nn.Linear(INPUTS, 1)
+    place = {"step": 0}
+    recorder = Recorder(asked.record)
+
+    def losses(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        if not Path(asked.release).exists():
+            late = place["step"] > LAST * asked.steps
+            time.sleep(len(x) * asked.pace * (SLOWER if late else 1))
+        return (net(x) - y).square().mean(1)
+
+    def done(ctx: Any) -> None:
+        place["step"] = ctx.step
+        recorder(ctx)
+
+    muster.Training(
+        model=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.001),
+        loss=losses,
+        dataset=data,
+        global_batch=SAMPLES,
+        steps=asked.steps,
+        on_step=done,
+    ).run()
+
+
+main()
