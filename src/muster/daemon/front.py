@@ -79,6 +79,8 @@ class Front:
         self._number = daemon.store.highest()
         self._began = daemon.clock.now()
         self._admitted: dict[tuple[object, ...], str] = {}
+        self._keys: dict[tuple[str, str], asyncio.Lock] = {}
+        """Of submissions under way."""
         shared = daemon.store.setting(SHARED)
         self._shared = set(shared.split("\n")) if shared else set()
 
@@ -86,11 +88,20 @@ class Front:
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
         """Take a job in; with a key that this user gave before, the job of then."""
+        if key is None:
+            return await self._take_in(job, None)
+        # Of two requests with one key at the same time the second waits to see what became of the first.
+        async with self._keys.setdefault((job.user, key), asyncio.Lock()):
+            try:
+                known = await self._read(self._store.key, job.user, key)
+                if known is not None:
+                    return await self._record(str(known))
+                return await self._take_in(job, key)
+            finally:
+                self._keys.pop((job.user, key), None)
+
+    async def _take_in(self, job: Job, key: str | None) -> JobRecord:
         self._refuse_trouble()
-        if key is not None:
-            known = await self._read(self._store.key, job.user, key)
-            if known is not None:
-                return await self._record(str(known))
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from muster.files.errors import did_you_mean, shown
 
@@ -52,6 +53,9 @@ MAX_SECONDS = 100 * 365 * 86_400
 MAX_OPERATIONS = 10**21
 """Of one sample; the largest models stay a million times below."""
 
+KNOWN = 64
+"""Amounts remembered, of sizes and of times: with every job a daemon reads the same defaults again."""
+
 MAX_TASKS = 100_000
 """Tasks of one role: more is a slip of the finger."""
 
@@ -72,6 +76,7 @@ class Devices:
     counts: Counts
 
 
+@lru_cache(KNOWN)
 def parse_size(text: str) -> int:
     """Bytes: `24GB` (decimal), `512MiB` (binary)."""
     size = round(_measure(text, "size", _SIZES, "24GB or 512MiB"))
@@ -88,6 +93,7 @@ def parse_rate(text: str) -> float:
     return float(rate)
 
 
+@lru_cache(KNOWN)
 def parse_duration(text: str) -> float:
     """Seconds: `2h`, `30m`, `1h30m`, `45s`, `250ms`, `5us`, `2d`."""
     example = "2h, 1h30m, 45s or 250ms"

@@ -94,8 +94,11 @@ def page(
         if shared:
             ways.append([*wanted, jobs.c.pool.in_(shared)])
     query = select(jobs.c.body).where(or_(*(_among(way, limit) for way in ways)))
-    found = connection.scalars(query.order_by(jobs.c.number.desc()).limit(limit))
-    return [decode_record(body, JobRecord) for body in found]
+    rows = query.order_by(jobs.c.number.desc()).limit(limit).subquery()
+    # As one row: between any two, this thread would have to wait for one that computes.
+    found = connection.scalar(select(func.aggregate_strings(rows.c.body, ",")))
+    records = decode_record(f"[{found or ''}]", list[JobRecord])
+    return sorted(records, key=lambda record: record.number, reverse=True)
 
 
 def _among(wanted: Sequence[ColumnElement[bool]], limit: int) -> ColumnElement[bool]:

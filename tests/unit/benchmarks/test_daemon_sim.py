@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from muster.files import load_cluster, load_job
 from muster.model.event import (
     Ended,
     Outcome,
@@ -22,6 +23,7 @@ from muster.sim.worlds.measured import Timed
 from tests.builders import job, placement
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+DEMO = Path(__file__).parents[3] / "examples/demo"
 ONE, TWO = placement(("n0", 1)), placement(("n0", 1), ("n0", 2))
 
 
@@ -95,3 +97,13 @@ def test_a_length_is_believed_no_sooner_than_the_daemon_hears_of_it(beliefs: Mod
     heard.watch(first, crew, Shown(0.1), 10.0)
     assert left(first, crew) == pytest.approx(60.0, rel=0.05)
     assert left(second, None) == pytest.approx(50.0, rel=0.05)
+
+
+def test_the_demo_is_six_jobs_of_three_kinds_in_two_pools() -> None:
+    site = load_cluster(DEMO / "cluster.yaml")
+    jobs = [load_job(path) for path in DEMO.glob("*-*.yaml")]
+    assert len(jobs) == 6
+    assert {job.pool for job in jobs} == set(site.pools.leaves())
+    kinds = [job.application for job in jobs]
+    assert sorted(map(str, kinds)) == ["cnn", "cnn", "gpt", "gpt", "wide", "wide"]
+    assert sum(job.workers.most for job in jobs) > site.cluster.count_devices("cpu") == 8

@@ -68,6 +68,8 @@ def test_submitted_twice_with_one_key_it_is_one_job(tmp_path: Path) -> None:
             first = await made.front.submit(ANN, program("a", "exit", "0"), "key")
             again = await made.front.submit(ANN, program("a", "exit", "0"), "key")
             assert first.number == again.number
+            same = [made.front.submit(ANN, program("b", "exit", "0"), "both") for _ in range(3)]
+            assert len({record.number for record in await asyncio.gather(*same)}) == 1
             await ends(made, "a")
             assert (await made.front.submit(ANN, program("a", "exit", "0"), "key")).number == 1
 
