@@ -90,7 +90,7 @@ class Front:
         """Take a job in; with a key that this user gave before, the job of then."""
         if key is None:
             return await self._take_in(job, None)
-        # Of two requests with one key at the same time the second waits to see what became of the first.
+        # Of two requests with one key at one time the second waits to see what became of the first.
         async with self._keys.setdefault((job.user, key), asyncio.Lock()):
             try:
                 known = await self._read(self._store.key, job.user, key)

@@ -29,7 +29,6 @@ from muster.model.event import (
     NodeLost,
     Preempted,
     Resized,
-    Started,
     Submitted,
 )
 from muster.model.outlook import Outlook
@@ -61,6 +60,11 @@ WATCHED = 10.0
 """s a job must have run on a crew before what it shows of it counts: some steps, not the first."""
 
 
+def watched_long(step: float) -> float:
+    """As long for every job."""
+    return WATCHED
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Everything a simulation depends on, the jobs apart."""
@@ -72,6 +76,10 @@ class Setting:
     pauses: Pauses = field(default_factory=Pauses)
     beliefs: Callable[[], Beliefs] = Oracle
     interval: float = INTERVAL
+    steady: bool = False
+    """Decide every `interval` though nobody waits, as the daemon does."""
+    watched: Callable[[float], float] = watched_long
+    """s of a crew before what a job shows of it counts, by the s of a step."""
     rounds: bool = False
     """Decide every `interval` only, as the published evaluations do; else at every event too."""
     disturbance: Disturbance = UNDISTURBED
@@ -188,7 +196,7 @@ class Engine:
         now = self.clock.now()
         if self.setting.rounds:
             return round(now / self.setting.interval) * self.setting.interval == now
-        return now >= self._tick or any(not isinstance(fact, Started) for fact in facts)
+        return now >= self._tick or bool(facts)
 
     def _settle(self) -> Iterator[Frame]:
         """Cycles until nothing more changes at this moment."""
@@ -217,7 +225,9 @@ class Engine:
             facts += self.executor.collect()
             self._fold(facts)
         self._idle = 0 if facts else self._idle + 1
-        waits = any(decision.kind in _LEAVES_WAITING for decision in decided.decisions)
+        waits = self.setting.steady or any(
+            decision.kind in _LEAVES_WAITING for decision in decided.decisions
+        )
         again = decided.again if decided.again > now else inf
         self._tick = min(again, now + self.setting.interval if waits else inf)
         return Frame(now, before, decided, self.view), facts
@@ -264,12 +274,14 @@ class Engine:
             return
         now = self.clock.now()
         for life in self.executor.lives.values():
-            if life.crew is None or life.reported == life.version or now < life.resumes + WATCHED:
+            if life.crew is None or life.is_leaving or life.reported == life.version:
                 continue
             life.advance(now)
+            shown = life.truth.shown(life.crew, life.done)
+            if now < life.resumes + self.setting.watched(shown.step):
+                continue
             life.reported = life.version
-            shown = self._measured(life, life.truth.shown(life.crew, life.done))
-            self.beliefs.watch(life.job, life.crew, shown, life.done)
+            self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
 
     def _measured(self, life: Life, shown: Shown) -> Shown:
         random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")

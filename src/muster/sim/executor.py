@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from muster.model.cluster import Cluster
@@ -37,6 +37,21 @@ class VirtualClock:
 
 
 @dataclass(frozen=True, slots=True)
+class Warmup:
+    """s from the order of new tasks to the moment they train: once, and for each of them."""
+
+    once: float = 0.0
+    each: float = 0.0
+
+    def seconds(self, tasks: int) -> float:
+        """For so many at once; none need none."""
+        return self.once + self.each * tasks if tasks else 0.0
+
+
+NO_WARMUP = Warmup()
+
+
+@dataclass(frozen=True, slots=True)
 class Pauses:
     """What a change costs, in s. None: the job's own pause."""
 
@@ -47,8 +62,18 @@ class Pauses:
     migrate: float | None = None
     release: float | None = 0.0
     """From the order to the moment the old devices are free; until then the job goes on on them."""
+    stop: float | None = None
+    """The same where the whole job is to stop; None: `release`."""
     checkpoint: float = 600.0
     """Between two checkpoints: what was done since the last is lost with a node."""
+    warmup: Warmup = NO_WARMUP
+    """Of tasks that start or join: a start has not come true before, and whoever is joined goes on as
+    it is. Neither can be changed meanwhile."""
+    first_starts: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """The same for the first start of jobs of which it is known, by name."""
+    leave_first: bool = False
+    """Whether tasks that go stop working at once, and let go of their devices after `release`: that is
+    how the runtime does it, whose processes take a while to end."""
 
 
 WITHOUT_PROGRESS = Pauses(start=0.0, resize=0.0, migrate=0.0, release=None)
@@ -94,25 +119,25 @@ class VirtualExecutor:
         """Begin what was decided."""
         now = self._at = self._clock.now()
         life = self.lives.get(job.name) or self.admit(job, None)
+        if decision.kind is Kind.WAIT:
+            return
+        life.generation = decision.generation
         if decision.kind is Kind.START:
             life.run += 1
-            life.generation = decision.generation
             life.advance(now)
             if life.stopped == now:  # stopped only to be started with other tasks
                 life.preemptions -= 1
                 life.resizes += 1
             life.began = now if life.began is None else life.began
-            self._settle(life, decision, now + _of(self._pauses.start, job))
-            self._said.append(Started(job.name, decision.generation, now))
-        elif decision.kind is not Kind.WAIT:
-            life.generation = decision.generation
-            release = _of(self._pauses.release, job)
-            if release > 0:
-                # A change under way is part of the run: a new pace does not call it off.
-                life.target = decision.placement
-                self._push(now + release, life, -1, decision)
-            else:
-                self._switch(life, decision, now)
+        takes = self._takes(life, decision)
+        if takes > 0:
+            if self._pauses.leave_first:
+                self._go_on_without(life, decision)
+            # A change under way is part of the run: a new pace does not call it off.
+            life.target = decision.placement
+            self._push(now + takes, life, -1, decision)
+        else:
+            self._switch(life, decision, now)
 
     def collect(self) -> Sequence[Event]:
         """What has come true by now, in the order in which it did."""
@@ -185,7 +210,10 @@ class VirtualExecutor:
         """The change ordered takes effect."""
         name, generation = life.job.name, decision.generation
         life.advance(now)
-        if decision.kind is Kind.PREEMPT:
+        if decision.kind is Kind.START:
+            self._settle(life, decision, now + _of(self._pauses.start, life.job))
+            self._said.append(Started(name, generation, now))
+        elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
             life.stopped = now
             self._stop(life)
@@ -203,6 +231,28 @@ class VirtualExecutor:
             life.migrations += 1
             self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
             self._said.append(Migrated(name, generation, now))
+
+    def _go_on_without(self, life: Life, decision: Decision) -> None:
+        """Those that go work no more; their devices are free later."""
+        held = set(life.placement.slots) if life.placement is not None else set()
+        if decision.kind is Kind.PREEMPT:
+            life.advance(self._at)
+            life.set_crew(None, life.placement, self._at)
+        elif decision.placement is not None and set(decision.placement.slots) < held:
+            life.advance(self._at)
+            life.resizes += 1
+            self._settle(life, decision, self._at + _of(self._pauses.resize, life.job))
+
+    def _takes(self, life: Life, decision: Decision) -> float:
+        """s until what was decided is so: new tasks warm up, old ones let go."""
+        held = life.placement.slots if life.placement is not None else ()
+        slots = decision.placement.slots if decision.placement is not None else ()
+        warm = self._pauses.warmup.seconds(len(set(slots) - set(held)))
+        if decision.kind is Kind.START:
+            return self._pauses.first_starts.get(life.job.name, warm) if life.run == 1 else warm
+        if decision.kind is Kind.PREEMPT and self._pauses.stop is not None:
+            return self._pauses.stop
+        return max(warm, _of(self._pauses.release, life.job))
 
     def _stop(self, life: Life) -> None:
         self._leave(life)

@@ -58,6 +58,11 @@ class Life:
         """Work per s at present, pauses apart."""
         return self.pace.rate / self.slowdown
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it goes on with fewer tasks, and those that go still hold their devices."""
+        return self.target is not None and self.target == self.placement
+
     def advance(self, now: float) -> None:
         """Let time pass; it never runs backwards."""
         elapsed = now - self.at

@@ -1,0 +1,89 @@
+"""A job whose steps were timed with some numbers of workers: it goes as fast as it went then.
+
+Between numbers that were timed, and beyond them, a step is a line in the samples of one worker,
+
+    T(w) = a + b / w        [s; w workers share one global batch]
+
+through the two nearest that were; of a single one all of it is taken to be shared (a = 0). Work is
+counted in steps; what a job does after its last step (`tail`) takes its time, whoever there is.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from muster.model.outlook import Outlook, Table
+from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+
+LEAST = 0.01
+"""Part of the quickest step that was timed below which no line leads: a step takes some time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A step with so many workers: s, and s of it waiting for each other."""
+
+    workers: int
+    step: float
+    sync: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """So many steps at the speeds that were measured, then the tail."""
+
+    steps: float
+    timed: tuple[Timed, ...]
+    """At least one, by rising number of workers."""
+    tail: float = 0.0
+    """s from the last step to the job's end."""
+    most: int = 1
+    """Workers that it can use."""
+
+    @property
+    def work(self) -> float:
+        """Steps, then seconds."""
+        return self.steps + self.tail
+
+    def pace(self, crew: Crew, done: float) -> Pace:
+        """Steps per s, up to the last."""
+        if not crew.workers:
+            return Pace(0.0)
+        if done < self.steps:
+            return Pace(1.0 / self.step(crew.workers), self.steps)
+        return Pace(1.0)
+
+    def step(self, workers: int) -> float:
+        """s of a step."""
+        return self._between(workers, [(each.workers, each.step) for each in self.timed])
+
+    def sync(self, workers: int) -> float:
+        """s of it waiting for each other; alone there is nobody to wait for."""
+        known = [(each.workers, each.sync) for each in self.timed if each.workers > 1]
+        if workers <= 1 or not known:
+            return 0.0
+        return min(known, key=lambda each: abs(each[0] - workers))[1]
+
+    def _between(self, workers: int, known: list[tuple[int, float]]) -> float:
+        if len(known) == 1:
+            return known[0][1] * known[0][0] / workers
+        (w1, t1), (w2, t2) = sorted(sorted(known, key=lambda each: abs(each[0] - workers))[:2])
+        shared = (t1 - t2) / (1 / w1 - 1 / w2)
+        quickest = min(step for _, step in known)
+        return max(t1 + shared * (1 / workers - 1 / w1), LEAST * quickest)
+
+    def shown(self, crew: Crew, done: float) -> Shown:
+        """The time of a step, and its part that is waiting."""
+        if not crew.workers:
+            return Shown(inf)
+        return Shown(self.step(crew.workers), self.sync(crew.workers))
+
+    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+        """Steps left, and the speeds themselves."""
+        rates = Table(tuple(1.0 / self.step(workers) for workers in range(1, self.most + 1)))
+        here = None if crew is None else self.pace(crew, done).rate
+        return Outlook(max(0.0, self.steps - done), rates, here=here)
+
+    def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
+        """By the same speeds."""
+        counts = range(max(1, fewest), most + 1)
+        return ideal_of({each: self.steps * self.step(each) + self.tail for each in counts})
