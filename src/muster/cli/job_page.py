@@ -10,7 +10,7 @@ from muster.cli.outcome import prediction_error
 from muster.cli.sparkline import sparkline
 from muster.cli.table import table
 from muster.cli.terminal import bold, painted
-from muster.cli.words import clock, counted, moment, when
+from muster.cli.words import clock, counted, moment, short, when
 from muster.wire.records import (
     OVER,
     ChangeRecord,
@@ -113,7 +113,7 @@ def _finish(job: JobRecord, now: float) -> str:
 def _changed(job: JobRecord) -> str:
     return (
         f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}, "
-        f"training paused {job.pause:.1f} s in all"
+        f"training paused {short(job.pause)} in all"
     )
 
 

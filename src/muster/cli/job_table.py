@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from muster.cli.table import table
 from muster.cli.terminal import painted
-from muster.cli.words import clock, when
+from muster.cli.words import clock, short, when
 from muster.wire.records import OVER, JobRecord
 
 HEADING = ("ID", "NAME", "POOL", "STATUS", "WORKERS", "STEP", "LOSS", "AGE", "FINISH", "WHY")
@@ -46,7 +46,7 @@ def _wide(job: JobRecord, now: float) -> tuple[str, ...]:
         "-" if job.rate is None else f"{job.rate:,.0f}/s",
         str(job.resizes),
         str(job.preemptions),
-        f"{job.pause:.1f}s",
+        short(job.pause),
         why(job) if job.status in OVER else job.reason or why(job),
     )
 

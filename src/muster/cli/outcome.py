@@ -6,7 +6,7 @@ from pathlib import PurePath
 from muster.cli.job_table import loss
 from muster.cli.table import table
 from muster.cli.terminal import painted
-from muster.cli.words import clock
+from muster.cli.words import clock, short
 from muster.wire.records import JobRecord
 
 HEADING = (
@@ -45,7 +45,7 @@ def _row(job: JobRecord, kind: str) -> tuple[str, ...]:
         _error(job),
         str(job.resizes),
         str(job.preemptions),
-        f"{job.pause:.1f}s",
+        short(job.pause),
         loss(job),
     )
 

@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.cli.picture import legend, letters, picture
-from muster.cli.words import clock, describe, tell, where
+from muster.cli.words import clock, describe
 from muster.core.admit import refuse
 from muster.core.desk import Rules
+from muster.core.words import tell, where
 from muster.files.cluster_file import ClusterFile, load_cluster
 from muster.files.errors import InputError
 from muster.files.job_file import load_job

@@ -1,43 +1,11 @@
-"""Reasons, places, times and sizes in words and figures a person reads."""
+"""Migrations, times and sizes in words and figures a person reads."""
 
 import time
 
 from muster.core.outcome import MigrationReport
-from muster.model.placement import Placement
-from muster.model.reason import SENTENCES, Reason
-from muster.model.topology import each_bit
 
 _HOURS_TOLD = 100
 """From so many hours on they are told in days."""
-
-
-def tell(reason: Reason) -> str:
-    """One line: the sentence of the code, then its figures."""
-    parts = [SENTENCES[reason.code], *_figures(reason)]
-    if reason.holders:
-        held = ", ".join(f"{holder.job} ({holder.devices})" for holder in reason.holders)
-        parts.append(f"held by {held}")
-    if reason.would_start is not None:
-        parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
-    return "; ".join(parts)
-
-
-def _figures(reason: Reason) -> list[str]:
-    found = []
-    if reason.beneficiary is not None:
-        waits = reason.code.startswith("waiting.")
-        found.append(f"{'kept for' if waits else 'for'} {reason.beneficiary}")
-    if reason.shortfall is not None:
-        short = reason.shortfall
-        within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
-        found.append(f"asks {short.asked}, {short.free} free, at most {short.largest}{within}")
-    if reason.quantity is not None:
-        q = reason.quantity
-        found.append(f"asks {q.asked}, pool {q.pool} uses {q.used} of {q.bound} {q.device_type}")
-    if reason.cost is not None:
-        price = f"costs {reason.cost:,.0f} device-seconds"
-        found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
-    return found
 
 
 def describe(report: MigrationReport) -> str:
@@ -47,23 +15,6 @@ def describe(report: MigrationReport) -> str:
         f"device-seconds, gains {report.gain:,.0f}; "
         f"fragmentation {report.fragmentation_before:.0%} -> {report.fragmentation_after:.0%}"
     )
-
-
-def where(placement: Placement) -> str:
-    """Nodes and devices: `gpu1[0-3] gpu2[0,5]`; a node where only tasks without devices run is bare."""
-    return " ".join(
-        f"{node}[{_ranges(bits)}]" if bits else node for node, bits in placement.bits().items()
-    )
-
-
-def _ranges(bits: int) -> str:
-    runs: list[list[int]] = []
-    for position in each_bit(bits):
-        if runs and runs[-1][-1] == position - 1:
-            runs[-1].append(position)
-        else:
-            runs.append([position])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def clock(seconds: float) -> str:
@@ -100,3 +51,10 @@ def moment(at: float) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 worker`, `3 workers`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(seconds: float) -> str:
+    """A pause: `0`, `12 ms`, `3.4s`."""
+    if seconds <= 0:
+        return "0"
+    return f"{seconds:.1f}s" if seconds >= 1 else f"{max(1, round(seconds * 1000))} ms"

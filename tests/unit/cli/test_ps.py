@@ -113,7 +113,7 @@ def test_a_job_is_shown_with_everything_that_is_known(lab: StubClient) -> None:
         "3 workers with 3 devices on n0, generation 2",
         "running.at_most: it has all it asked for",
         "step 1,240/5,000 (25%), epoch 3, loss 0.04213, 3,319 samples/s",
-        "1 resize, 0 preemptions, training paused 0.2 s in all",
+        "1 resize, 0 preemptions, training paused 250 ms in all",
         "runs with 3 workers",
     ):
         assert part in text

@@ -109,5 +109,5 @@ def test_outcomes_hold_predictions_against_reality() -> None:
     told = outcome_table([good, other], {"gpt-a": "transformer"})
     heading, first, second = (" ".join(line.split()) for line in told.splitlines())
     assert heading == "JOB KIND POOL STATUS PREDICTED REAL ERROR RESIZES PREEMPTED PAUSE LOSS"
-    assert first == "gpt-a transformer research succeeded - 1m49s - 1 0 0.2s 0.04213"
-    assert second == "cnn-a cnn research succeeded 1m50s 1m40s +10% 1 0 0.2s 0.04213"
+    assert first == "gpt-a transformer research succeeded - 1m49s - 1 0 250 ms 0.04213"
+    assert second == "cnn-a cnn research succeeded 1m50s 1m40s +10% 1 0 250 ms 0.04213"

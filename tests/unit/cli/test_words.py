@@ -2,8 +2,9 @@
 
 import pytest
 
-from muster.cli.words import clock, describe, tell, where
+from muster.cli.words import clock, describe, short
 from muster.core.outcome import MigrationReport
+from muster.core.words import tell, where
 from muster.model.job import Role
 from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
 from muster.model.topology import Level
@@ -61,3 +62,13 @@ def test_a_place_is_nodes_with_ranges_of_devices() -> None:
 )
 def test_times_are_short(seconds: float, written: str) -> None:
     assert clock(seconds) == written
+
+
+def test_pauses_are_told_in_the_unit_they_have() -> None:
+    assert [short(s) for s in (0.0, 0.0004, 0.0124, 0.9, 3.42)] == [
+        "0",
+        "1 ms",
+        "12 ms",
+        "900 ms",
+        "3.4s",
+    ]
