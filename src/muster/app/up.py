@@ -21,8 +21,8 @@ from muster.api.listener import Tls, bound, serve, url_of
 from muster.cli.pid_file import held
 from muster.cli.up import Listening, UpOptions
 from muster.client.settings import Settings, read_settings, settings_path, write_settings
+from muster.daemon.administration import digest
 from muster.daemon.assembly import House, PortTakenError, Site, open_house
-from muster.daemon.front import digest
 from muster.daemon.loop import Pace
 from muster.daemon.recover import ClusterChangedError
 from muster.daemon.service import Caller

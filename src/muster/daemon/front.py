@@ -1,17 +1,12 @@
-"""The service of a daemon: who may ask what, and what is answered."""
+"""The service of a daemon: who may ask what of jobs, and what is answered."""
 
 import asyncio
-import contextlib
-import hashlib
-import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TypeVar
 
-from muster import __version__
 from muster.core.admit import refuse
-from muster.core.evolve import EventError, NameTakenError, evolve
-from muster.core.lifecycle import LifecycleError
+from muster.core.evolve import evolve
+from muster.daemon.administration import Administration
 from muster.daemon.entry import Entry
 from muster.daemon.forecast import Question, forecast
 from muster.daemon.hands import Fact
@@ -19,70 +14,36 @@ from muster.daemon.loop import Daemon
 from muster.daemon.service import (
     Caller,
     ConflictError,
-    ForbiddenError,
     JobQuery,
     NotFoundError,
     RefusedError,
     Shape,
-    UnavailableError,
 )
-from muster.daemon.standing import node_record, pool_records, task_records
+from muster.daemon.standing import task_records
 from muster.daemon.tell import change_of
-from muster.model.event import (
-    Cancelled,
-    NodeDraining,
-    NodeReturned,
-    PoolsSet,
-    PreemptBegun,
-    Reshaped,
-    Submitted,
-)
+from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota
-from muster.model.task import LogPiece, PolicySet, StopAsked
+from muster.model.task import LogPiece, StopAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
-from muster.store.errors import StoreError
-from muster.wire.records import (
-    OVER,
-    ChangeRecord,
-    Forecast,
-    JobDetail,
-    JobPage,
-    JobRecord,
-    NodeRecord,
-    PolicyRecord,
-    PoolRecord,
-    StatusRecord,
-    TokenRecord,
-)
+from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
 
-T = TypeVar("T")
-ROLES = ("admin", "user")
-SHARED = "shared pools"
-"""The setting that holds the names of pools whose users see and stop each other's jobs."""
 ADMITTED = 1_000
 """Shapes of requests whose admission is remembered: most submissions are like one before."""
-USED = 60.0
-"""Seconds within which a token's use is not noted again."""
 PAGE = 500
 """Changes that are read at once."""
 HISTORY = 100
 """Changes that a job's detail shows."""
 
 
-class Front:
+class Front(Administration):
     """Answers requests; what changes anything goes through the daemon's one door."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
-        self._daemon, self._store, self._cluster = daemon, daemon.store, cluster_name
+        super().__init__(daemon, cluster_name)
         self._number = daemon.store.highest()
-        self._began = daemon.clock.now()
-        self._admitted: dict[tuple[object, ...], str] = {}
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions under way."""
-        shared = daemon.store.setting(SHARED)
-        self._shared = set(shared.split("\n")) if shared else set()
 
     # --- jobs ---
 
@@ -281,193 +242,7 @@ class Front:
                     return
                 await self._daemon.grown(max(seen, at))
 
-    # --- nodes, pools, policy ---
-
-    async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        """All nodes."""
-        view = self._daemon.view
-        return [node_record(view, node) for node in view.cluster.nodes]
-
-    async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        """Give a node no new tasks."""
-        return await self._turn_node(caller, node, NodeDraining)
-
-    async def resume(self, caller: Caller, node: str) -> NodeRecord:
-        """Use a drained node again."""
-        return await self._turn_node(caller, node, NodeReturned)
-
-    async def _turn_node(
-        self, caller: Caller, node: str, fact: type[NodeDraining | NodeReturned]
-    ) -> NodeRecord:
-        _admins_only(caller)
-        if node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node is called {node!r}; see: muster node list")
-        await self._put(Entry([fact(node, self._daemon.clock.now())]))
-        view = self._daemon.view
-        return node_record(view, view.cluster.node(node))
-
-    async def pools(self, caller: Caller) -> list[PoolRecord]:
-        """All pools."""
-        return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
-
-    async def set_pool(
-        self,
-        caller: Caller,
-        name: str,
-        parent: str | None,
-        quotas: Mapping[str, Quota],
-        shared: bool | None = None,
-    ) -> PoolRecord:
-        """Make a pool, or change it: what is not named stays."""
-        _admins_only(caller)
-        tree = self._daemon.view.pools
-        known = tree.pools.get(name)
-        types = self._daemon.view.cluster.device_types()
-        for device_type in quotas:
-            if device_type not in types:
-                raise RefusedError(
-                    f"no device is of type {device_type!r}; there are: {', '.join(types)}"
-                )
-        above = parent or (known.parent if known else ROOT)
-        pool = Pool(name, above, {**(known.quotas if known else {}), **quotas})
-        await self._set_pools({**tree.pools, name: pool})
-        if shared is not None:
-            self._shared = self._shared | {name} if shared else self._shared - {name}
-            await self._read(self._store.set_setting, SHARED, "\n".join(sorted(self._shared)))
-        return next(each for each in await self.pools(caller) if each.name == name)
-
-    async def remove_pool(self, caller: Caller, name: str) -> None:
-        """Remove a pool without jobs."""
-        _admins_only(caller)
-        pools = dict(self._daemon.view.pools.pools)
-        if pools.pop(name, None) is None:
-            raise NotFoundError(f"no pool is called {name!r}; see: muster pool list")
-        await self._set_pools(pools)
-
-    async def _set_pools(self, pools: Mapping[str, Pool]) -> None:
-        try:
-            tree = PoolTree(dict(pools))
-        except PoolError as error:
-            raise RefusedError(str(error)) from None
-        if not tree.leaves():
-            raise RefusedError("without pools there would be nowhere to submit to")
-        self._refuse_overbooked(tree)
-        self._admitted.clear()
-        await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
-        self._admitted.clear()
-
-    def _refuse_overbooked(self, tree: PoolTree) -> None:
-        """What pools reserve must be there."""
-        cluster = self._daemon.view.cluster
-        for device_type in cluster.device_types():
-            top = (tree.pools[name].quota(device_type) for name in tree.below[ROOT])
-            promised, there = sum(q.reservation for q in top), cluster.count_devices(device_type)
-            if promised > there:
-                raise RefusedError(
-                    f"pools would reserve {promised} {device_type} together, there are {there}"
-                )
-
-    async def policy(self, caller: Caller) -> PolicyRecord:
-        """The policy in force."""
-        name = self._daemon.state.policy
-        text = (type(POLICIES[name]).__doc__ or "").strip().partition("\n")[0]
-        return PolicyRecord(name, tuple(sorted(POLICIES)), text)
-
-    async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
-        """Choose a policy, from the next cycle on."""
-        _admins_only(caller)
-        if name not in POLICIES:
-            raise RefusedError(
-                f"no policy is called {name!r}; there are: {', '.join(sorted(POLICIES))}"
-            )
-        entry = Entry([PolicySet(name, self._daemon.clock.now())])
-        entry.then.append(lambda: self._daemon.set_policy(name))
-        await self._put(entry)
-        return await self.policy(caller)
-
-    # --- tokens and the daemon itself ---
-
-    async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        """All tokens, without their secrets; a user's own."""
-        found = await self._read(self._store.tokens)
-        return [each for each in found if caller.admin or each.user == caller.user]
-
-    async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        """Make a token; this answer alone has its secret."""
-        _admins_only(caller)
-        if role not in ROLES:
-            raise RefusedError(f"no role is called {role!r}; there are: {', '.join(ROLES)}")
-        if any(each.name == name for each in await self._read(self._store.tokens)):
-            raise ConflictError(
-                f"a token is called {name!r} already; revoke it first, or take another name"
-            )
-        secret, created = secrets.token_urlsafe(32), self._daemon.clock.now()
-        await self._read(self._store.add_token, name, user, role, digest(secret), created)
-        return TokenRecord(name, user, role, created, secret=secret)
-
-    async def revoke_token(self, caller: Caller, name: str) -> None:
-        """Make a token invalid at once."""
-        if name not in [each.name for each in await self.tokens(caller)]:
-            raise NotFoundError(f"no token of yours is called {name!r}; see: muster token list")
-        await self._read(self._store.revoke_token, name)
-
-    async def identify(self, secret: str) -> Caller | None:
-        """Whose token it is; None: nobody's."""
-        known = digest(secret)
-        found = await self._read(self._store.token, known)
-        if found is None:
-            return None
-        now = self._daemon.clock.now()
-        if found.used is None or now > found.used + USED:
-            with contextlib.suppress(UnavailableError):  # a full disk keeps nobody out
-                await self._read(self._store.touch_token, known, now)
-        return Caller(found.user, found.role == "admin")
-
-    async def status(self) -> StatusRecord:
-        """How the daemon is."""
-        daemon, view = self._daemon, self._daemon.view
-        free = sum(node.free.bit_count() for node in view.cluster.nodes)
-        every = sum(view.cluster.count_devices(each) for each in view.cluster.device_types())
-        waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
-        return StatusRecord(
-            version=__version__,
-            cluster=self._cluster,
-            role="active",
-            since=self._began,
-            policy=daemon.state.policy,
-            devices=every,
-            free=free,
-            pending=waiting,
-            running=len(view.jobs) - waiting,
-            cycles=daemon.cycles,
-            last_cycle=daemon.last_cycle,
-            trouble=daemon.trouble,
-            counts=await self._read(self._store.counts),
-        )
-
-    def metrics(self) -> bytes:
-        """Prometheus' text form."""
-        return self._daemon.metrics.text()
-
-    # --- common ---
-
-    async def _put(self, entry: Entry) -> None:
-        """Through the door; what is in the way is told as a caller can understand it."""
-        self._refuse_trouble()
-        try:
-            await self._daemon.put(entry)
-        except NameTakenError as error:
-            raise ConflictError(str(error)) from None
-        except (EventError, LifecycleError) as error:
-            raise ConflictError(str(error)) from None
-        except StoreError as error:
-            raise UnavailableError(
-                f"nothing was done: the journal cannot be written ({error})"
-            ) from None
-
-    def _refuse_trouble(self) -> None:
-        if self._daemon.trouble:
-            raise UnavailableError(f"the journal cannot be written: {self._daemon.trouble}")
+    # --- which job, and whose ---
 
     async def _record(self, which: str, caller: Caller | None = None) -> JobRecord:
         """A job by number or name, if the caller may see it; newest first."""
@@ -493,23 +268,6 @@ class Front:
         except NotFoundError:
             return False
         return True
-
-    async def _read(self, ask: Callable[..., T], *arguments: object) -> T:
-        """Ask the store off the event loop."""
-        try:
-            return await asyncio.to_thread(ask, *arguments)
-        except StoreError as error:
-            raise UnavailableError(str(error)) from None
-
-
-def digest(secret: str) -> str:
-    """What is stored of a secret: with 256 random bits no slow hash is needed."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _admins_only(caller: Caller) -> None:
-    if not caller.admin:
-        raise ForbiddenError("only an administrator may do that; ask for a token with the role admin")
 
 
 def _cursor(text: str | None) -> int | None:
