@@ -1,4 +1,4 @@
-"""What all requests to a daemon have in common: the door, the store, and what is told when they fail."""
+"""What all requests to a daemon have in common: the door, the store, what is told when they fail."""
 
 import asyncio
 from collections.abc import Callable
