@@ -20,6 +20,10 @@ def log_lines(channel: Channel, which: str, task: str | None, follow: bool) -> I
         return _followed(channel, place("jobs", which, "logs"), prefixed=True)
     if task is None:
         return _all(channel, which)
+    if follow and "/" not in task and not _tasks(channel, which):
+        # No task was ordered yet: all logs are followed, and those of that name are told.
+        path = place("jobs", which, "logs")
+        return _followed(channel, path, prefixed=False, only=f"/{task}")
     log = task if "/" in task else _newest(channel, which, task)
     path = place("jobs", which, "logs", *log.split("/"))
     return _followed(channel, path, prefixed=False) if follow else _read(channel, path)
@@ -65,11 +69,13 @@ def _read(channel: Channel, path: str) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def _followed(channel: Channel, path: str, *, prefixed: bool) -> Iterator[str]:
+def _followed(channel: Channel, path: str, *, prefixed: bool, only: str = "") -> Iterator[str]:
     rests: dict[str, str] = {}
     for event in channel.follow(path, {"follow": True}):
         piece = msgspec.json.decode(event.data)
         log = piece["log"]
+        if not log.endswith(only):
+            continue
         *lines, rests[log] = (rests.get(log, "") + piece["text"]).split("\n")
         for line in lines:
             yield f"{log} | {line}" if prefixed else line
