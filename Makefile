@@ -23,10 +23,10 @@ play: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
 	$(BIN)/muster play examples/clusters/lab.yaml examples/jobs/*.yaml
 
 test: $(TORCH)  ## every test, real training included
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
-	$(BIN)/pytest -n auto -m 'slow or not slow' tests/live tests/runtime
+	$(BIN)/pytest -n auto --dist worksteal -m 'slow or not slow' tests/live tests/runtime
 
 check: $(STAMP)  ## ruff, mypy --strict, the import rules
 	$(BIN)/ruff check .
