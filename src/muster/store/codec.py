@@ -4,13 +4,11 @@ Facts and records are JSON, so that a database's own tools show them. JSON has n
 a fact that holds one is refused, a record gets null. Snapshots are MessagePack, which has both.
 """
 
-from dataclasses import replace
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from muster.model.view import View
 from muster.store.batch import Fact
 from muster.store.errors import UnreadableError, UnwritableError
 
@@ -81,13 +79,3 @@ def encode_record(record: object) -> str:
 def decode_record(body: str, kind: type[T]) -> T:
     """The record of a row."""
     return decode(body, kind, "json")
-
-
-def encode_state(view: View) -> bytes:
-    """A view for a snapshot, without what is believed of its jobs: that is learnt anew."""
-    return encode(replace(view, outlooks={}))
-
-
-def decode_state(data: bytes) -> View:
-    """The view of a snapshot."""
-    return decode(data, View)

@@ -115,25 +115,19 @@ def test_a_loss_that_is_no_number_is_none(crew: Crew) -> None:
     assert (told(crew).step, told(crew).loss) == (2, None)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_next_daemon_goes_on_counting(crew: Crew, whole: bool) -> None:
+def test_the_next_daemon_goes_on_counting(crew: Crew) -> None:
     crew.train(30, 0.5)
     crew.resize((3,), pause=0.25)
     crew.train(200, 0.5)
     before = told(crew)
     after = Beliefs({"cpu": 8})
-    if whole:
-        after.restore_state(crew.beliefs.state())
-    else:
-        after.restore(crew.beliefs.observations())
+    after.restore(crew.beliefs.observations())
     for message in crew.heard[-50:]:
         after.hear(crew.job, message, crew.now)  # said again, since nobody has answered
     crew.beliefs = after
     assert told(crew).steps == 500
     assert told(crew).resizes == 1
     assert (told(crew).step, told(crew).pause) == (before.step, before.pause)
-    if whole:
-        assert told(crew).samples == before.samples
     crew.train(1, 0.5)
     assert told(crew).step == before.step + 1
 

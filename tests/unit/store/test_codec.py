@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from muster.model.event import PoolsSet, Started, Submitted
 from muster.model.job import Job
-from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, View
 from muster.store.batch import Fact
 from muster.store.codec import (
@@ -19,11 +18,9 @@ from muster.store.codec import (
     decode,
     decode_fact,
     decode_record,
-    decode_state,
     encode,
     encode_fact,
     encode_record,
-    encode_state,
 )
 from muster.store.errors import UnreadableError, UnwritableError
 from muster.wire.records import JobRecord
@@ -46,15 +43,10 @@ def test_a_fact_of_any_kind_comes_back_as_it_went(kind: type[Fact], data: st.Dat
 @given(st.dictionaries(st.text(max_size=4), values(JobState, ANY_SIZE), max_size=2), st.integers(0, 9))
 def test_a_state_comes_back_as_it_went(jobs: dict[str, JobState], version: int) -> None:
     state = replace(view(cluster(2, racks=2), version=version), jobs=jobs)
-    found = decode_state(encode_state(state))
+    found = decode(encode(state), View)
     assert found == state
     assert found.cluster.index == {"n0": 0, "n1": 1}
     assert found.pools.below == state.pools.below
-
-
-def test_a_state_leaves_out_what_is_believed() -> None:
-    known = replace(view(cluster(1), [job("a")]), outlooks={"a": Outlook(inf, Table((1.0,)))})
-    assert decode_state(encode_state(known)) == replace(known, outlooks={})
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])

@@ -8,8 +8,6 @@ speed that is believed of any job), and is kept apart from those that do.
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from muster.daemon.learn.applications import Applications, as_told, fingerprint
 from muster.daemon.learn.live import Live, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.notes import (
@@ -219,14 +217,6 @@ class Beliefs:
         # Last: lengths are told in the speed that all reports together have shown.
         for ending in endings:
             self._take_ending(_past(ending.kin), ending)
-
-    def state(self) -> bytes:
-        """How far jobs are, all at once; `observations` tell the same, bit by bit."""
-        return msgspec.json.encode({name: live.state() for name, live in self._live.items()})
-
-    def restore_state(self, body: bytes) -> None:
-        """Go on where an earlier daemon stood; of jobs that are no more nobody asks."""
-        self._remembered |= msgspec.json.decode(body, type=dict[str, LiveState])
 
     # inside
 
