@@ -431,17 +431,6 @@ def test_a_move_whose_joiner_never_comes_up_leaves_the_only_worker_in_place() ->
     assert roster.resize(1) == [Begin("worker-2", "worker")]
 
 
-def test_replacements_are_counted() -> None:
-    roster = running(2, terms=Terms(replace=True, replacements=1))
-    roster.exited("worker-1", "signal 9")
-    assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [Begin("worker-2", "worker")]
-    (plan,) = {plan.generation: plan for plan in plans(come(roster, "worker-2")).values()}.values()
-    roster.heard(changed(plan.generation, *names(plan)))
-    roster.exited("worker-2", "signal 9")
-    assert roster.heard(changed(9, "worker-0", lost=("worker-2",))) == []
-    assert roster.target == {"worker": 1, "server": 0}
-
-
 class Story:
     """A job to which anything happens; its safety is checked after every event."""
 
@@ -516,19 +505,14 @@ class Story:
         self.joined |= set(self.roster.members)
         terms = self.roster.terms
         lost = len(self.joined & self.mourned) if terms.replace else 0
-        replaced = lost if terms.replacements is None else min(lost, terms.replacements)
-        assert len(self.begun) <= self.asked + terms.restarts * self.largest + replaced
+        assert len(self.begun) <= self.asked + terms.restarts * self.largest + lost
 
 
 @given(st.data())
 def test_whatever_happens(data: st.DataObject) -> None:
     """No name and no generation twice, no dead task planned, never a herd of tasks; who was told to
     leave does."""
-    terms = Terms(
-        replace=data.draw(st.booleans()),
-        replacements=data.draw(st.sampled_from([None, 0, 1])),
-        restarts=data.draw(st.integers(0, 2)),
-    )
+    terms = Terms(replace=data.draw(st.booleans()), restarts=data.draw(st.integers(0, 2)))
     story = Story(terms, data.draw(st.integers(1, 4)))
     for kind in data.draw(
         st.lists(

@@ -20,8 +20,6 @@ class Terms:
     """Start another task for each one that is lost."""
     restarts: int = 0
     """How often all workers may be lost before the job has failed."""
-    replacements: int | None = None
-    """How often a lost task may be replaced; None: any number. Later losses make the job smaller."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,6 @@ class Roster:
     """How many of each role the user wants; None: as many as there are."""
     _missed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     """Tasks that were lost since then and are not replaced."""
-    _replaced: int = 0
-    """Tasks that ever were."""
     _plan: Plan | None = None
     _highest: int = 0
     """The highest generation ever planned or reported."""
@@ -245,12 +243,8 @@ class Roster:
         self.lost[name] = task.gone or NO_ANSWER
         if task.unwanted:
             return  # nobody counts on it
-        limit = self.terms.replacements
-        may_replace = self.terms.replace and (limit is None or self._replaced < limit)
         # A task that never was a member is not tried again and again: its start may be what is wrong.
-        if may_replace and task.joined:
-            self._replaced += 1
-        else:
+        if not (self.terms.replace and task.joined):
             self._missed[task.role] += 1
 
     def _steer(self) -> list[Act]:
