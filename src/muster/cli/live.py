@@ -231,7 +231,11 @@ def _use(quota: QuotaRecord) -> Text:
 
 def _changes(changes: Sequence[ChangeRecord]) -> Table:
     table = _grid("AT", "JOB", "WHAT HAPPENED")
-    for change in changes[-MOST_CHANGES:]:
+    shown = changes[-MOST_CHANGES:]
+    # A long text must not take from those before it.
+    table.columns[0].min_width = len("00:00:00")
+    table.columns[1].min_width = min(20, max((len(each.job or "") for each in shown), default=0))
+    for change in shown:
         at = time.strftime("%H:%M:%S", time.localtime(change.at))
         table.add_row(at, Text(change.job or ""), Text(change.text))
     return table
