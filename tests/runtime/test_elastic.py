@@ -55,8 +55,8 @@ def test_unequal_workers_get_unequal_shares(model: str, sync: str, tmp_path: Pat
         job.finish()
     shares = {d.task: d.samples for d in job.record.done if d.step == 120}
     assert sum(shares.values()) == tasks.BATCH
-    # 24 shared as 1/1 : 1/4 : 1/2 is 13.7, 3.4 and 6.9; the network and the interpreter blur it.
-    assert shares["worker-0"] >= 10
+    # 24 shared as 1/1 : 1/4 : 1/2 is 13.7, 3.4 and 6.9; a busy machine blurs it. As many each is 8.
+    assert shares["worker-0"] > tasks.BATCH / 3
     assert shares["worker-0"] > shares["worker-2"] > shares["worker-1"] >= 1
     check_result(tmp_path, model, 120)
 
