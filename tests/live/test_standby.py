@@ -54,6 +54,16 @@ def test_the_standby_takes_over_without_running_anything_twice(make: Make, url: 
     assert first.strays() == {}
 
 
+def test_a_standby_can_be_left_running(make: Make, tmp_path: Path) -> None:
+    store, data = str(tmp_path / "shared.db"), str(tmp_path / "second")
+    first: Daemon = make("--store", store, name="first")
+    first.start()
+    said = first.muster("up", "--devices", "2", "--store", store, "--data", data, "--port", "0", "-d")
+    assert (said.returncode, said.stdout.partition(":")[0]) == (0, "standby")
+    ended = first.muster("down", "--data", data)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_a_daemon_that_has_lost_its_database_leaves_the_field(
     make: Make, postgres: Callable[[], str]
 ) -> None:

@@ -18,6 +18,7 @@ import structlog
 
 from muster.api.app import create_app
 from muster.api.listener import Tls, bound, serve, url_of
+from muster.cli.daemon_start import STANDBY as STANDING_BY
 from muster.cli.pid_file import held
 from muster.cli.up import Listening, UpOptions
 from muster.client.settings import Settings, read_settings, settings_path, write_settings
@@ -155,7 +156,7 @@ async def _take_charge(store: Store, stop: asyncio.Event) -> None:
     told = False
     while not stop.is_set() and not await asyncio.to_thread(store.claim):
         if not told:
-            log.info("standby: another daemon is in charge of the store")
+            log.info(STANDING_BY)
             told = True
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), STANDBY)

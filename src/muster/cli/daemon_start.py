@@ -20,6 +20,8 @@ from muster.policy.registry import POLICIES
 _DETACHED = 60.0
 """Seconds for a daemon in the background to get ready: a journal of millions takes a few."""
 _LOOK = 0.05
+STANDBY = "standby: another daemon is in charge of the store"
+"""What a daemon's log says while it waits for another's end."""
 _TAIL = 20
 """Lines of its log that are shown where it fails."""
 
@@ -98,6 +100,7 @@ def _left_running(data: Path) -> int:
     data.mkdir(parents=True, exist_ok=True)
     said, log = data / "daemon.out", data / "daemon.log"
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
+    before = log.stat().st_size if log.exists() else 0
     with said.open("wb") as output, log.open("ab") as errors:
         child = subprocess.Popen(
             command,
@@ -110,6 +113,9 @@ def _left_running(data: Path) -> int:
     while child.poll() is None and time.monotonic() < deadline:
         if said.read_bytes().endswith(b"\n"):
             typer.echo(said.read_text(encoding="utf-8"), nl=False)
+            return 0
+        if STANDBY.encode() in log.read_bytes()[before:]:
+            typer.echo(f"{STANDBY}; this one takes over when that is gone")
             return 0
         time.sleep(_LOOK)
     complain(f"the daemon did not get ready; its log is {log}:")
