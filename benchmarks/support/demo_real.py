@@ -25,9 +25,9 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
+from muster.model.task import Fact
 from muster.sim.executor import Warmup
 from muster.sim.worlds.measured import Timed
-from muster.store.batch import Fact
 from muster.store.store import open_store
 
 DEMO = Path(__file__).resolve().parents[2] / "examples/demo"

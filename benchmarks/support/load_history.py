@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 
 from muster.daemon.cards import Cards, record_of
-from muster.daemon.hands import Fact
 from muster.daemon.loop import Pace
 from muster.daemon.recover import load_state
 from muster.daemon.state import State
@@ -18,7 +17,7 @@ from muster.model.job import Job, Role
 from muster.model.placement import Placement, Slot
 from muster.model.pool import PoolTree, single_pool
 from muster.model.reason import Code
-from muster.model.task import Decided, TaskEnded, TaskExited, TaskId, TaskOrdered
+from muster.model.task import Decided, Fact, TaskEnded, TaskExited, TaskId, TaskOrdered
 from muster.store.batch import Batch
 from muster.store.codec import encode
 from muster.store.store import Store, open_store

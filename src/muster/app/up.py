@@ -21,6 +21,7 @@ from muster.api.listener import Tls, bound, serve, url_of
 from muster.cli.daemon_start import STANDBY as STANDING_BY
 from muster.cli.pid_file import held
 from muster.cli.up import Listening, UpOptions
+from muster.client.errors import ClientError
 from muster.client.settings import Settings, read_settings, settings_path, write_settings
 from muster.daemon.administration import digest
 from muster.daemon.assembly import House, PortTakenError, Site, open_house
@@ -192,7 +193,7 @@ def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path
 
 
 def _known_token(store: Store) -> str | None:
-    with contextlib.suppress(Exception):  # a file that cannot be read is written anew
+    with contextlib.suppress(ClientError):  # a file that cannot be read is written anew
         if settings_path().exists():
             token = read_settings({**os.environ, "MUSTER_URL": "", "MUSTER_API_TOKEN": ""}).token
             if token and store.token(digest(token)) is not None:

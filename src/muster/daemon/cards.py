@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from muster.core.words import tell
 from muster.daemon.gang import Gang
-from muster.daemon.hands import Fact
 from muster.daemon.learn import Progress
 from muster.model.event import (
     Cancelled,
@@ -19,7 +18,7 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.reason import Reason
-from muster.model.task import StopAsked, TaskEnded
+from muster.model.task import Fact, StopAsked, TaskEnded
 from muster.model.view import JobState, Phase, View
 from muster.wire.records import JobRecord
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muster.daemon.hands import Fact
+from muster.model.task import Fact
 
 
 @dataclass(slots=True)

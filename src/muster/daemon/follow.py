@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from muster.daemon.cards import Card
-from muster.daemon.hands import Fact
 from muster.daemon.learn.transfers import spots_of
 from muster.model.cluster import Cluster
 from muster.model.event import (
@@ -17,7 +16,7 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.job import Role
-from muster.model.task import TaskEnded, TaskOrdered
+from muster.model.task import Fact, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.learner import Held
 from muster.wire.records import PredictionRecord

@@ -9,7 +9,6 @@ from muster.core.evolve import evolve
 from muster.daemon.administration import Administration
 from muster.daemon.entry import Entry
 from muster.daemon.forecast import Question, forecast
-from muster.daemon.hands import Fact
 from muster.daemon.loop import Daemon
 from muster.daemon.service import (
     Caller,
@@ -23,7 +22,7 @@ from muster.daemon.standing import task_records
 from muster.daemon.tell import change_of
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.task import LogPiece, StopAsked
+from muster.model.task import Fact, LogPiece, StopAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord

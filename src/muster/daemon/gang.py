@@ -48,9 +48,9 @@ RESTARTS = 1_000
 STILLBORN = 3
 """Tasks in a row that are lost before they ever trained: one more, and their start is what is wrong."""
 
-Report = type[Started | Resized | Migrated]
-_BY_KIND: dict[Kind, Report] = {Kind.START: Started, Kind.RESIZE: Resized, Kind.MIGRATE: Migrated}
-_BY_PHASE: dict[Phase, Report] = {
+Completion = type[Started | Resized | Migrated]
+_BY_KIND: dict[Kind, Completion] = {Kind.START: Started, Kind.RESIZE: Resized, Kind.MIGRATE: Migrated}
+_BY_PHASE: dict[Phase, Completion] = {
     Phase.STARTING: Started,
     Phase.RESIZING: Resized,
     Phase.MIGRATING: Migrated,
@@ -72,7 +72,7 @@ class Gang(Stopping):
         self._orders: dict[str, int] = {}
         self._done: set[Slot] = set()
         """Slots whose task has ended well, of a job that does not use the runtime."""
-        self._report: Report | None = None
+        self._report: Completion | None = None
         """What to say when everything is as it was decided."""
         self._finished = False
         """The training is over, whatever was to become of the job."""

@@ -4,12 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.model.event import Event
 from muster.model.placement import Slot
-from muster.model.task import TaskFact, TaskId
+from muster.model.task import Fact, TaskId
 from muster.wire.messages import Message
-
-Fact = Event | TaskFact
 
 
 @dataclass(slots=True)

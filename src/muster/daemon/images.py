@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from muster.daemon.exits import blame
-from muster.daemon.hands import Fact
 from muster.model.event import Cancelled, Ended, StartBegun
 from muster.model.placement import Slot
-from muster.model.task import RuntimeSeen, StopAsked, TaskEnded, TaskOrdered
+from muster.model.task import Fact, RuntimeSeen, StopAsked, TaskEnded, TaskOrdered
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from muster.daemon.cards import Cards, record_of
 from muster.daemon.entry import Entry
 from muster.daemon.follow import Follower
 from muster.daemon.gang import Gang
-from muster.daemon.hands import Fact
 from muster.daemon.learn import Beliefs
 from muster.daemon.metrics import Metrics
 from muster.daemon.outbox import GangHands, Outbox
@@ -39,7 +38,7 @@ from muster.model.decision import Kind
 from muster.model.event import Cancelled, Ended, NodeLost, NodeReturned, Submitted
 from muster.model.outlook import Outlook
 from muster.model.pool import Entitlements
-from muster.model.task import Decided, TaskExited, TaskFact, TaskStarted
+from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskStarted
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Clock, Executor
@@ -333,8 +332,15 @@ class Daemon:
             return all([await self._commit([entry]) for entry in entries])
         log.error("an entry cannot be written and is dropped", problem=str(error))
         for entry in entries:
-            entry.fail(error)
+            self._take_back(entry, error)
         return False
+
+    def _take_back(self, entry: Entry, error: StoreError) -> None:
+        """It was not carried out: whoever waits is told, and a job that it brought is none."""
+        for fact in entry.facts:
+            if isinstance(fact, Submitted):
+                self.cards.of.pop(fact.job.name, None)
+        entry.fail(error)
 
     def _stumble(
         self,
@@ -352,11 +358,8 @@ class Daemon:
         for entry in entries:
             if entry.done is None:
                 self._backlog.append(entry)
-                continue
-            for fact in entry.facts:
-                if isinstance(fact, Submitted):
-                    self.cards.of.pop(fact.job.name, None)
-            entry.fail(error)
+            else:
+                self._take_back(entry, error)
 
     async def _probe(self) -> None:
         """Try to write though there is nothing to be written: users are refused until it works."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from muster.daemon.entry import Entry
-from muster.daemon.hands import Fact, Task
-from muster.model.task import TaskId, TaskOrder
+from muster.daemon.hands import Task
+from muster.model.task import Fact, TaskId, TaskOrder
 from muster.ports import Clock, Executor
 from muster.wire.messages import Message
 

@@ -8,8 +8,14 @@ from muster.core.evolve import EventError
 from muster.core.lifecycle import LifecycleError
 from muster.daemon.entry import Entry
 from muster.daemon.loop import Daemon
-from muster.daemon.service import Caller, ConflictError, ForbiddenError, UnavailableError
-from muster.store.errors import StoreError
+from muster.daemon.service import (
+    Caller,
+    ConflictError,
+    ForbiddenError,
+    RefusedError,
+    UnavailableError,
+)
+from muster.store.errors import StoreError, UnwritableError
 
 T = TypeVar("T")
 SHARED = "shared pools"
@@ -33,6 +39,8 @@ class Requests:
             await self._daemon.put(entry)
         except (EventError, LifecycleError) as error:
             raise ConflictError(str(error)) from None
+        except UnwritableError as error:
+            raise RefusedError(str(error)) from None
         except StoreError as error:
             raise UnavailableError(
                 f"nothing was done: the journal cannot be written ({error})"

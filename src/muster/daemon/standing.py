@@ -11,7 +11,7 @@ from muster.model.pool import ROOT, Entitlements
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import Phase, View
-from muster.store.batch import Entry
+from muster.store.batch import Journalled
 from muster.wire.records import NodeRecord, PoolRecord, QuotaRecord, TaskRecord
 
 
@@ -81,7 +81,7 @@ def _pool(
     return PoolRecord(name, pool.parent, quotas, pending[name], running[name], leaf, name in shared)
 
 
-def task_records(gang: Gang | None, entries: Sequence[Entry]) -> tuple[TaskRecord, ...]:
+def task_records(gang: Gang | None, entries: Sequence[Journalled]) -> tuple[TaskRecord, ...]:
     """The tasks of a job: those that live, and those that have ended, by the facts given."""
     ordered = {e.fact.task: e.fact for e in entries if isinstance(e.fact, TaskOrdered)}
     ended = {e.fact.exited.task: e.fact for e in entries if isinstance(e.fact, TaskEnded)}

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from muster.core.evolve import evolve
-from muster.daemon.hands import Fact
 from muster.daemon.images import GangImage, folded
 from muster.model.event import Event
-from muster.model.task import PolicySet
+from muster.model.task import Fact, PolicySet
 from muster.model.view import View
 
 _EVENTS = get_args(Event)

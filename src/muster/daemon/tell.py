@@ -3,15 +3,15 @@
 from muster.core.words import where
 from muster.daemon.cards import asked
 from muster.daemon.exits import words
-from muster.daemon.hands import Fact
 from muster.model import event as e
 from muster.model import task as t
 from muster.model.job import Job
-from muster.store.batch import Entry
+from muster.model.task import Fact
+from muster.store.batch import Journalled
 from muster.wire.records import ChangeRecord
 
 
-def change_of(entry: Entry) -> ChangeRecord:
+def change_of(entry: Journalled) -> ChangeRecord:
     """A fact as the API tells it."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__

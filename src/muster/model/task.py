@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from muster.model.event import Event
 from muster.model.job import Role
 from muster.model.placement import Slot
 
@@ -150,3 +151,6 @@ class PolicySet:
 
 TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | Decided | PolicySet
 """Facts that the journal holds beside those of `model.event`: the view does not depend on them."""
+
+Fact = Event | TaskFact
+"""What the journal holds."""

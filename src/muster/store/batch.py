@@ -2,12 +2,8 @@
 
 from dataclasses import dataclass
 
-from muster.model.event import Event
-from muster.model.task import TaskFact
+from muster.model.task import Fact
 from muster.wire.records import JobRecord, PredictionRecord
-
-Fact = Event | TaskFact
-"""What the journal holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Journalled:
     """A fact, and its place in the journal."""
 
     seq: int
@@ -44,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Snapshot:
     """The fold of the journal up to and with `seq`, in a form of the daemon's."""
 
     seq: int

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from muster.store.batch import Fact
+from muster.model.task import Fact
 from muster.store.errors import UnreadableError, UnwritableError
 
 T = TypeVar("T")

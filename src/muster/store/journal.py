@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, insert, select
 
 from muster.model.event import NodeAdded, NodeDraining, NodeLost, NodeReturned, PoolsSet, Submitted
-from muster.model.task import PolicySet, TaskEnded, TaskOrdered
-from muster.store.batch import Entry, Fact
+from muster.model.task import Fact, PolicySet, TaskEnded, TaskOrdered
+from muster.store.batch import Journalled
 from muster.store.codec import decode_fact, encode_fact
 from muster.store.schema import jobs, journal
 
@@ -48,14 +48,14 @@ def last(connection: Connection) -> int:
     return connection.scalar(select(func.max(journal.c.seq))) or 0
 
 
-def read(connection: Connection, after: int, limit: int) -> list[Entry]:
+def read(connection: Connection, after: int, limit: int) -> list[Journalled]:
     """So many facts after a number."""
     return _entries(connection.execute(_rows().where(journal.c.seq > after).limit(limit)))
 
 
 def changes(
     connection: Connection, after: int | None, number: int | None, job: str | None, limit: int
-) -> list[Entry]:
+) -> list[Journalled]:
     """Facts, oldest first: the first ones after a number, or the last ones of all."""
     query = _rows() if after is not None else _rows(newest_first=True)
     if after is not None:
@@ -116,5 +116,5 @@ def _rows(*, newest_first: bool = False) -> Select[Any]:
     return select(journal.c.seq, journal.c.kind, journal.c.body).order_by(order)
 
 
-def _entries(rows: Iterable[Any]) -> list[Entry]:
-    return [Entry(seq, decode_fact(kind, body)) for seq, kind, body in rows]
+def _entries(rows: Iterable[Any]) -> list[Journalled]:
+    return [Journalled(seq, decode_fact(kind, body)) for seq, kind, body in rows]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, delete, func, select
 
 from muster.store import journal, lists, tokens
-from muster.store.batch import Batch, Entry, Note, State
+from muster.store.batch import Batch, Journalled, Note, Snapshot
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
 from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots
@@ -66,16 +66,16 @@ class Store:
                 connection.execute(delete(snapshots).where(snapshots.c.seq < kept[-1]))
                 journal.prune(connection, kept[-1] - self._keep_events)
 
-    def latest(self, before: int | None = None) -> State | None:
+    def latest(self, before: int | None = None) -> Snapshot | None:
         """The last snapshot; or, where that cannot be read, the one before its number."""
         query = select(snapshots.c.seq, snapshots.c.body).order_by(snapshots.c.seq.desc()).limit(1)
         if before is not None:
             query = query.where(snapshots.c.seq < before)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else State(row.seq, row.body)
+        return None if row is None else Snapshot(row.seq, row.body)
 
-    def facts(self, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
+    def facts(self, after: int = 0, limit: int | None = None) -> Iterator[Journalled]:
         """Facts after a number, in order, read as they are asked for."""
         while limit is None or limit > 0:
             size = READ_AT_ONCE if limit is None else min(limit, READ_AT_ONCE)
@@ -94,7 +94,7 @@ class Store:
 
     def changes(
         self, after: int | None, number: int | None = None, job: str | None = None, limit: int = 500
-    ) -> list[Entry]:
+    ) -> list[Journalled]:
         """Facts, of one job (by number or name) or all, oldest first: the first ones after a number,
         or (None) the last ones."""
         with self._database.reading() as connection:

@@ -8,7 +8,7 @@ import pytest
 
 from muster.core.evolve import evolve
 from muster.daemon.gang import STILLBORN, UNHEARD, Gang
-from muster.daemon.hands import Fact, Task
+from muster.daemon.hands import Task
 from muster.daemon.images import GangImage, folded
 from muster.model.decision import Decision, Kind
 from muster.model.event import (
@@ -27,7 +27,7 @@ from muster.model.event import (
 from muster.model.job import Job, Program, Role
 from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
-from muster.model.task import RuntimeSeen, TaskEnded, TaskExited, TaskId, TaskOrdered, TaskStarted
+from muster.model.task import Fact, RuntimeSeen, TaskEnded, TaskExited, TaskId, TaskOrdered, TaskStarted
 from muster.model.view import View
 from muster.wire.messages import Changed, Failed, Hello, Message, Plan, StepDone, Stop
 from muster.wire.messages import Ended as Left

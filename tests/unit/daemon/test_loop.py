@@ -348,6 +348,21 @@ def test_a_full_disk_refuses_users_orders_nothing_and_passes(
     run(scenario())
 
 
+def test_what_can_never_be_written_is_refused_and_leaves_no_trace(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as made:
+            bad = made.front.submit(ANN, program("bad", duration=float("inf")))
+            good = made.front.submit(ANN, program("good", "exit", "0"))
+            told = await asyncio.gather(bad, good, return_exceptions=True)
+            assert isinstance(told[0], RefusedError)
+            await ends(made, "good")
+            with pytest.raises(NotFoundError):
+                await made.front.job(ANN, "bad")
+            assert not (await made.front.status()).trouble
+
+    run(scenario())
+
+
 def test_nothing_is_ordered_before_the_journal_has_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         machine = Machine()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from muster.model.event import PoolsSet, Started, Submitted
 from muster.model.job import Job
+from muster.model.task import Fact
 from muster.model.view import JobState, View
-from muster.store.batch import Fact
 from muster.store.codec import (
     Form,
     decode,

@@ -8,9 +8,9 @@ import pytest
 
 from muster.model.event import Cancelled, Ended, NodeLost, Outcome, Started, Submitted
 from muster.model.job import Role
-from muster.model.task import PolicySet, StopAsked, TaskEnded, TaskExited, TaskId, TaskOrdered
+from muster.model.task import Fact, PolicySet, StopAsked, TaskEnded, TaskExited, TaskId, TaskOrdered
 from muster.store import store as store_module
-from muster.store.batch import Batch, Entry, Fact, State
+from muster.store.batch import Batch, Journalled, Snapshot
 from muster.store.database import Database
 from muster.store.errors import StoreError, UnwritableError
 from muster.store.journal import job_of
@@ -20,7 +20,7 @@ from tests.builders import slot
 from tests.unit.store.samples import arrivals, record, submission
 
 
-def names(entries: list[Entry]) -> list[tuple[int, str]]:
+def names(entries: list[Journalled]) -> list[tuple[int, str]]:
     return [(entry.seq, type(entry.fact).__name__) for entry in entries]
 
 
@@ -31,7 +31,7 @@ def test_facts_come_back_in_order_numbered_without_a_gap(store: Store) -> None:
     assert store.write(Batch(facts=first)) == (1, 3)
     assert store.write(Batch(facts=second)) == (4, 5)
     facts: tuple[Fact, ...] = (*first, *second)
-    assert list(store.facts()) == [Entry(i, fact) for i, fact in enumerate(facts, 1)]
+    assert list(store.facts()) == [Journalled(i, fact) for i, fact in enumerate(facts, 1)]
     assert store.last_seq() == 5
 
 
@@ -165,8 +165,8 @@ def test_two_snapshots_are_kept(store: Store) -> None:
     for seq in (2, 5, 9):
         store.snapshot(seq, b"state %d" % seq)
     store.snapshot(9, b"state 9 again")
-    assert store.latest() == State(9, b"state 9 again")
-    assert store.latest(before=9) == State(5, b"state 5")
+    assert store.latest() == Snapshot(9, b"state 9 again")
+    assert store.latest(before=9) == Snapshot(5, b"state 5")
     assert store.latest(before=5) is None
 
 
@@ -208,4 +208,4 @@ def test_a_long_journal_shrinks_a_little_at_a_time(url: str, monkeypatch: pytest
 def test_a_submission_without_a_number_is_found_by_its_name(store: Store) -> None:
     fact = submission(0, "unnumbered")
     store.write(Batch(facts=(fact,)))
-    assert store.changes(None, job="unnumbered") == [Entry(1, fact)]
+    assert store.changes(None, job="unnumbered") == [Journalled(1, fact)]
