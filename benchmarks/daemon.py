@@ -101,7 +101,8 @@ def queue(home: Path, scale: Scale) -> list[Bar]:
     return [
         Bar("submissions_per_s", burst[0].rate, RATE, above=True),
         Bar("submissions_per_s_sustained", sustained[0].rate, RATE, above=True),
-        Bar("list_p99_s", max(burst[1].quantile(0.99), sustained[1].quantile(0.99)), LIST_P99),
+        Bar("list_p99_s", burst[1].quantile(0.99), LIST_P99),
+        Bar("list_p99_sustained_s", sustained[1].quantile(0.99), LIST_P99),
     ]
 
 
