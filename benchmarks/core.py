@@ -18,10 +18,10 @@ from itertools import pairwise
 from math import log
 from random import Random
 
-from muster.core.check import check
-from muster.core.cycle import Memory, decide
-from muster.core.evolve import evolve
-from muster.core.ledger import Approved, Ledger
+from muster.core.cycle.cycle import Memory, decide
+from muster.core.quotas.ledger import Approved, Ledger
+from muster.core.state.check import check
+from muster.core.state.evolve import evolve
 from muster.model.cluster import Cluster, Node
 from muster.model.decision import Kind
 from muster.model.event import Event, StartBegun, Started, Submitted

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from muster.daemon.learn.window import ENOUGH_SECONDS, ENOUGH_STEPS, SKIPPED
-from muster.files.cluster_file import load_cluster
+from muster.files.cluster.cluster_file import load_cluster
 from muster.model.job import Job, Role
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES

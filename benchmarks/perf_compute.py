@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from muster.files.profile_file import shipped_profile
+from muster.files.profile.profile_file import shipped_profile
 from muster.perf.compute import Computed, ComputeHistory, DeviceKind, Line, line
 from muster.perf.devices import data_sheet
 from support.bars import bar, print_table

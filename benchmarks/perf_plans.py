@@ -19,7 +19,7 @@ from math import isfinite
 from statistics import fmean, median
 from time import process_time
 
-from muster.files.profile_file import shipped_profile, shipped_profiles
+from muster.files.profile.profile_file import shipped_profile, shipped_profiles
 from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Plan, Sync

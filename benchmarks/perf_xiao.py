@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.files.cluster_file import load_cluster
-from muster.files.profile_file import shipped_profile
+from muster.files.cluster.cluster_file import load_cluster
+from muster.files.profile.profile_file import shipped_profile
 from muster.model.cluster import Cluster
 from muster.model.job import Need, Role
 from muster.model.placement import Placement, Slot

@@ -19,12 +19,12 @@ from pathlib import Path
 # Its threads gain nothing on matrices as small as ours, and lose much on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from muster.core.desk import Rules
-from muster.files.cluster_file import load_cluster
+from muster.core.cycle.cycle_state import Rules
+from muster.files.cluster.cluster_file import load_cluster
 from muster.model.pool import single_pool
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
-from muster.sim.run import simulate
+from muster.sim.scenario.run import simulate
 from muster.sim.trace.front import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from support.bars import bar, print_table

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.files.cluster_file import load_cluster
+from muster.files.cluster.cluster_file import load_cluster
 from muster.model.job import Role, RoleSpec
 from muster.model.outlook import Outlook, Speed
 from muster.model.pool import Entitlements

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.core.desk import Rules
+from muster.core.cycle.cycle_state import Rules
 from muster.model.job import Locality
 from muster.model.pool import single_pool
 from muster.model.topology import Level

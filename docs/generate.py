@@ -11,10 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from muster.cli.plan import run_curve, run_plan
-from muster.cli.play import run_play
-from muster.cli.profile import described, shipped_table
-from muster.core.lifecycle import BORN, NEXT
+from muster.cli.offline.plan import run_curve, run_plan
+from muster.cli.offline.play import run_play
+from muster.cli.offline.profile import described, shipped_table
+from muster.core.state.lifecycle import BORN, NEXT
 from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
@@ -26,7 +26,7 @@ END = "<!-- end of the generated part -->"
 
 
 def lifecycle() -> str:
-    """The state diagram of a job, in mermaid, from the table of `core/lifecycle.py`."""
+    """The state diagram of a job, in mermaid, from the table of `core/state/lifecycle.py`."""
     events: dict[tuple[Phase, Phase], list[str]] = {}
     for (phase, event), after in NEXT.items():
         events.setdefault((phase, after), []).append(event.__name__)

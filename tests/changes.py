@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.core.variants import with_need, with_workers
+from muster.core.why.variants import with_need, with_workers
 from muster.model.job import Job, Role
 from muster.model.reason import Change
 from muster.model.topology import Level

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.core.begin import begun
-from muster.core.check import check
-from muster.core.cycle import Decisions, Memory, decide, kept
-from muster.core.desk import Rules
-from muster.core.evolve import evolve
+from muster.core.cycle.cycle import Decisions, Memory, decide, kept
+from muster.core.cycle.cycle_state import Rules
+from muster.core.state.begin import begun
+from muster.core.state.check import check
+from muster.core.state.evolve import evolve
 from muster.model.decision import Decision, Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started, Submitted
 from muster.model.job import Job

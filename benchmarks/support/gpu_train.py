@@ -173,7 +173,7 @@ class _Ahead:
     """Batches in Muster's order, each loaded by a thread while the one before is computed."""
 
     def __init__(self, data: TensorDataset, options: argparse.Namespace, step: int) -> None:
-        from muster.runtime.samples import Order, Position
+        from muster.runtime.data.samples import Order, Position
 
         self._data, self._order, self._position = (
             data,

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from muster.daemon.cards import Cards, record_of
-from muster.daemon.loop import Pace
-from muster.daemon.recover import load_state
-from muster.daemon.state import State
+from muster.daemon.loop.job_summaries import Cards, record_of
+from muster.daemon.loop.loop import Pace
+from muster.daemon.loop.recover import load_state
+from muster.daemon.loop.state import State
 from muster.executors.discover import discover
-from muster.files.job_file import job_of
+from muster.files.job.job_file import job_of
 from muster.model.cluster import Cluster
 from muster.model.decision import Kind
 from muster.model.event import Ended, Outcome, StartBegun, Started, Submitted

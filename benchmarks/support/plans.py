@@ -12,8 +12,8 @@ from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from muster.files.cluster_file import load_cluster
-from muster.files.profile_file import shipped_profile
+from muster.files.cluster.cluster_file import load_cluster
+from muster.files.profile.profile_file import shipped_profile
 from muster.model.choice import choice_table
 from muster.model.cluster import Cluster, Node
 from muster.model.job import Job, Need, Role, RoleSpec

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from muster.files.cluster_file import load_cluster
+from muster.files.cluster.cluster_file import load_cluster
 from muster.model.cluster import Cluster, Node
 from muster.model.topology import ConfigurationSet
 

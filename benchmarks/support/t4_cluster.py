@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from muster.core.desk import Rules
-from muster.files.cluster_file import load_cluster
+from muster.core.cycle.cycle_state import Rules
+from muster.files.cluster.cluster_file import load_cluster
 from muster.policy.base import Policy
 from muster.sim.beliefs import Beliefs, Oracle
 from muster.sim.engine import Setting
 from muster.sim.learnt import Learnt
 from muster.sim.result import Result
-from muster.sim.run import simulate
+from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival
 from muster.sim.worlds.t4_files import read_tables, read_workload
 from muster.sim.worlds.t4_tables import Measured

@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.live import Live
 from stage import StageError, stage
 
-from muster.cli.live import Board, live
-from muster.cli.outcome import outcome_table
-from muster.cli.top import Gathering
+from muster.cli.jobs.top import Gathering
+from muster.cli.render.live import Board, live
+from muster.cli.render.outcome import outcome_table
 from muster.client import Client, Handle
 from muster.client.job_record import read_file
 from muster.policy.registry import POLICIES

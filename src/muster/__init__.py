@@ -8,15 +8,15 @@ __all__ = ["Client", "Training", "init", "local", "loss"]
 if TYPE_CHECKING:
     from muster.app.local import local
     from muster.client import Client
-    from muster.runtime.session import init
-    from muster.runtime.training import Training, loss
+    from muster.runtime.user.session import init
+    from muster.runtime.user.training import Training, loss
 
 _WHERE = {
     "Client": "muster.client",
-    "Training": "muster.runtime.training",
-    "init": "muster.runtime.session",
+    "Training": "muster.runtime.user.training",
+    "init": "muster.runtime.user.session",
     "local": "muster.app.local",
-    "loss": "muster.runtime.training",
+    "loss": "muster.runtime.user.training",
 }
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from muster.client import Client, Handle
 from muster.client.settings import read_settings
-from muster.daemon.recover import load_state
-from muster.daemon.state import State
+from muster.daemon.loop.recover import load_state
+from muster.daemon.loop.state import State
 from muster.model.event import Cancelled, Ended, Submitted
 from muster.store.codec import decode, encode
 from muster.store.store import Store, open_store

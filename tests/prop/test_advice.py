@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.admit import refuse
-from muster.core.cycle import Memory, decide
+from muster.core.cycle.cycle import Memory, decide
+from muster.core.state.admit import refuse
 from muster.model.decision import Kind
 from muster.model.job import Job, Locality, Need, Role, RoleSpec
 from muster.model.topology import Level

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from muster.core.cycle import decide, kept
-from muster.core.options import options
+from muster.core.cycle.cycle import decide, kept
+from muster.core.cycle.options import options
 from muster.model.cluster import Cluster, NodeState
 from muster.model.decision import Kind
 from muster.model.event import NodeLost, NodeReturned

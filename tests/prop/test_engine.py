@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.cycle import Cycle, Memory
+from muster.core.cycle.cycle import Cycle, Memory
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeEvent, NodeLost, NodeReturned
 from muster.model.pool import PoolTree
@@ -19,7 +19,7 @@ from muster.sim.disturbance import Disturbance
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate, Result, Stint
-from muster.sim.run import simulate
+from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival
 from muster.sim.worlds.power import PowerLaw, PowerSpeed
 from tests.prop.worlds import clusters, jobs, pool_trees

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.pools import entitle
+from muster.core.quotas.pools import entitle
 from muster.model.pool import ROOT, Entitlements, Pool, PoolTree, Quota
 
 TYPE = "A100"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.ledger import Approved, Ledger, Rejected, Why
+from muster.core.quotas.ledger import Approved, Ledger, Rejected, Why
 from muster.model.job import Need
 from muster.model.placement import Claim, Slot
 from tests.builders import GB, cluster, node_set, slot, view

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.runtime.samples import Order, Position, cut
+from muster.runtime.data.samples import Order, Position, cut
 
 EVERY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 

@@ -5,7 +5,7 @@ from zlib import crc32
 
 from hypothesis import given, settings
 
-from muster.core.cycle import Cycle
+from muster.core.cycle.cycle import Cycle
 from muster.model.decision import Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View

@@ -7,7 +7,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from muster.core.demand import held_by_type
+from muster.core.quotas.demand import held_by_type
 from muster.model.cluster import Cluster, NodeState
 from muster.model.event import (
     Cancelled,

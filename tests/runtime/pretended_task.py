@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from muster.runtime.link import Link
+from muster.runtime.members.link import Link
 from muster.runtime.settings import from_environment
 from muster.wire.messages import Changed, Ended, Failed, Message, Plan, Ready, StepDone, Stop
 

@@ -19,12 +19,12 @@ from muster.runtime.asynchronous import LostServerError, Report, train_asynchron
 from muster.runtime.asynchronous.batches import LeasedBatches
 from muster.runtime.asynchronous.protocol import KIND, Segment, assign, checksum
 from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
-from muster.runtime.checkpoint import Checkpoints, signature_of
+from muster.runtime.comm.stream import receive_json, send_json
+from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.peers import Post, connect
-from muster.runtime.samples import Order, Position
-from muster.runtime.state import TrainingState
-from muster.runtime.stream import receive_json, send_json
+from muster.runtime.members.peers import Post, connect
+from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.state import TrainingState
 
 COUNT, FEATURES = 60, 6
 LIMIT = 60.0

@@ -5,8 +5,8 @@ from threading import Thread
 
 import torch
 
-from muster.runtime.ballot import Standing, Vote, ballot_size, fill, read, roll_call, unused
 from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.members.ballot import Standing, Vote, ballot_size, fill, read, roll_call, unused
 from tests.runtime.scripts.jobs import LONG
 
 

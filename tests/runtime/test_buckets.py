@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from muster.runtime.buckets import FIRST, LIMIT, Buckets, Slot, lay_out
+from muster.runtime.step.buckets import FIRST, LIMIT, Buckets, Slot, lay_out
 
 
 def blocks(*sizes: int, dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:

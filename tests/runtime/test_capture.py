@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from muster.model.profile import LayerType
-from muster.runtime import capture as captures
-from muster.runtime import trace
-from muster.runtime.capture import Context, capture, order
+from muster.runtime.shape import capture as captures
+from muster.runtime.shape import trace
+from muster.runtime.shape.capture import Context, capture, order
 
 
 def losses(model: Any, batch: Any) -> Any:

@@ -16,9 +16,9 @@ import pytest
 import torch
 from torch import nn
 
-from muster.runtime import checkpoint
-from muster.runtime.checkpoint import Checkpoints, signature_of
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
+from muster.runtime.state import checkpoint
+from muster.runtime.state.checkpoint import Checkpoints, signature_of
 
 SIGNED = json.dumps({"tensors": {}, "optimizer": "SGD", "groups": [1]})
 
@@ -238,7 +238,7 @@ def test_what_killed_processes_have_left_is_removed(folder: Folder) -> None:
 KILLED = """
 import os, random, signal, sys, time
 import torch
-from muster.runtime.checkpoint import Checkpoints
+from muster.runtime.state.checkpoint import Checkpoints
 
 folder, kills, signed = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 torch.set_num_threads(1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.runtime.membership import LEAST_PATIENCE
-from muster.runtime.regroup import NOTED
+from muster.runtime.members.membership import LEAST_PATIENCE
+from muster.runtime.members.regroup import NOTED
 from tests.runtime.scripts.jobs import LONG, Job
 
 DEADLINE = 2.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.runtime.crew import Pending, Stores, plan_name
 from muster.runtime.errors import BrokenGroupError
+from muster.runtime.members.crew import Pending, Stores, plan_name
 from muster.wire.messages import Member, Plan
 from tests.runtime.scripts.jobs import LONG, Job
 

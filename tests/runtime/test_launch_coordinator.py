@@ -9,7 +9,7 @@ import pytest
 from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.link import Link
+from muster.runtime.members.link import Link
 from muster.runtime.settings import Settings
 from muster.wire.channel import Channel
 from muster.wire.messages import Changed, Hello, Message, Plan, Ready, Received, StepDone, Stop

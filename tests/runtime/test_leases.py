@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muster.runtime.data.leases import Lease, Leases, Shards, Taken
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.leases import Lease, Leases, Shards, Taken
 
 EVERY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 STEP = 0

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from muster.runtime import link as link_module
-from muster.runtime.link import Link
+from muster.runtime.members import link as link_module
+from muster.runtime.members.link import Link
 from muster.runtime.settings import Settings
 from muster.wire.channel import Channel
 from muster.wire.messages import (

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset, TensorDataset
 
+from muster.runtime.data.loader import Loader
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.loader import Loader
 
 Made = Callable[..., Loader]
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.errors import ExcludedError
-from muster.runtime.peers import Post, ask, connect
-from muster.runtime.regroup import Meeting, Place
-from muster.runtime.stream import receive_json, send_json
+from muster.runtime.members.peers import Post, ask, connect
+from muster.runtime.members.regroup import Meeting, Place
 from muster.wire.messages import Member, Plan
 from tests.runtime.scripts.jobs import LONG
 

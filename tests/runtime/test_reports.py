@@ -12,8 +12,8 @@ from torch.utils.data import TensorDataset
 from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.session import Session
 from muster.runtime.settings import Settings
+from muster.runtime.user.session import Session
 from muster.wire.messages import Captured, Message, StepDone
 
 SAMPLES = 20

@@ -5,8 +5,8 @@ from itertools import chain
 import pytest
 import torch
 
+from muster.runtime.data.samples import Order, Position, cut, sample_seed
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.samples import Order, Position, cut, sample_seed
 
 
 def taken(order: Order, epoch: int) -> list[list[int]]:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.shares import Gauge, reshare
+from muster.runtime.members.shares import Gauge, reshare
 
 Line = tuple[float, float]
 

@@ -1,6 +1,6 @@
 """Workers that stay slow are told of once."""
 
-from muster.runtime.stragglers import Watch
+from muster.runtime.members.stragglers import Watch
 
 WELL = {"a": 0.01, "b": 0.01, "c": 0.011}
 SLOW = WELL | {"a": 0.03}

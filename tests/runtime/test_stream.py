@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from muster.runtime.stream import JSON_LIMIT, receive_into, receive_json, send_json, send_tensor
+from muster.runtime.comm.stream import JSON_LIMIT, receive_into, receive_json, send_json, send_tensor
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from muster.runtime import transfer
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.peers import Post
-from muster.runtime.state import TrainingState
-from muster.runtime.transfer import Donor, Joiner
+from muster.runtime.members.peers import Post
+from muster.runtime.state import transfer
+from muster.runtime.state.state import TrainingState
+from muster.runtime.state.transfer import Donor, Joiner
 from tests.runtime.scripts.jobs import LONG
 
 TOKEN = "a token"

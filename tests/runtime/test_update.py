@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn, optim
 
-from muster.runtime.buckets import Slot
 from muster.runtime.comm.group import Group, serve_store
 from muster.runtime.comm.sharded import Sharded, cut
 from muster.runtime.errors import BadTrainingError, MusterError
-from muster.runtime.mirror import (
+from muster.runtime.shards.mirror import (
     Holding,
     LostShardError,
     Move,
@@ -27,8 +26,9 @@ from muster.runtime.mirror import (
     mirror_of,
     moves,
 )
-from muster.runtime.pieces import Piece, receive_pieces, send_pieces
-from muster.runtime.update import ShardUpdater
+from muster.runtime.shards.pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.shards.update import ShardUpdater
+from muster.runtime.step.buckets import Slot
 
 SHAPES = ((4, 5), (5,), (), (3, 7), (11,))
 SLOTS = (

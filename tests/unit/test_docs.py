@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from docs.generate import BEGIN, HERE, PAGES, main, plans
 
-from muster.core.lifecycle import NEXT
+from muster.core.state.lifecycle import NEXT
 from muster.model.reason import SENTENCES, Code, Reason
 
 

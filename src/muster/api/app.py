@@ -22,7 +22,7 @@ from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
 from muster.api.streams import Streams
-from muster.daemon.service import Caller, Service, ServiceError
+from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from muster.daemon.service import Shape
+from muster.daemon.service.protocol import Shape
 from muster.model.pool import Quota
 
 MAX_TASKS = 100_000

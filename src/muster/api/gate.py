@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from muster.api.identity import Identity
 from muster.api.limits import Limits, Rates
 from muster.api.problem import Problem, ProblemError, of_service, problem, problem_response
-from muster.daemon.service import Caller, ServiceError
+from muster.daemon.service.protocol import Caller, ServiceError
 
 OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/openapi.json"})
 """What needs no token: whether the daemon lives, how it is, and what can be asked."""

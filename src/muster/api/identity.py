@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
-from muster.daemon.service import Caller
+from muster.daemon.service.protocol import Caller
 
 KEPT = 0.5
 """s: a token that was revoked elsewhere, in the store itself, is refused within a second."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 
 from muster.api.streams import END, event
-from muster.daemon.service import Caller, NotFoundError, Service
+from muster.daemon.service.protocol import Caller, NotFoundError, Service
 from muster.wire.records import OVER, JobDetail
 
 POLL = 0.2

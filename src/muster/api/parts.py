@@ -13,7 +13,7 @@ from muster.api.identity import Identity
 from muster.api.limits import Limits
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
-from muster.daemon.service import Caller, Service
+from muster.daemon.service.protocol import Caller, Service
 from muster.files.errors import did_you_mean
 
 MAX_NUMBER = 2**63 - 1

@@ -6,7 +6,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from muster.daemon.service import (
+from muster.daemon.service.protocol import (
     ConflictError,
     ForbiddenError,
     NotFoundError,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from muster.api.problem import ProblemError, of_service
-from muster.daemon.service import ServiceError
+from muster.daemon.service.protocol import ServiceError
 
 EVENT_STREAM = "text/event-stream"
 EVENT_CONTENT = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from muster.cli.up import Listening, UpOptions
+    from muster.cli.daemon.commands import Listening, UpOptions
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from muster.api.app import create_app
 from muster.client.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.assembly import House, Site, open_house
-from muster.daemon.service import Caller
+from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
 from muster.executors.local.executor import LocalExecutor
 from muster.model.pool import single_pool

@@ -18,19 +18,19 @@ import structlog
 
 from muster.api.app import create_app
 from muster.api.listener import Tls, bound, serve, url_of
-from muster.cli.daemon_start import STANDBY as STANDING_BY
-from muster.cli.pid_file import held
-from muster.cli.up import Listening, UpOptions
+from muster.cli.daemon.commands import Listening, UpOptions
+from muster.cli.daemon.pid_file import held
+from muster.cli.daemon.start import STANDBY as STANDING_BY
 from muster.client.errors import ClientError
 from muster.client.settings import Settings, read_settings, settings_path, write_settings
-from muster.daemon.administration import digest
 from muster.daemon.assembly import House, PortTakenError, Site, open_house
-from muster.daemon.loop import Pace
-from muster.daemon.recover import ClusterChangedError
-from muster.daemon.service import Caller
+from muster.daemon.loop.loop import Pace
+from muster.daemon.loop.recover import ClusterChangedError
+from muster.daemon.service.administration import digest
+from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
 from muster.executors.local.executor import LocalExecutor
-from muster.files.cluster_file import load_cluster
+from muster.files.cluster.cluster_file import load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree, single_pool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from muster.cli.exits import BAD_INPUT, NOT_ALLOWED, NOT_FOUND, NOT_REACHABLE, OTHER_FAILURE
-from muster.cli.terminal import complain
+from muster.cli.render.terminal import complain
 
 if TYPE_CHECKING:
     from muster.client import Client, ClientError

@@ -2,18 +2,18 @@
 
 import typer
 
+from muster.cli.admin.nodes import node
+from muster.cli.admin.policies import policy
+from muster.cli.admin.pools import pool
+from muster.cli.admin.tokens import token
+from muster.cli.daemon.commands import machine
 from muster.cli.exits import BAD_INPUT as BAD_INPUT
 from muster.cli.exits import EPILOG
 from muster.cli.group import QuickGroup
-from muster.cli.jobs import jobs
-from muster.cli.nodes import node
-from muster.cli.offline import offline
+from muster.cli.jobs.commands import jobs
+from muster.cli.offline.commands import offline
 from muster.cli.options import ADMIN, OFFLINE
-from muster.cli.policies import policy
-from muster.cli.pools import pool
-from muster.cli.sim import sim
-from muster.cli.tokens import token
-from muster.cli.up import machine
+from muster.cli.sim.commands import sim
 
 app = typer.Typer(
     name="muster",

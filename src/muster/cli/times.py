@@ -1,7 +1,7 @@
 """Times given as options."""
 
 from muster.files.errors import InputError
-from muster.files.quantity import parse_duration
+from muster.files.source.quantity import parse_duration
 
 
 def seconds_of(option: str, text: str) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from muster.cli.terminal import on_terminal
+from muster.cli.render.terminal import on_terminal
 
 INTERVAL = 2.0
 """Seconds between two looks: what `watch` and `kubectl get -w` users are used to."""

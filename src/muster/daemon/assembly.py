@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.daemon.clock import RealClock
-from muster.daemon.ear import Ear
-from muster.daemon.front import Front
+from muster.daemon.gang.outbox import Outbox
 from muster.daemon.learn import KINDS, Beliefs
-from muster.daemon.loop import Daemon, Pace
+from muster.daemon.loop.clock import RealClock
+from muster.daemon.loop.loop import Daemon, Pace
+from muster.daemon.loop.recover import load_state, take_up
 from muster.daemon.metrics import Metrics
-from muster.daemon.orders import VIRTUAL, Orders, Surroundings
-from muster.daemon.outbox import Outbox
-from muster.daemon.recover import load_state, take_up
-from muster.daemon.wires import Wires
+from muster.daemon.service.job_service import Front
+from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
+from muster.daemon.tasks.task_connections import Wires
+from muster.daemon.tasks.task_messages import Ear
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.ports import Executor

@@ -17,7 +17,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from muster.core.cycle import Decisions
+from muster.core.cycle.cycle import Decisions
 from muster.model.cluster import Cluster, NodeState
 from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements

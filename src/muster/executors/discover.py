@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from muster.executors.gpus import Gpus, MixedError, find_gpus
-from muster.files.cluster_entries import ConfigurationEntry
-from muster.files.cluster_file import configuration_of
+from muster.files.cluster.cluster_entries import ConfigurationEntry
+from muster.files.cluster.cluster_file import configuration_of
 from muster.files.errors import FieldError, InputError, shown
-from muster.files.tree import DEFAULT_LINKS
+from muster.files.source.tree import DEFAULT_LINKS
 from muster.model.cluster import Cluster, Node
 from muster.model.topology import DEFAULT_HOST, MAX_DEVICES, ConfigurationSet, Level
 from muster.perf.devices import rate_of_cores

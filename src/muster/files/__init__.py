@@ -1,17 +1,17 @@
 """The edge where text becomes nouns: cluster, job and profile files, checked to the line."""
 
-from muster.files.cluster_file import ClusterFile, cluster_schema, load_cluster
+from muster.files.cluster.cluster_file import ClusterFile, cluster_schema, load_cluster
 from muster.files.errors import InputError
-from muster.files.faults import Fault, FaultsError
-from muster.files.job_file import job_of, job_schema, load_job, record_of
-from muster.files.profile_file import (
+from muster.files.job.job_file import job_of, job_schema, load_job, record_of
+from muster.files.profile.profile_file import (
     load_profile,
     profile_schema,
     profile_text,
     shipped_profile,
     shipped_profiles,
 )
-from muster.files.validation import schema_text
+from muster.files.source.faults import Fault, FaultsError
+from muster.files.source.validation import schema_text
 
 __all__ = [
     "ClusterFile",

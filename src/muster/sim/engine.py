@@ -13,11 +13,11 @@ from math import inf
 from operator import attrgetter
 from random import Random
 
-from muster.core.begin import begun
-from muster.core.check import check
-from muster.core.cycle import Cycle, Decisions, Memory
-from muster.core.desk import Rules
-from muster.core.evolve import evolve
+from muster.core.cycle.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.cycle_state import Rules
+from muster.core.state.begin import begun
+from muster.core.state.check import check
+from muster.core.state.evolve import evolve
 from muster.model.cluster import Cluster
 from muster.model.decision import Kind
 from muster.model.event import (

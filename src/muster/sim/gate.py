@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from muster.core.admit import refuse
+from muster.core.state.admit import refuse
 from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.pool import PoolTree

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from muster.core.desk import Rules
+from muster.core.cycle.cycle_state import Rules
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.policy.base import Policy

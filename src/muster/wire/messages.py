@@ -96,7 +96,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The shape of the training (see `runtime/capture.py`), said once by the first worker with it."""
+    """The shape of the training (see `runtime/shape/capture.py`), sent once by the first worker."""
 
     task: str
     shape: dict[str, Any]

@@ -15,7 +15,7 @@ from torch.utils.data import TensorDataset
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import muster
-from muster.runtime.samples import Order, Position
+from muster.runtime.data.samples import Order, Position
 from tests.runtime.scripts import tasks
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from muster.roster.history import History
 from muster.runtime.launch.launcher import Launch, Outcome
 from muster.runtime.launch.tasks import Tasks
-from muster.runtime.peers import ask
+from muster.runtime.members.peers import ask
 from muster.wire.messages import Changed, Message, StepDone
 from tests.runtime.scripts import tasks
 

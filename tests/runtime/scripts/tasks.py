@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import TensorDataset
 
-from muster.runtime.samples import Order, Position
+from muster.runtime.data.samples import Order, Position
 
 COUNT, BATCH, CLASSES = 96, 24, 5
 STEPS = COUNT // BATCH

@@ -12,7 +12,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import muster
-from muster.runtime import transfer
+from muster.runtime.state import transfer
 from tests.runtime.scripts import tasks
 
 

@@ -13,7 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.owned import Owned
+from muster.runtime.shards.owned import Owned
 from tests.runtime.scripts import adam
 
 PLACES = {"vote": "vote", "entry": "_await_all", "end": "gather"}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from muster.daemon.service import (
+from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
     ForbiddenError,

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from muster.api import Limits
 from muster.api.identity import KEPT, MAX_KEPT, Identity
-from muster.daemon.service import Caller
+from muster.daemon.service.protocol import Caller
 from tests.unit.api.harness import Api, connected, running_api
 
 JOB = {"command": "python train.py"}

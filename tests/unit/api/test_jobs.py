@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muster.daemon.service import UnavailableError
+from muster.daemon.service.protocol import UnavailableError
 from tests.unit.api.harness import Api
 
 JOB = {"name": "resnet50", "command": "python train.py", "devices": "1..8"}

@@ -7,7 +7,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from muster.api import Limits, create_app
-from muster.daemon.service import Caller
+from muster.daemon.service.protocol import Caller
 from muster.files import job_of
 from tests.unit.api.service import MemoryService
 

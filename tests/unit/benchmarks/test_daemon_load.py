@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muster.daemon.state import State
+from muster.daemon.loop.state import State
 from muster.store.store import open_store
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"

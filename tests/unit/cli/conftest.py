@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster.cli import connect, terminal
+from muster.cli import connect
+from muster.cli.render import terminal
 from tests.unit.cli.stub import StubClient, a_lab
 
 

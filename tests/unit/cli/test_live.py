@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from muster.cli import top
-from muster.cli.live import MOST_JOBS, MOST_NODES, WIDTH, Board, live
+from muster.cli.jobs import top
+from muster.cli.render.live import MOST_JOBS, MOST_NODES, WIDTH, Board, live
 from muster.client import ClientError
 from muster.wire.records import ChangeRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
@@ -150,6 +150,6 @@ def test_top_outlives_the_daemon(lab: StubClient, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(top, "on_terminal", lambda: True)
     monkeypatch.setattr(top, "live", draw)
-    monkeypatch.setattr("muster.cli.top.time.sleep", later)
+    monkeypatch.setattr("muster.cli.jobs.top.time.sleep", later)
     muster("top")
     assert [board.trouble for board in boards] == ["", "no daemon there", ""]

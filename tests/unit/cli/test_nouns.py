@@ -104,6 +104,6 @@ def test_tokens_are_listed_without_secrets(lab: StubClient) -> None:
 
 
 def test_pools_without_limits_are_told_so() -> None:
-    from muster.cli.pool_table import pool_table
+    from muster.cli.render.pool_table import pool_table
 
     assert "holds pools" in pool_table([PoolRecord("a", "cluster", leaf=False)], wide=True)

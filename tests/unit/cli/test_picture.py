@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from muster.cli.picture import legend, letters, picture
+from muster.cli.render.picture import legend, letters, picture
 from muster.model.cluster import NodeState
 from muster.model.job import Role
 from muster.model.placement import Placement

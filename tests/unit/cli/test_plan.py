@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.cli.plan import run_plan
+from muster.cli.offline.plan import run_plan
 from muster.files import InputError, shipped_profile
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.cli.profile import described
-from muster.cli.table import table
-from muster.cli.words import size
+from muster.cli.offline.profile import described
+from muster.cli.render.table import table
+from muster.cli.render.words import size
 from muster.files import InputError, profile_schema, schema_text, shipped_profile, shipped_profiles
-from muster.files.profile_file import profile_text
+from muster.files.profile.profile_file import profile_text
 
 
 def printed(*arguments: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.cli.table import table
+from muster.cli.render.table import table
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.stub import StubClient, a_job, a_waiting_job, an_ended_job
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.cli.request import interpreter
+from muster.cli.jobs.request import interpreter
 from muster.client import ClientError, FieldFault
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.stub import STARTS_NOW, StubClient

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.cli.job_page import LAST, job_page
-from muster.cli.outcome import outcome_table
-from muster.cli.sparkline import sparkline
+from muster.cli.render.job_page import LAST, job_page
+from muster.cli.render.outcome import outcome_table
+from muster.cli.render.sparkline import sparkline
 from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord
 from tests.unit.cli.stub import a_job, a_task, a_waiting_job
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from muster.cli import sim_compare
 from muster.cli.main import app
+from muster.cli.sim import compare as sim_compare
 from muster.files import InputError
 from muster.policy.registry import POLICIES
 from tests.unit.sim.small import cluster_file, trace_file

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.pid_file import NAME, TakenError, held, holder
-from muster.cli.up import Listening, UpOptions, data_folder
+from muster.cli.daemon.commands import Listening, UpOptions, data_folder
+from muster.cli.daemon.pid_file import NAME, TakenError, held, holder
 from tests.unit.cli.invoke import muster
 
 LIMIT = 60.0
@@ -21,8 +21,8 @@ import signal, sys, threading
 from pathlib import Path
 
 from muster.cli.main import app
-from muster.cli.pid_file import held
-from muster.cli.up import Listening
+from muster.cli.daemon.pid_file import held
+from muster.cli.daemon.commands import Listening
 
 
 def start(options, ready):

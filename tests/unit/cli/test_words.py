@@ -2,9 +2,9 @@
 
 import pytest
 
-from muster.cli.words import clock, describe, short
-from muster.core.outcome import MigrationReport
-from muster.core.words import tell, where
+from muster.cli.render.words import clock, describe, short
+from muster.core.cycle.outcome import MigrationReport
+from muster.core.why.words import tell, where
 from muster.model.job import Role
 from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
 from muster.model.topology import Level

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.core.admit import Refusal, refuse
+from muster.core.state.admit import Refusal, refuse
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job, Locality, Need, Role, RoleSpec
 from muster.model.pool import Pool, PoolTree, Quota, single_pool

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.check import BrokenInvariantError, check
-from muster.core.cycle import Decisions, Memory, decide
+from muster.core.cycle.cycle import Decisions, Memory, decide
+from muster.core.state.check import BrokenInvariantError, check
 from muster.model.cluster import NodeState
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job, Locality, Need, Role

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from muster.core.books import Books
-from muster.core.demand import capacity, demands
-from muster.core.pools import entitle
-from muster.core.standing import Standing
+from muster.core.cycle.standing import Standing
+from muster.core.quotas.demand import capacity, demands
+from muster.core.quotas.pools import entitle
+from muster.core.quotas.quotas import Books
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeLost
 from muster.model.job import Job, Need, Role

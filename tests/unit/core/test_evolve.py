@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.evolve import (
+from muster.core.state.evolve import (
     EventError,
     NameTakenError,
     OverbookedError,
@@ -12,7 +12,7 @@ from muster.core.evolve import (
     UnknownNameError,
     evolve,
 )
-from muster.core.lifecycle import LifecycleError
+from muster.core.state.lifecycle import LifecycleError
 from muster.model.cluster import NodeState
 from muster.model.event import (
     Cancelled,

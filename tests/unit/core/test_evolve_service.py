@@ -2,10 +2,10 @@
 
 import pytest
 
-from muster.core.begin import begun
-from muster.core.check import check
-from muster.core.cycle import Cycle, Memory
-from muster.core.evolve import EventError, StaleEventError, evolve
+from muster.core.cycle.cycle import Cycle, Memory
+from muster.core.state.begin import begun
+from muster.core.state.check import check
+from muster.core.state.evolve import EventError, StaleEventError, evolve
 from muster.model.event import (
     Cancelled,
     Event,

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from muster.core.ledger import Approved, ClaimError, Conflict, Ledger, LedgerView, Rejected, Why
+from muster.core.quotas.ledger import Approved, ClaimError, Conflict, Ledger, LedgerView, Rejected, Why
 from muster.model.cluster import NodeState
 from muster.model.job import Need, Role
 from muster.model.placement import Claim, Slot

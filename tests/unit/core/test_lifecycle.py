@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from muster.core.lifecycle import BORN, NEXT, LifecycleError, advance
+from muster.core.state.lifecycle import BORN, NEXT, LifecycleError, advance
 from muster.model.event import (
     Cancelled,
     Checkpointed,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.core.pools import entitle
+from muster.core.quotas.pools import entitle
 from muster.model.pool import Pool, PoolError, PoolTree, Quota
 
 PAGE = Path(__file__).parents[3] / "docs" / "pools.md"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.core.cycle import Memory
+from muster.core.cycle.cycle import Memory
 from muster.model.decision import Kind, Promise
 from muster.model.event import Cancelled
 from muster.model.job import Job, Locality

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.cycle import Cycle, Memory
-from muster.core.evolve import evolve
-from muster.core.standing import Standing
+from muster.core.cycle.cycle import Cycle, Memory
+from muster.core.cycle.standing import Standing
+from muster.core.state.evolve import evolve
 from muster.model.cluster import Node
 from muster.model.event import (
     Cancelled,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from muster.core.check import check
-from muster.core.cycle import Decisions, Memory, decide
-from muster.core.desk import Rules
+from muster.core.cycle.cycle import Decisions, Memory, decide
+from muster.core.cycle.cycle_state import Rules
+from muster.core.state.check import check
 from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from muster.daemon.assembly import House, Site, open_house
-from muster.daemon.loop import Pace
-from muster.daemon.service import Caller
+from muster.daemon.loop.loop import Pace
+from muster.daemon.service.protocol import Caller
 from muster.executors.discover import Grid, virtual_cluster
 from muster.executors.discover import Machine as Computer
 from muster.model.job import Job

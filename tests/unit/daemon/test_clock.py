@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.daemon.clock import RealClock
+from muster.daemon.loop.clock import RealClock
 
 
 class Machine:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from muster.core.evolve import evolve
-from muster.daemon.gang import STILLBORN, UNHEARD, Gang
-from muster.daemon.hands import Task
-from muster.daemon.images import GangImage, folded
+from muster.core.state.evolve import evolve
+from muster.daemon.gang.gang import STILLBORN, UNHEARD, Gang
+from muster.daemon.gang.hands import Task
+from muster.daemon.gang.images import GangImage, folded
 from muster.model.decision import Decision, Kind
 from muster.model.event import (
     Cancelled,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.core.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.daemon.assembly import House
-from muster.daemon.service import ConflictError
+from muster.daemon.service.protocol import ConflictError
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from tests.unit.daemon.houses import ADMIN, ANN, LONG, house, program, until

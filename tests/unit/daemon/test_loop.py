@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import House
-from muster.daemon.recover import ClusterChangedError, load_state
-from muster.daemon.service import (
+from muster.daemon.loop.recover import ClusterChangedError, load_state
+from muster.daemon.service.protocol import (
     ConflictError,
     ForbiddenError,
     JobQuery,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from muster.core.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.daemon.metrics import Metrics, fragmentation
 from muster.model.cluster import NodeState
 from muster.model.job import Job

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from muster.daemon import wires as wires_module
-from muster.daemon.wires import Wires
-from muster.runtime.link import Link
+from muster.daemon.tasks import task_connections as wires_module
+from muster.daemon.tasks.task_connections import Wires
+from muster.runtime.members.link import Link
 from muster.runtime.settings import Settings
 from muster.wire.channel import LINE_LIMIT, Channel
 from muster.wire.messages import (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from muster.files.captured import profile_of
-from muster.files.profile_file import load_profile, profile_text
+from muster.files.profile.captured import profile_of
+from muster.files.profile.profile_file import load_profile, profile_text
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.profile import LayerType, Tensor
 from muster.perf.predict import Predictor

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from muster.files import InputError, load_cluster, load_job, load_profile
-from muster.files.cluster_entries import (
+from muster.files.cluster.cluster_entries import (
     ClusterEntry,
     ConfigurationEntry,
     LinksEntry,
@@ -16,8 +16,8 @@ from muster.files.cluster_entries import (
     NvlinkEntry,
     PoolEntry,
 )
-from muster.files.job_entries import JobEntry, LocalityEntry, RoleEntry, RolesEntry, StepEntry
-from muster.files.profile_entries import ProfileEntry
+from muster.files.job.job_entries import JobEntry, LocalityEntry, RoleEntry, RolesEntry, StepEntry
+from muster.files.profile.profile_entries import ProfileEntry
 from muster.model.profile import LayerType
 
 DOCS = Path(__file__).parents[3] / "docs"

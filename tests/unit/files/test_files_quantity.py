@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.files.quantity import (
+from muster.files.source.quantity import (
     Counts,
     Devices,
     parse_cores,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.files.ranges import expand
+from muster.files.cluster.ranges import expand
 
 
 @pytest.mark.parametrize(

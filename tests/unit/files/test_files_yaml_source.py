@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.files.errors import InputError
-from muster.files.yaml_source import MAX_FILE_BYTES, read_source
+from muster.files.source.yaml_source import MAX_FILE_BYTES, read_source
 
 
 def error_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.files import FaultsError, job_of, load_job, record_of
-from muster.files.job_entries import JobEntry
+from muster.files.job.job_entries import JobEntry
 from muster.model.job import Job
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples/jobs").glob("*.yaml"))

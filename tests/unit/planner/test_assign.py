@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from muster.files.profile_file import shipped_profile, shipped_profiles
+from muster.files.profile.profile_file import shipped_profile, shipped_profiles
 from muster.model.profile import Tensor
 from muster.planner.assign import PIECE, Holding, by_shares, mxnet, optimus, shares_of
 

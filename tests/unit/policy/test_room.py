@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.core.cycle import Memory, decide
+from muster.core.cycle.cycle import Memory, decide
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota

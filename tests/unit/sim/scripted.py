@@ -13,7 +13,7 @@ from muster.policy.base import Policy, Shares, exactly
 from muster.sim.engine import Engine, Frame, Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import JobRecord, Result
-from muster.sim.run import simulate
+from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, node_set

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from muster.sim.configuration import Configuration
+from muster.sim.scenario.configuration import Configuration
 
 
 def cluster_file(folder: Path, *, nodes: int = 1, devices: int = 1, pools: str = "") -> Path:

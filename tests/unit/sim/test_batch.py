@@ -8,9 +8,9 @@ import pytest
 
 from muster.files.errors import InputError
 from muster.policy.registry import POLICIES
-from muster.sim.batch import Store, of_all, run_batch
-from muster.sim.configuration import Configuration
 from muster.sim.report.files import Form, read_result
+from muster.sim.scenario.batch import Store, of_all, run_batch
+from muster.sim.scenario.configuration import Configuration
 from tests.unit.sim.small import trace_file, two_jobs
 
 

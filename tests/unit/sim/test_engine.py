@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from muster.core.cycle import Cycle, Decisions, Memory, decide
-from muster.core.desk import Rules
+from muster.core.cycle.cycle import Cycle, Decisions, Memory, decide
+from muster.core.cycle.cycle_state import Rules
 from muster.model.cluster import Node
 from muster.model.decision import Decision
 from muster.model.event import NodeAdded, NodeDraining, NodeLost, NodeReturned

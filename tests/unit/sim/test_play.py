@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from muster.core.desk import Rules
+from muster.core.cycle.cycle_state import Rules
 from muster.model.decision import Kind
 from muster.model.job import Locality
 from muster.model.pool import Quota

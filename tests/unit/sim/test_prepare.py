@@ -7,9 +7,9 @@ import pytest
 
 from muster.files.errors import InputError
 from muster.model.event import NodeLost, NodeReturned
-from muster.sim.configuration import Configuration, Failures
-from muster.sim.prepare import prepare, run_prepared, seed_matters
 from muster.sim.result import Result
+from muster.sim.scenario.configuration import Configuration, Failures
+from muster.sim.scenario.prepare import prepare, run_prepared, seed_matters
 from tests.unit.sim.small import cluster_file, trace_file, two_jobs
 
 ROOT = Path(__file__).parents[3]

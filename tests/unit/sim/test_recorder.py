@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.desk import Rules
+from muster.core.cycle.cycle_state import Rules
 from muster.model.cluster import NodeState
 from muster.model.event import NodeLost, NodeReturned
 from muster.model.view import View

@@ -12,7 +12,7 @@ from muster.sim.disturbance import Disturbance
 from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate
-from muster.sim.run import digest, simulate
+from muster.sim.scenario.run import digest, simulate
 from muster.sim.truth import Arrival
 from tests.builders import job
 from tests.unit.sim.scripted import arrival, run, setting

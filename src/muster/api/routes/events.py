@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from muster.api.parts import CHECKED, MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.streams import END, EVENT_CONTENT, EVENT_STREAM, event
-from muster.daemon.service import Caller, Service
+from muster.daemon.service.protocol import Caller, Service
 from muster.wire.records import ChangeRecord
 
 After = Annotated[

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from muster.api.bodies import ShapeBody
 from muster.api.parts import CHECKED, Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
-from muster.daemon.service import Caller, JobQuery
-from muster.files.faults import FaultsError
-from muster.files.job_file import job_of
+from muster.daemon.service.protocol import Caller, JobQuery
+from muster.files.job.job_file import job_of
+from muster.files.source.faults import FaultsError
 from muster.model.job import Job
 from muster.wire.records import Forecast, JobDetail, JobPage, JobRecord
 

@@ -15,10 +15,10 @@ from muster.runtime.asynchronous.batches import LeasedBatches
 from muster.runtime.asynchronous.protocol import PATIENCE, assign, checksum
 from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
 from muster.runtime.asynchronous.worker import AsyncWorker, Forward, Report, Save
+from muster.runtime.data.loader import Loader
+from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError, LostServerError
-from muster.runtime.loader import Loader
-from muster.runtime.peers import Post
-from muster.runtime.samples import Order, Position
+from muster.runtime.members.peers import Post
 
 __all__ = ["AsyncWorker", "LeasedBatches", "LostServerError", "Report", "serve", "train_asynchronously"]
 

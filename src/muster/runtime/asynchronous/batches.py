@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.runtime.samples import Order, Position
+from muster.runtime.data.samples import Order, Position
 
 
 @dataclass(frozen=True, slots=True)

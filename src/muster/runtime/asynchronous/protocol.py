@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster.runtime.comm.stream import receive_json
 from muster.runtime.errors import BadTrainingError, LostServerError
-from muster.runtime.peers import connect
-from muster.runtime.stream import receive_json
+from muster.runtime.members.peers import connect
 
 KIND = "asynchronous"
 """The kind of request by which a connection to a post becomes one of this training."""

@@ -20,10 +20,10 @@ from muster.runtime.asynchronous.protocol import (
     join,
     lost,
 )
-from muster.runtime.peers import Post, Request
-from muster.runtime.pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
-from muster.runtime.stream import receive_into, receive_json, send_json, send_tensor
-from muster.runtime.update import SliceOptimizer, groups_of, options_of
+from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.members.peers import Post, Request
+from muster.runtime.shards.pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
+from muster.runtime.shards.update import SliceOptimizer, groups_of, options_of
 
 WAIT = 1.0
 """Seconds until a worker hears that there is no lease for it yet: well below any time-out."""

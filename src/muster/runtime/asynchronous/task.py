@@ -8,15 +8,15 @@ from typing import Any
 import torch
 
 from muster.runtime.asynchronous import Report, train_asynchronously
-from muster.runtime.checkpoint import Checkpoints, signature_of
+from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.leaving import LeftError
-from muster.runtime.link import Link
-from muster.runtime.peers import Post
-from muster.runtime.samples import Position
+from muster.runtime.members.leaving import LeftError
+from muster.runtime.members.link import Link
+from muster.runtime.members.peers import Post
 from muster.runtime.settings import Settings
-from muster.runtime.state import TrainingState
-from muster.runtime.trace import mapped
+from muster.runtime.shape.trace import mapped
+from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.state import TrainingState
 from muster.wire.messages import Changed, Ended, Message, Plan, Ready, StepDone, Stop
 
 Losses = Callable[[Any, Any], Any]

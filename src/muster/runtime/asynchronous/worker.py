@@ -17,12 +17,12 @@ from muster.runtime.asynchronous.protocol import (
     join,
     lost,
 )
+from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.data.loader import Loader
+from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.loader import Loader
-from muster.runtime.peers import Request
-from muster.runtime.pieces import Piece, assemble, receive_pieces
-from muster.runtime.samples import Order, Position
-from muster.runtime.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.members.peers import Request
+from muster.runtime.shards.pieces import Piece, assemble, receive_pieces
 
 Forward = Callable[[Any, Any], Tensor]
 """(model, batch) to one loss for each sample."""

@@ -17,7 +17,7 @@ from muster.runtime.comm.group import Group
 from muster.runtime.comm.nccl import Nccl
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded, ranges
-from muster.runtime.mirror import Holding, Range, holdings
+from muster.runtime.shards.mirror import Holding, Range, holdings
 from muster.split.owners import Owners, edge, water_filled
 from muster.wire.messages import Member
 

@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import TypeVar
 
 from muster.files.errors import did_you_mean, shown
-from muster.files.quantity import (
+from muster.files.source.quantity import (
     Counts,
     parse_cores,
     parse_counts,

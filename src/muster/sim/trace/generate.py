@@ -11,7 +11,7 @@ from itertools import count, islice
 from random import Random
 from typing import Any
 
-from muster.files.quantity import Counts
+from muster.files.source.quantity import Counts
 from muster.model.job import Job
 from muster.sim.trace.columns import truth_of
 from muster.sim.trace.draw import (

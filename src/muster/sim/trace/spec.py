@@ -6,7 +6,7 @@ from math import inf, isfinite
 from typing import Any
 
 from muster.files.errors import InputError, one_of, shown
-from muster.files.quantity import parse_whole
+from muster.files.source.quantity import parse_whole
 from muster.sim.trace.columns import parse_seconds
 from muster.sim.trace.draw import Sizes
 from muster.sim.trace.generate import GENERATORS, Generator, OptimusJobs, Stream

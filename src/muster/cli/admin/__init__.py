@@ -1,0 +1,1 @@
+"""Commands about nodes, pools, policies and tokens."""

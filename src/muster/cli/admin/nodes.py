@@ -1,0 +1,87 @@
+"""`muster node`: the machines. Imports stay inside the commands so that help is quick."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muster.cli.choices import Form
+from muster.cli.connect import daemon
+from muster.cli.group import QuickGroup
+from muster.cli.options import Listed, Watched
+
+if TYPE_CHECKING:
+    from muster.wire.records import NodeRecord
+
+node = typer.Typer(
+    name="node",
+    cls=QuickGroup,
+    help="Nodes: the machines, and their devices.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+_LISTING = "muster node list"
+
+Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Their names.")]
+
+
+@node.command("list")
+def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
+    """List the nodes, their devices (`.` free, `x` held) and the jobs on them."""
+    from muster.cli.render.answers import as_json
+    from muster.cli.watch import shown
+
+    def answer() -> str:
+        nodes = client.nodes()
+        return as_json(nodes) if output is Form.JSON else node_table(nodes, wide=output is Form.WIDE)
+
+    with daemon(listing=_LISTING) as client:
+        shown(answer, watch=watch)
+
+
+@node.command()
+def drain(names: Names) -> None:
+    """Give nodes no new tasks; those they have go on to their end.
+
+    Example: muster node drain gpu3, then muster node list -w until its devices are free.
+    """
+    with daemon(listing=_LISTING) as client:
+        typer.echo(node_table([client.drain(name) for name in names]))
+
+
+@node.command()
+def resume(names: Names) -> None:
+    """Use drained nodes again."""
+    with daemon(listing=_LISTING) as client:
+        typer.echo(node_table([client.resume(name) for name in names]))
+
+
+def node_table(nodes: Sequence["NodeRecord"], *, wide: bool = False) -> str:
+    """A line for each node."""
+    from muster.cli.render.table import table
+    from muster.cli.render.terminal import painted
+
+    heading = (
+        "NODE",
+        "STATE",
+        "TYPE",
+        "DEVICES",
+        "FREE",
+        "MAP",
+        *(("CORES", "MEMORY") if wide else ()),
+    )
+    rows = [
+        (
+            each.name,
+            painted(each.state),
+            each.device_type or "CPU",
+            str(each.devices),
+            str(each.free),
+            each.bitmap or "-",
+            *((f"{each.cores:g}", f"{each.memory / 1e9:,.0f} GB") if wide else ()),
+            ",".join(each.jobs) or "-",
+        )
+        for each in nodes
+    ]
+    return table((*heading, "JOBS"), rows, left=(0, 1, 2, 5, len(heading)))

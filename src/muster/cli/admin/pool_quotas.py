@@ -1,0 +1,76 @@
+"""`muster pool set`: from amounts as they are written to whole quotas."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from muster.files.errors import InputError, one_of
+from muster.files.source.quantity import MAX_TASKS, parse_number, parse_whole
+from muster.wire.records import PoolRecord, QuotaRecord
+
+Quotas = dict[str, dict[str, int | float | None]]
+"""By device type, as the API takes them."""
+
+T = TypeVar("T")
+
+NO_LIMIT = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """As given: `4` for the only device type, `V100:4` for one of several."""
+
+    reservation: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+
+
+def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[str]) -> Quotas:
+    """Quotas of the types that are named, with the rest of each as it was."""
+    held = {} if before is None else {quota.device_type: quota for quota in before.quotas}
+    quotas: dict[str, QuotaRecord] = {}
+
+    def of(device_type: str) -> QuotaRecord:
+        return quotas.get(device_type) or held.get(device_type) or QuotaRecord(device_type)
+
+    for device_type, whole in _each("--reservation", amounts.reservation, types, _devices):
+        quotas[device_type] = replace(of(device_type), reservation=whole)
+    for device_type, share in _each("--share", amounts.share, types, parse_number):
+        quotas[device_type] = replace(of(device_type), share=share)
+    for device_type, limit in _each("--limit", amounts.limit, types, _limit):
+        quotas[device_type] = replace(of(device_type), limit=limit)
+    return {
+        device_type: {"reservation": each.reservation, "share": each.share, "limit": each.limit}
+        for device_type, each in quotas.items()
+    }
+
+
+def _each(
+    option: str, texts: Sequence[str], types: Sequence[str], parse: Callable[[str], T]
+) -> list[tuple[str, T]]:
+    found = []
+    for text in texts:
+        kind, colon, amount = text.rpartition(":")
+        try:
+            found.append((_type(kind if colon else None, types), parse(amount)))
+        except ValueError as error:
+            raise InputError.at(option, str(error)) from None
+    return found
+
+
+def _type(given: str | None, types: Sequence[str]) -> str:
+    if given is None:
+        if len(types) != 1:
+            raise ValueError(f"needs a type, such as {types[0] if types else 'V100'}:4")
+        return types[0]
+    if given not in types:
+        raise ValueError(one_of(given, "device type of this cluster", types))
+    return given
+
+
+def _devices(text: str) -> int:
+    return parse_whole(text, 0, MAX_TASKS)
+
+
+def _limit(text: str) -> int | None:
+    return None if text == NO_LIMIT else _devices(text)

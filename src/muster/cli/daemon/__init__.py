@@ -1,0 +1,1 @@
+"""`muster up` and `muster down`."""

@@ -1,0 +1,57 @@
+"""`muster ps`: which jobs are asked for, and what is said under them."""
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+
+from muster.cli.choices import Form
+from muster.cli.connect import daemon
+from muster.cli.render.answers import as_json
+from muster.cli.render.job_table import job_table
+from muster.cli.render.terminal import hint
+from muster.cli.watch import shown
+from muster.wire.records import LIVE, JobRecord
+
+_PAGE = 1000
+"""Jobs that are asked for at once: as many as the API gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs."""
+
+    every: bool
+    user: str | None
+    pool: str | None
+    limit: int
+
+
+def list_jobs(wanted: Wanted, form: Form, *, watch: bool) -> None:
+    """Print the jobs, and what to type next."""
+    found: list[JobRecord] = []
+
+    def answer() -> str:
+        statuses = () if wanted.every else LIVE
+        # One more than is shown: whether there are more is worth a word.
+        most = wanted.limit + 1
+        page = min(most, _PAGE)
+        jobs = client.jobs(statuses=statuses, user=wanted.user, pool=wanted.pool, page=page)
+        found[:] = islice(jobs, most)
+        some = found[: wanted.limit]
+        if form is Form.JSON:
+            return as_json(some, indent=0 if watch else 2)
+        return job_table(some, time.time(), wide=form is Form.WIDE)
+
+    with daemon() as client:
+        shown(answer, watch=watch, note=lambda: _note(found, wanted, form))
+
+
+def _note(found: list[JobRecord], wanted: Wanted, form: Form) -> None:
+    if form is Form.JSON:
+        return
+    if not found:
+        hint("no jobs yet: muster run train.py" if wanted.every else "none is live; all: muster ps -a")
+    elif len(found) > wanted.limit:
+        hint(f"there are more: muster ps -n {2 * wanted.limit}")
+    else:
+        hint(f"why: muster show {found[0].number} · logs: muster logs -f {found[0].number}")

@@ -1,0 +1,45 @@
+"""`muster pool list`: a line for each pool and device type."""
+
+from collections.abc import Sequence
+
+import typer
+
+from muster.cli.exits import NOT_FOUND
+from muster.cli.render.table import table
+from muster.cli.render.terminal import complain
+from muster.wire.records import PoolRecord, QuotaRecord
+
+_HEADING = ("POOL", "PARENT", "TYPE", "RESERVED", "SHARE", "LIMIT", "ENTITLED", "USED", "RUNNING")
+_ANY = QuotaRecord("-")
+"""Stands for the quota of a pool that has none of its own."""
+
+
+def pool_table(pools: Sequence[PoolRecord], *, wide: bool = False) -> str:
+    """The pools in the order they come in."""
+    heading = (*_HEADING, "WAITING", *(("KIND", "JOBS SEEN BY") if wide else ()))
+    rows = [_row(pool, quota, wide) for pool in pools for quota in pool.quotas or (_ANY,)]
+    return table(heading, rows, left=(0, 1, 2, 10, 11))
+
+
+def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
+    figures = (
+        str(quota.reservation),
+        f"{quota.share:g}",
+        "-" if quota.limit is None else str(quota.limit),
+        str(quota.entitled),
+        str(quota.used),
+        str(pool.running),
+        str(pool.pending),
+    )
+    kind = "takes jobs" if pool.leaf else "holds pools"
+    more = (kind, "all its users" if pool.shared else "their user") if wide else ()
+    return (pool.name, pool.parent, quota.device_type, *figures, *more)
+
+
+def named(pools: Sequence[PoolRecord], name: str) -> PoolRecord:
+    """The pool of that name; the command ends where there is none."""
+    for pool in pools:
+        if pool.name == name:
+            return pool
+    complain(f"there is no pool {name!r}; there are: {', '.join(pool.name for pool in pools)}")
+    raise typer.Exit(NOT_FOUND)

@@ -1,0 +1,60 @@
+"""Migrations, times and sizes in words and figures a person reads."""
+
+import time
+
+from muster.core.cycle.outcome import MigrationReport
+
+_HOURS_TOLD = 100
+"""From so many hours on they are told in days."""
+
+
+def describe(report: MigrationReport) -> str:
+    """A migration in one line: for whom, who moves, the price, and fragmentation before and after."""
+    return (
+        f"migration for {report.job}: {', '.join(report.moved)} moved; costs {report.cost:,.0f} "
+        f"device-seconds, gains {report.gain:,.0f}; "
+        f"fragmentation {report.fragmentation_before:.0%} -> {report.fragmentation_after:.0%}"
+    )
+
+
+def clock(seconds: float) -> str:
+    """`3d04h`, `1h05m` or `4m30s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= _HOURS_TOLD:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit a person reads: `102.2 MB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"
+
+
+def when(at: float | None, now: float) -> str:
+    """A moment as seen from now: `in 4m30s`, `4m30s ago`, or a dash where nobody knows."""
+    if at is None:
+        return "-"
+    return f"in {clock(at - now)}" if at > now else f"{clock(now - at)} ago"
+
+
+def moment(at: float) -> str:
+    """A moment on the clock of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 worker`, `3 workers`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(seconds: float) -> str:
+    """A pause: `0`, `12 ms`, `3.4s`."""
+    if seconds <= 0:
+        return "0"
+    return f"{seconds:.1f}s" if seconds >= 1 else f"{max(1, round(seconds * 1000))} ms"

@@ -1,0 +1,177 @@
+"""The cycle: from a frozen view to one decision, with a reason, for every job."""
+
+from dataclasses import dataclass, field
+from math import inf
+
+from muster.core.cycle.cycle_state import Desk, Rules
+from muster.core.cycle.growth import contested, grow
+from muster.core.cycle.outcome import MigrationReport
+from muster.core.cycle.standing import Standing
+from muster.core.cycle.start_gangs import borrow, keep_promises, serve
+from muster.core.cycle.steer import excess, steer
+from muster.core.quotas.pools import entitle
+from muster.core.why.explain import Explainer
+from muster.model.decision import Decision, Kept, Kind, Promise
+from muster.model.job import Role
+from muster.model.pool import Entitlements
+from muster.model.reason import Code, Reason
+from muster.model.view import JobState, Phase, View
+from muster.place.adaptive import Mood
+from muster.planner.counts import plan_for
+from muster.policy.base import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one cycle leaves for the next."""
+
+    mood: Mood = field(default_factory=Mood)
+    promises: tuple[Promise, ...] = ()
+    policy: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The answer of one cycle, good for this version of the view and no other."""
+
+    version: int
+    decisions: tuple[Decision, ...]
+    memory: Memory
+    entitlements: Entitlements
+    migrations: tuple[MigrationReport, ...] = ()
+    again: float = inf
+    """When the policy wants to be asked again even if nothing has happened, in s."""
+
+
+class Cycle:
+    """Decides again and again on one cluster. What it keeps between two views saves time, no more."""
+
+    def __init__(self, policy: Policy, rules: Rules | None = None, *, explain: bool = True) -> None:
+        self._policy = policy
+        self._rules = rules or Rules()
+        self._explain = explain
+        """Whether a job that waits is told in full why, or by the code alone."""
+        self._standing: Standing | None = None
+
+    def decide(self, view: View, now: float, memory: Memory) -> Decisions:
+        """One pass over all jobs. Equal arguments, equal decisions; the view stays as it is."""
+        # Whatever goes wrong below, a standing that was left in the middle of something is not used.
+        standing, self._standing = self._standing, None
+        if standing is None:
+            standing = Standing(view)
+        else:
+            standing.follow(view)
+        decided = self._decide(standing, now, memory)
+        self._standing = standing
+        return decided
+
+    def _decide(self, standing: Standing, now: float, memory: Memory) -> Decisions:
+        view = standing.view
+        # 1 entitle: how much each pool may use now
+        entitled = entitle(view.pools, standing.available, standing.demands())
+        # 2 allocate: the policy says who gets how many workers, most urgent first
+        shares = self._policy.allocate(view, entitled, now, memory.policy)
+        desk = Desk(standing, entitled, shares.allocations, now, memory.mood, self._rules)
+        # 3-5 plan, place, commit
+        keep_promises(desk, memory.promises)
+        if shares.steers:
+            steer(desk)
+        else:
+            _queue(desk)
+        # 6 compare with what runs now, and say why
+        decisions = _compare(desk, explain=self._explain)
+        desk.leave()
+        return Decisions(
+            view.version,
+            decisions,
+            Memory(desk.mood, tuple(desk.outcome.promises.values()), shares.memory),
+            entitled,
+            tuple(desk.outcome.migrations),
+            shares.again,
+        )
+
+
+def decide(
+    policy: Policy, view: View, now: float, memory: Memory, rules: Rules | None = None
+) -> Decisions:
+    """One cycle by itself. Pure."""
+    return Cycle(policy, rules).decide(view, now, memory)
+
+
+def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
+    """The jobs that go on as they are, and why: all that got no decision."""
+    told = {decision.job for decision in decided.decisions}
+    return tuple(Kept(s.name, _why_kept(s)) for s in view.jobs.values() if s.name not in told)
+
+
+def _queue(desk: Desk) -> None:
+    """What nobody asks for any more, then gangs, then borrowers, then growth."""
+    for state in desk.view.jobs.values():
+        if state.reshaped and state.phase is Phase.RUNNING and desk.untouched(state):
+            _trim(desk, state)
+    for allocation in desk.allocations.values():
+        serve(desk, allocation)
+    desk.turned_away.clear()  # to borrow is another question
+    for allocation in desk.allocations.values():
+        borrow(desk, allocation)
+    taken = contested(desk)
+    for allocation in desk.allocations.values():
+        grow(desk, allocation, taken)
+
+
+def _trim(desk: Desk, state: JobState) -> None:
+    """Take from a running job what is above the most its user asks for now."""
+    spare = excess(state, plan_for(state.job, state.job.workers.most))
+    if spare:
+        desk.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
+
+
+def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:
+    """A decision for every job that changes or waits."""
+    explainer = Explainer(desk) if explain else None
+    outcome, jobs = desk.outcome, desk.view.jobs
+    changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
+    decisions: list[Decision] = []
+    for name in desk.standing.in_order(changes.union(desk.standing.waiting)):
+        decision = _changed(desk, jobs[name])
+        if decision is None:
+            state = jobs[name]
+            reason = explainer.why_waiting(state) if explainer else _briefly(desk, state)
+            decision = Decision(Kind.WAIT, name, state.generation, reason)
+        decisions.append(decision)
+    return tuple(decisions)
+
+
+def _briefly(desk: Desk, state: JobState) -> Reason:
+    return _BRIEF[desk.outcome.obstacles.get(state.name, Code.WAITING_POLICY)]
+
+
+_BRIEF = {code: Reason(code) for code in Code}
+
+
+def _changed(desk: Desk, state: JobState) -> Decision | None:
+    outcome, name, following = desk.outcome, state.name, state.generation + 1
+    if name in outcome.stops:
+        return Decision(Kind.PREEMPT, name, state.generation, outcome.stops[name])
+    kinds = (
+        (Kind.START, outcome.starts),
+        (Kind.RESIZE, outcome.resizes),
+        (Kind.MIGRATE, outcome.moves),
+    )
+    for kind, changes in kinds:
+        if name in changes:
+            change = changes[name]
+            return Decision(kind, name, following, change.reason, change.placement, change.batch)
+    return None
+
+
+_CONTINUES, _AT_MOST, _CHANGING = (
+    Reason(code) for code in (Code.CONTINUES, Code.AT_MOST, Code.CHANGING)
+)
+
+
+def _why_kept(state: JobState) -> Reason:
+    if state.phase is not Phase.RUNNING or state.placement is None:
+        return _CHANGING
+    at_most = state.placement.count(Role.WORKER) >= state.job.workers.most
+    return _AT_MOST if at_most else _CONTINUES

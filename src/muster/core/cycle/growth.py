@@ -1,0 +1,87 @@
+"""What is left lets jobs grow: in the policy's order, inside contract and quota.
+
+Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
+"""
+
+from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.options import Option
+from muster.model.job import Role
+from muster.model.placement import Placement
+from muster.model.plan import Plan
+from muster.model.reason import Code, Reason
+from muster.model.view import JobState, Phase
+from muster.place.contract import spanned
+from muster.place.grow import grow as grow_beside
+from muster.place.request import Request
+from muster.planner.counts import missing, plan_for
+from muster.policy.base import Allocation
+
+_NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
+"""Obstacles that no free device would remove."""
+
+
+def contested(desk: Desk) -> set[str]:
+    """Device types that somebody waits for."""
+    jobs = desk.view.jobs
+    obstacles = desk.outcome.obstacles.items()
+    options = {desk.menu.options(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
+    return {kind for each in options for option in each for kind in desk.menu.types(option)}
+
+
+def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
+    """Add workers to a job that runs or has just been started, up to its most."""
+    state = desk.view.jobs[allocation.job]
+    if not _may_grow(desk, state):
+        return
+    base = desk.placement_of(state)
+    option = desk.menu.option_of(state.job, base)
+    if option is None or taken & set(desk.menu.types(option)):
+        return
+    lacking = _admitted(desk, state, option, base, allocation.most)
+    if lacking is None or (state.name in desk.outcome.starts and _start_larger(desk, state, lacking)):
+        return
+    _add(desk, state, option, base, lacking)
+
+
+def _start_larger(desk: Desk, state: JobState, lacking: Plan) -> bool:
+    """A job that does not run yet is rather placed as a whole than piece by piece."""
+    base = desk.placement_of(state)
+    option = desk.menu.option_of(state.job, base)
+    assert option is not None
+    workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
+    with desk.board.lifted(base.slots):
+        placement = desk.place(state.job, desk.menu.request(state.job, workers, option))
+    if placement is not None:
+        desk.replace(state, placement)
+    return placement is not None
+
+
+def _may_grow(desk: Desk, state: JobState) -> bool:
+    if state.name in desk.outcome.starts:
+        return True
+    changed = state.name in desk.outcome.resizes or state.name in desk.outcome.moves
+    return state.phase is Phase.RUNNING and not changed and state.name not in desk.outcome.stops
+
+
+def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:
+    """The most tasks above what the job has that its pool may take, of its own or borrowed."""
+    types = desk.menu.types(option)
+    for workers in range(most, base.count(Role.WORKER), -1):
+        lacking = missing(plan_for(state.job, workers), base)
+        more = dict.fromkeys(types, lacking.devices) if lacking.devices else {}
+        if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is None:
+            return lacking
+    return None
+
+
+def _add(desk: Desk, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
+    devices = base.devices + lacking.devices
+    request = Request(lacking, option, desk.menu.widest(state.job, devices, option))
+    slots = grow_beside(desk.board, request, base)
+    grown = base.with_slots(slots)
+    if not any(slot.role is Role.WORKER for slot in slots):
+        return
+    # With fewer than all, the best placement is closer, and the same slowdown means less.
+    widest = desk.menu.widest(state.job, grown.devices, option)
+    if spanned(desk.view.cluster, grown) <= widest:
+        desk.extend(state, slots, Reason(Code.GROWN))

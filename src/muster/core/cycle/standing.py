@@ -1,0 +1,133 @@
+"""A view in the form a cycle works with, kept from cycle to cycle and brought up to date by difference.
+
+States and nodes are frozen, so what has not been replaced has not changed: one look at the identities
+tells what has. The answers are those of a standing made afresh (a property test holds them equal); only
+the time to get them is less, which is what lets a quiet cycle cost no more than what happened in it.
+"""
+
+from collections.abc import Mapping
+from itertools import compress
+from operator import is_not
+
+from muster.core.cycle.option_cache import Menu
+from muster.core.quotas.demand import Demand, capacity
+from muster.core.quotas.ledger import Ledger
+from muster.core.quotas.quotas import Books, Tallies
+from muster.model.cluster import Cluster, Node, NodeState
+from muster.model.pool import Entitlements
+from muster.model.view import JobState, Phase, View
+from muster.place.board import Board
+from muster.planner.counts import plan_for
+
+_CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
+
+
+class Standing:
+    """What a cycle reads of a view."""
+
+    def __init__(self, view: View) -> None:
+        self._begin(view)
+
+    def _begin(self, view: View) -> None:
+        self.view = view
+        self.menu = Menu(view.cluster)
+        self.board = Board(view.cluster)
+        self.ledger = Ledger(view)
+        self.available = capacity(view.cluster)
+        self.demand = Demand(view.cluster, view.pools)
+        self.tallies = Tallies(view.pools)
+        self.waiting: dict[str, int] = {}
+        """Devices of the gang of each job that waits."""
+        self.changing: dict[str, JobState] = {}
+        """Jobs that are about to let go of something."""
+        self._place: dict[str, int] = {}
+        self._seen = 0
+        for state in view.jobs.values():
+            self._enter(state)
+
+    def follow(self, view: View) -> None:
+        """Be what a standing made afresh from this view would be."""
+        old = self.view
+        if view is old:
+            return
+        if not _alike(old, view):
+            self._begin(view)
+            return
+        self.view = view
+        changed = _changed_nodes(old.cluster, view.cluster)
+        self.board.renew(view.cluster, changed)
+        self.ledger.renew(view, changed)
+        if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
+            self.available = capacity(view.cluster)
+        self._follow_jobs(old.jobs, view.jobs)
+
+    def in_order(self, names: set[str]) -> list[str]:
+        """The names as the view has them: in the order of submission."""
+        return sorted(names, key=self._place.__getitem__)
+
+    def books(self, entitled: Entitlements) -> Books:
+        """The books to begin a cycle with."""
+        return Books(self.view.pools, entitled, self.available, self.tallies.copy())
+
+    def _follow_jobs(self, old: Mapping[str, JobState], new: Mapping[str, JobState]) -> None:
+        replaced = map(is_not, map(old.get, new), new.values())
+        fresh = list(compress(new.values(), replaced))
+        known = sum(state.name in old for state in fresh)
+        if len(old) + len(fresh) - known != len(new):
+            for name in [name for name in old if name not in new]:
+                self._strike(old[name])
+                del self._place[name]
+        for state in fresh:
+            before = old.get(state.name)
+            if before is not None:
+                self._strike(before)
+                if before.job is not state.job or before.submitted != state.submitted:
+                    del self._place[state.name]  # another job of this name: it stands at the end
+            self._enter(state)
+
+    def _enter(self, state: JobState) -> None:
+        name = state.name
+        if name not in self._place:
+            self._place[name] = self._seen
+            self._seen += 1
+        if state.phase is Phase.WAITING:
+            self.waiting[name] = plan_for(state.job, state.job.workers.gang).devices
+        elif state.phase in _CHANGING:
+            self.changing[name] = state
+        self.ledger.enter(state)
+        self.tallies.enter(self.view.cluster, state, 1)
+        self.demand.enter(state, 1)
+
+    def _strike(self, state: JobState) -> None:
+        self.waiting.pop(state.name, None)
+        self.changing.pop(state.name, None)
+        self.ledger.strike(state)
+        self.tallies.enter(self.view.cluster, state, -1)
+        self.demand.enter(state, -1)
+
+    def demands(self) -> Mapping[tuple[str, str], int]:
+        """Devices that each leaf pool's jobs could use, by type."""
+        return self.demand.by_pool(self.view, self.available)
+
+
+def _alike(old: View, new: View) -> bool:
+    """Whether only what is free, which nodes are up, and jobs have changed."""
+    same = old.cluster.configurations is new.cluster.configurations and old.pools is new.pools
+    same = same and old.cluster.links is new.cluster.links
+    return same and len(old.cluster.nodes) == len(new.cluster.nodes) and _same_names(old, new)
+
+
+def _same_names(old: View, new: View) -> bool:
+    one, other = old.cluster.index, new.cluster.index
+    return one is other or one == other
+
+
+def _changed_nodes(old: Cluster, new: Cluster) -> list[int]:
+    if old is new:
+        return []
+    return list(compress(range(len(new.nodes)), map(is_not, old.nodes, new.nodes)))
+
+
+def _counts_otherwise(old: Node, new: Node) -> bool:
+    """Whether the node's part of the capacity may be another: see `capacity`."""
+    return old.state is not NodeState.UP or new.state is not NodeState.UP

@@ -1,0 +1,331 @@
+"""Steps 3 to 5 for a policy that steers: make every job have just what the policy says.
+
+First whatever has too much lets go, then, in the policy's order, whatever has too little gets it from
+what is free. What is let go is held until the executor says that it is free, so a job that is to have
+it waits for the next cycle, rather than being changed twice; the policy will say the same again then.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.make_room import migrate
+from muster.core.cycle.options import Option
+from muster.core.cycle.start_gangs import place_on
+from muster.model.job import Job, Role
+from muster.model.placement import Placement, Slot
+from muster.model.plan import Plan
+from muster.model.reason import Code, Reason
+from muster.model.view import JobState, Phase
+from muster.place.contract import spanned
+from muster.place.grow import grow
+from muster.place.request import Request
+from muster.planner.counts import missing, plan_for
+from muster.policy.base import Allocation
+
+_SHARE = Reason(Code.RESIZED_POLICY)
+
+
+def steer(desk: Desk) -> None:
+    """Carry out the policy's targets as far as can be now."""
+    enlarged: list[tuple[JobState, Allocation]] = []
+    for allocation in desk.allocations.values():
+        state = desk.view.jobs[allocation.job]
+        if state.phase is Phase.RUNNING and state.job.preemptible:
+            if state.job.restarts and allocation.most:
+                _stop_to_change(desk, state, allocation, enlarged)
+            else:
+                _let_go(desk, state, allocation)
+    if enlarged:
+        _stop_to_enlarge(desk, enlarged)
+    blocked: list[tuple[JobState, Allocation]] = []
+    for allocation in desk.allocations.values():
+        state = desk.view.jobs[allocation.job]
+        if state.phase is Phase.WAITING and allocation.most:
+            _start(desk, state, allocation)
+        elif _to_change(desk, state, allocation) and not _change(desk, state, allocation):
+            blocked.append((state, allocation))
+    if blocked and not desk.is_coming():
+        _break_circle(desk, blocked)
+
+
+def _to_change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Whether the job runs, is to go on, and has not been changed by this cycle."""
+    goes_on = state.phase is Phase.RUNNING and allocation.most > 0 and desk.untouched(state)
+    return goes_on and state.name not in desk.outcome.resizes
+
+
+def _stop_to_change(
+    desk: Desk,
+    state: JobState,
+    allocation: Allocation,
+    enlarged: list[tuple[JobState, Allocation]],
+) -> None:
+    """Stop a job that must stop for any change: it is then placed as a whole, with all that comes free.
+
+    One that is to have what it does not hold yet is only noted: it may not be to be had.
+    """
+    assert state.placement is not None
+    goal = plan_for(state.job, allocation.most, allocation.servers)
+    if _elsewhere(desk, state, allocation) or goal.devices > state.placement.devices:
+        enlarged.append((state, allocation))
+    elif _miscounts(state, goal):
+        desk.stop(state, _SHARE)
+    elif allocation.batch != state.batch:
+        desk.rearrange(state, state.placement, _SHARE)
+
+
+def _stop_to_enlarge(desk: Desk, enlarged: list[tuple[JobState, Allocation]]) -> None:
+    """Stop those jobs for which there is a place with what they hold and all that comes free: any other
+    would be stopped again and again, only to be started as it was."""
+    board = desk.later().copy()
+    for state, allocation in enlarged:
+        assert state.placement is not None
+        board.put_back(state.placement.slots)
+        place = desk.strategy(state.job)
+        requests = (
+            desk.menu.request(state.job, allocation.most, option, allocation.servers)
+            for option in _options(desk, state.job, allocation)
+        )
+        found = next((p for request in requests if (p := place(board, request)) is not None), None)
+        board.take((found or state.placement).slots)
+        if found is not None:
+            desk.stop(state, _SHARE)
+
+
+def _break_circle(desk: Desk, blocked: list[tuple[JobState, Allocation]]) -> None:
+    """Stop the jobs that each hold what another of them is to have: none can move before the other."""
+    held = {state.name: desk.amounts(state.held()) for state, _ in blocked}
+    before = len(blocked) + 1
+    while len(blocked) < before:
+        before = len(blocked)
+        blocked = [
+            (state, wanted)
+            for state, wanted in blocked
+            if any(wanted.device_type in held[o.name] for o, _ in blocked if o is not state)
+        ]
+    for state, _ in blocked:
+        desk.stop(state, Reason(Code.MIGRATED_POLICY))
+
+
+def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
+    """Stop the job, or take from it what it has beyond its target."""
+    if not allocation.most:
+        desk.stop(state, Reason(Code.PREEMPTED_POLICY))
+        return
+    assert state.placement is not None
+    goal = plan_for(state.job, allocation.most, allocation.servers)
+    goes = excess(state, goal)
+    if not goes or missing(goal, state.placement).parts or _elsewhere(desk, state, allocation):
+        return  # it has too little of something: `_change` sees to both at once
+    if _within_contract(desk, state, state.placement.without(goes)):
+        desk.shrink(state, goes, _SHARE)
+
+
+def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
+    """The tasks that a job has beyond a plan, to be given up."""
+    assert state.placement is not None
+    placed = state.placement
+    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
+    return tuple(slot for role, count in roles for slot in _last(placed, role, count))
+
+
+def _miscounts(state: JobState, goal: Plan) -> bool:
+    """Whether the job has not just as many tasks as it should."""
+    placed = state.placement
+    assert placed is not None
+    return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
+
+
+def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
+    """The tasks that leave the rest on the fewest nodes: those from where the job has fewest."""
+    slots = [slot for slot in placement.slots if slot.role is role]
+    here = Counter(slot.node for slot in slots)
+    slots.sort(key=lambda slot: (here[slot.node], slot.node, -slot.index))
+    return slots[: max(0, count)]
+
+
+def _within_contract(desk: Desk, state: JobState, placement: Placement) -> bool:
+    """Whether the contract, which fewer devices may make stricter, still holds."""
+    option = desk.menu.option_of(state.job, placement)
+    if option is None:
+        return False
+    widest = desk.menu.widest(state.job, placement.devices, option)
+    return spanned(desk.view.cluster, placement) <= widest
+
+
+def _start(desk: Desk, state: JobState, allocation: Allocation) -> None:
+    """Give a waiting job its tasks; if what it is to have is not coming, as many as there are."""
+    job, obstacles = state.job, desk.outcome.obstacles
+    promise = desk.outcome.promises.get(job.name)
+    desk.release(job.name)
+    for workers in _sizes(desk, job, allocation):
+        placement, obstacle = _find(desk, job, workers, allocation)
+        if placement is not None:
+            obstacles.pop(job.name, None)
+            desk.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
+            return
+        obstacles.setdefault(job.name, obstacle)
+    desk.outcome.promises.pop(job.name, None)
+    if desk.is_coming():
+        if promise is not None:
+            desk.promise(promise)
+    elif obstacles[job.name] is Code.WAITING_DEVICES and allocation.device_type is None:
+        promise = migrate(desk, state, job.workers.gang)
+        if promise is not None:
+            desk.promise(promise)
+            obstacles[job.name] = promise.cause
+
+
+def _sizes(desk: Desk, job: Job, allocation: Allocation) -> Iterator[int]:
+    """The target, then, unless more is coming, ever fewer workers down to the gang."""
+    yield allocation.most
+    if not desk.is_coming():
+        yield from range(allocation.most - 1, job.workers.gang - 1, -1)
+
+
+def _find(desk: Desk, job: Job, workers: int, allocation: Allocation) -> tuple[Placement | None, Code]:
+    """A place on the first option of the right type that has one; else what stands in the way."""
+    found: list[Code] = []
+    for option in _options(desk, job, allocation):
+        request = desk.menu.request(job, workers, option, allocation.servers)
+        # The policy has seen to the entitlements; what binds here are limits and reservations.
+        placement, obstacle = place_on(desk, job, request, borrow=job.preemptible)
+        if placement is not None:
+            return placement, Code.STARTED
+        found.append(obstacle)
+    only_room = Code.WAITING_DEVICES in found or not found
+    return None, Code.WAITING_DEVICES if only_room else found[0]
+
+
+def _options(desk: Desk, job: Job, allocation: Allocation) -> list[Option]:
+    """What the job may be given: of the type that the policy wants, if it names one."""
+    every = list(dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job))))
+    wanted = _wanted(desk, job, allocation)
+    return every if wanted is None else [o for o in every if desk.menu.types(o) in ((wanted,), ())]
+
+
+def _wanted(desk: Desk, job: Job, allocation: Allocation) -> str | None:
+    """The device type that the policy names. Policies know nothing of contracts: a type on which no
+    gang of the job could ever be placed says nothing."""
+    wanted = allocation.device_type
+    if wanted is None:
+        return None
+    gangs = (
+        desk.menu.request(job, job.workers.gang, option)
+        for option in desk.menu.pure_options(job)
+        if desk.menu.types(option) in ((wanted,), ())
+    )
+    return wanted if any(desk.menu.holds(gang) for gang in gangs) else None
+
+
+def _elsewhere(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Whether the policy wants the job on devices of another type than it has."""
+    assert state.placement is not None
+    if allocation.device_type is None:
+        return False
+    held = desk.amounts(state.placement.slots)
+    if not held or allocation.device_type in held:
+        return False
+    return _wanted(desk, state.job, allocation) is not None
+
+
+def _change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Move, resize or re-batch a job that does not have what it should; False: it cannot move."""
+    assert state.placement is not None
+    if _elsewhere(desk, state, allocation):
+        return not state.job.preemptible or _relocate(desk, state, allocation)
+    goal = plan_for(state.job, allocation.most, allocation.servers)
+    if state.job.restarts:
+        return True
+    if missing(goal, state.placement).parts or (state.job.preemptible and excess(state, goal)):
+        _rearrange(desk, state, allocation)
+    elif allocation.batch != state.batch:
+        desk.rearrange(state, state.placement, _SHARE)
+    return True
+
+
+def _relocate(desk: Desk, state: JobState, allocation: Allocation) -> bool:
+    """Move a running job to devices of the type it is to have, if there are enough."""
+    if state.job.restarts:
+        return False
+    placement, _ = _find(desk, state.job, allocation.most, allocation)
+    if placement is not None:
+        desk.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
+    return placement is not None
+
+
+def _rearrange(desk: Desk, state: JobState, allocation: Allocation) -> None:
+    """More tasks beside those it keeps, or all of them placed anew if that takes fewer nodes."""
+    assert state.placement is not None
+    option = desk.menu.option_of(state.job, state.placement)
+    if option is None:
+        return
+    request = desk.menu.request(state.job, allocation.most, option, allocation.servers)
+    more = request.plan.devices - state.placement.devices
+    amounts = dict.fromkeys(desk.menu.types(option), more)
+    if more > 0 and desk.books.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
+        return
+    beside = _beside(desk, state, request, option)
+    anew = _anew(desk, state, request)
+    best = min((p for p in (beside, anew) if p is not None), key=_spread, default=None)
+    if best is None or (best.count(Role.WORKER) < allocation.most and desk.is_coming()):
+        return
+    if set(best.slots) != set(state.placement.slots):
+        desk.rearrange(state, best, _SHARE)
+
+
+def _spread(placement: Placement) -> tuple[int, int]:
+    """Most workers first, then fewest nodes."""
+    return (-placement.count(Role.WORKER), len(placement.nodes()))
+
+
+def _beside(desk: Desk, state: JobState, request: Request, option: Option) -> Placement | None:
+    """What it has, less what is too much, and as much of what is lacking as there is room for."""
+    assert state.placement is not None
+    kept = state.placement
+    if state.job.preemptible:
+        kept = kept.without(excess(state, request.plan))
+    slots = grow(desk.board, Request(missing(request.plan, kept), option, request.widest), kept)
+    grown = kept.with_slots(slots)
+    return grown if _within_contract(desk, state, grown) else None
+
+
+def _anew(desk: Desk, state: JobState, request: Request) -> Placement | None:
+    """The whole of it placed as if its own devices were free; tasks that stay keep their number."""
+    assert state.placement is not None
+    if not state.job.preemptible:
+        return None
+    with desk.board.lifted(state.placement.slots):
+        placement = desk.strategy(state.job)(desk.board, request)
+    if placement is None:
+        return None
+    placement = _renumbered(placement, state.placement)
+    # What it leaves it holds until it has left: what is new must fit in beside it.
+    comes = (slot for slot in placement.slots if slot not in state.placement.slots)
+    return placement if desk.board.has(comes) else None
+
+
+def _renumbered(new: Placement, old: Placement) -> Placement:
+    """The new placement with the old tasks where they are."""
+    there: dict[tuple[Role, str, int], list[Slot]] = {}
+    for slot in old.slots:
+        there.setdefault((slot.role, slot.node, slot.bits), []).append(slot)
+    kept: list[Slot] = []
+    comes: list[Slot] = []
+    for slot in new.slots:
+        matches = there.get((slot.role, slot.node, slot.bits))
+        if matches:
+            kept.append(matches.pop(0))
+        else:
+            comes.append(slot)
+    taken = {(slot.role, slot.index) for slot in kept}
+    return Placement((*kept, *(_numbered(slot, taken) for slot in comes)))
+
+
+def _numbered(slot: Slot, taken: set[tuple[Role, int]]) -> Slot:
+    index = 0
+    while (slot.role, index) in taken:
+        index += 1
+    taken.add((slot.role, index))
+    return Slot(slot.role, index, slot.node, slot.bits, slot.need)

@@ -1,0 +1,26 @@
+"""From decisions to the facts that they were begun: what is journalled before a command goes out."""
+
+from muster.core.cycle.cycle import Decisions
+from muster.model.decision import Decision, Kind
+from muster.model.event import Event, MigrateBegun, PreemptBegun, ResizeBegun, StartBegun
+
+_BEGUN: dict[Kind, type[StartBegun | ResizeBegun | MigrateBegun]] = {
+    Kind.START: StartBegun,
+    Kind.RESIZE: ResizeBegun,
+    Kind.MIGRATE: MigrateBegun,
+}
+
+
+def begun(decided: Decisions, now: float) -> list[Event]:
+    """The events with which `evolve` takes the decisions into the state; waiting is no event."""
+    found = (_event(decision, now) for decision in decided.decisions)
+    return [event for event in found if event is not None]
+
+
+def _event(decision: Decision, now: float) -> Event | None:
+    if decision.kind is Kind.PREEMPT:
+        return PreemptBegun(decision.job, decision.generation, now)
+    if decision.placement is None:
+        return None
+    make = _BEGUN[decision.kind]
+    return make(decision.job, decision.generation, decision.placement, now, decision.batch)

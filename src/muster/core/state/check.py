@@ -1,0 +1,167 @@
+"""What must hold of every set of decisions, whoever made it. Runs in every test and every cycle.
+
+Each check is a sentence; the first that is broken is raised.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import compress, repeat
+from operator import attrgetter, is_
+
+from muster.core.cycle.cycle import Decisions
+from muster.core.cycle.options import Option, options
+from muster.core.quotas.demand import held_by_type
+from muster.model.cluster import NodeState
+from muster.model.decision import Decision, Kind
+from muster.model.job import Job
+from muster.model.placement import Placement, Slot
+from muster.model.topology import Level
+from muster.model.view import JobState, Phase, View
+from muster.perf.predict import Predictor
+from muster.perf.slowdown import reach, widest_within
+from muster.place.contract import spanned
+
+
+class BrokenInvariantError(AssertionError):
+    """A decision that must never be made."""
+
+
+def check(view: View, decided: Decisions) -> None:
+    """Raise if the decisions break an invariant on this view."""
+    _expect(decided.version == view.version, "decisions are applied to the view they were made on")
+    _every_job_is_decided_once(view, decided)
+    for decision in decided.decisions:
+        _check_decision(view, decision)
+    _nothing_is_held_twice(view, decided)
+    _limits_and_reservations_hold(view, decided)
+
+
+_PHASE = attrgetter("phase")
+_PREEMPTIBLE = attrgetter("job.preemptible")
+"""Asked of every job in every cycle: by these it is quick."""
+
+
+def _expect(held: bool, sentence: str) -> None:
+    if not held:
+        raise BrokenInvariantError(sentence)
+
+
+def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
+    names = {decision.job for decision in decided.decisions}
+    _expect(len(names) == len(decided.decisions), "no job gets two decisions")
+    _expect(names <= view.jobs.keys(), "decisions are about jobs of the view")
+    waits = map(is_, map(_PHASE, view.jobs.values()), repeat(Phase.WAITING))
+    _expect(names.issuperset(compress(view.jobs, waits)), "a job that waits is started or told to wait")
+
+
+_PHASES = {
+    Kind.START: (Phase.WAITING,),
+    Kind.WAIT: (Phase.WAITING,),
+    Kind.RESIZE: (Phase.RUNNING,),
+    Kind.MIGRATE: (Phase.RUNNING,),
+    Kind.PREEMPT: (Phase.RUNNING, Phase.STARTING),
+}
+"""In which phases a decision may be made about a job."""
+
+
+def _check_decision(view: View, decision: Decision) -> None:
+    state = view.jobs[decision.job]
+    if state.phase not in _PHASES[decision.kind]:
+        raise BrokenInvariantError(f"{state.name}: {decision.kind} suits the phase {state.phase}")
+    changes = decision.kind in (Kind.START, Kind.RESIZE, Kind.MIGRATE)
+    _expect(changes == (decision.placement is not None), "a placement comes with every change")
+    _expect(decision.generation == state.generation + changes, "each change is one generation")
+    if decision.kind is Kind.PREEMPT:
+        _expect(state.job.preemptible, f"{state.name}: only preemptible jobs are preempted")
+    if decision.placement is not None:
+        _check_placement(view, state.job, decision.placement)
+
+
+def _check_placement(view: View, job: Job, placement: Placement) -> None:
+    for spec in job.roles:
+        count = placement.count(spec.role)
+        _expect(count >= spec.gang, f"{job.name}: a gang is whole or absent ({spec.role} {count})")
+        _expect(count <= spec.most, f"{job.name}: no role has more than its most")
+    keys = [(slot.role, slot.index) for slot in placement.slots]
+    _expect(len(keys) == len(set(keys)), f"{job.name}: each task has one place")
+    needs = {spec.role: spec.need for spec in job.roles}
+    for slot in placement.slots:
+        right = slot.need == needs[slot.role] and slot.bits.bit_count() == slot.need.devices
+        _expect(right, f"{job.name}: each task has just the devices it needs")
+    kinds = {view.cluster.node(s.node).configuration for s in placement.slots if s.bits}
+    mine = [o for o in options(job, view.cluster) if kinds <= set(o)]
+    _expect(bool(mine), f"{job.name}: devices are of allowed types, one generation if so asked")
+    span = spanned(view.cluster, placement)
+    kept = any(span <= _widest(view, job, placement.devices, option) for option in mine)
+    _expect(kept, f"{job.name}: a contract is never broken")
+
+
+def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
+    """The widest level the contract allows, against the best placement on these sets."""
+    sets = tuple(view.cluster.configurations[name] for name in option)
+    return widest_within(job, devices, reach(view.cluster, sets, devices), Predictor(view.cluster))
+
+
+def _taken(view: View, decision: Decision) -> Iterator[Slot]:
+    """Slots a decision takes that the job does not hold yet."""
+    held = set(view.jobs[decision.job].held())
+    slots = decision.placement.slots if decision.placement else ()
+    return (slot for slot in slots if slot not in held)
+
+
+def _nothing_is_held_twice(view: View, decided: Decisions) -> None:
+    free: dict[str, int] = {}
+    cores: dict[str, int] = {}
+    memory: dict[str, int] = {}
+    for decision in [d for d in decided.decisions if d.placement is not None]:
+        for slot in _taken(view, decision):
+            node = view.cluster.node(slot.node)
+            _expect(node.state is NodeState.UP, f"{decision.job}: tasks go to nodes that are up")
+            there = free.setdefault(slot.node, node.free)
+            _expect(slot.bits & ~there == 0, f"{decision.job}: no device is held twice")
+            free[slot.node] = there & ~slot.bits
+            cores[slot.node] = cores.get(slot.node, node.millicores) - slot.need.millicores
+            memory[slot.node] = memory.get(slot.node, node.memory) - slot.need.memory
+    _expect(min(cores.values(), default=0) >= 0, "no core is held twice")
+    _expect(min(memory.values(), default=0) >= 0, "no memory is held twice")
+
+
+def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
+    placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
+    used: Counter[tuple[str, str]] = Counter()
+    fixed: Counter[tuple[str, str]] = Counter()
+    limited = _below_a_limit(view)
+    states = view.jobs.values()
+    if not limited and all(map(_PREEMPTIBLE, states)):
+        return
+    for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
+        for device_type, count in _most_held(view, state, placed.get(state.name)).items():
+            for pool in view.pools.ancestry(state.job.pool):
+                used[pool, device_type] += count
+            if not state.job.preemptible:
+                fixed[state.job.pool, device_type] += count
+    for (pool, device_type), count in used.items():
+        limit = view.pools.pools[pool].quota(device_type).limit
+        _expect(limit is None or count <= limit, f"{pool}: no pool is above its limit")
+    for (pool, device_type), count in fixed.items():
+        reservation = view.pools.pools[pool].quota(device_type).reservation
+        _expect(count <= reservation, f"{pool}: what is not preemptible stays within the reservation")
+
+
+def _below_a_limit(view: View) -> set[str]:
+    """The leaf pools whose use some limit binds."""
+    pools = view.pools.pools
+    limited = {n for n, p in pools.items() if any(q.limit is not None for q in p.quotas.values())}
+    if not limited:
+        return limited
+    return {leaf for leaf in view.pools.leaves() if not limited.isdisjoint(view.pools.ancestry(leaf))}
+
+
+def _most_held(view: View, state: JobState, placed: Placement | None) -> Counter[str]:
+    """Devices by type, during a change the larger of before and after: a move doubles them only
+    for a moment, and only to let go of the old ones."""
+    most: Counter[str] = Counter()
+    for placement in (state.placement, state.target, placed):
+        if placement is not None:
+            most |= held_by_type(view.cluster, placement.slots)
+    return most

@@ -1,0 +1,432 @@
+"""The one door to state: the state is the fold of the events, and nothing else changes it.
+
+A batch is applied to a draft, one copy of the nodes and the jobs; an event that is refused raises,
+and the draft is dropped, so that nothing is ever half applied.
+
+Fencing: `generation` counts a job's changes of membership. What begins a change must name the next
+one; what completes a change must name the present one, and a completion older than that is a late
+report about a set of tasks that is no more, so it is ignored. So are checkpoints and ends of a run that
+was stopped meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from muster.core.state.lifecycle import BORN, advance
+from muster.model.cluster import Node, NodeState
+from muster.model.event import (
+    Cancelled,
+    Checkpointed,
+    Ended,
+    Event,
+    MigrateBegun,
+    Migrated,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    PoolsSet,
+    PreemptBegun,
+    Preempted,
+    Reshaped,
+    ResizeBegun,
+    Resized,
+    StartBegun,
+    Started,
+    Submitted,
+    TasksLost,
+)
+from muster.model.placement import Placement, Slot
+from muster.model.view import JobState, Phase, View
+
+
+class EventError(ValueError):
+    """An event that does not fit the state it is applied to."""
+
+
+class StaleEventError(EventError):
+    """An event that names another generation than the one its job has or comes to."""
+
+    def __init__(self, job: str, named: int, expected: int) -> None:
+        super().__init__(f"job {job!r}: the event names generation {named}, not {expected}")
+        self.job = job
+        self.named = named
+        self.expected = expected
+
+
+class UnknownNameError(EventError):
+    """An event about a job, node or configuration set that is not there."""
+
+
+class NameTakenError(EventError):
+    """A second job or node of a name that is in use."""
+
+
+class OverbookedError(EventError):
+    """A slot on a node that does not have so much free."""
+
+    def __init__(self, job: str, slot: Slot, lacks: str) -> None:
+        super().__init__(f"job {job!r}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
+        self.job = job
+        self.slot = slot
+
+
+def evolve(view: View, events: Iterable[Event]) -> View:
+    """The view after these events, in order; each makes the version one higher."""
+    draft = _Draft(view)
+    for event in events:
+        _HANDLERS[type(event)](draft, event)
+        draft.version += 1
+    return draft.view()
+
+
+class _Draft:
+    """A view under change: the nodes and jobs of a batch, copied once."""
+
+    __slots__ = ("_grown", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._touched = False
+        self._grown = False
+        self.version = view.version
+        self.nodes = list(view.cluster.nodes)
+        self.index: Mapping[str, int] = view.cluster.index
+        self.jobs = dict(view.jobs)
+        self.pools = view.pools
+
+    def view(self) -> View:
+        """The draft as a view."""
+        cluster = self._view.cluster
+        if self._grown:
+            cluster = replace(cluster, nodes=tuple(self.nodes))
+        elif self._touched:
+            cluster = cluster.with_nodes(tuple(self.nodes))
+        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks)
+
+    def job(self, name: str) -> JobState:
+        """The live job of this name."""
+        try:
+            return self.jobs[name]
+        except KeyError:
+            raise UnknownNameError(f"no live job is called {name!r}") from None
+
+    def node(self, name: str) -> Node:
+        """The node of this name."""
+        try:
+            return self.nodes[self.index[name]]
+        except KeyError:
+            raise UnknownNameError(f"no node is called {name!r}") from None
+
+    def put(self, node: Node) -> None:
+        """Set the node of this name."""
+        self.nodes[self.index[node.name]] = node
+        self._touched = True
+
+    def add(self, node: Node) -> None:
+        """One more node, at the end."""
+        self.index = {**self.index, node.name: len(self.nodes)}
+        self.nodes.append(node)
+        self._grown = True
+
+    def take(self, job: str, slots: Iterable[Slot]) -> None:
+        """Take the slots from what is free."""
+        for slot in slots:
+            node = self.node(slot.node)
+            lacks = _lacking(node, slot)
+            if lacks:
+                raise OverbookedError(job, slot, lacks)
+            self.put(_less(node, slot))
+
+    def free(self, slots: Iterable[Slot]) -> None:
+        """Give the slots back. None is on a lost node: nobody holds anything there."""
+        for slot in slots:
+            self.put(_more(self.node(slot.node), slot))
+
+    def whole(self, node: Node) -> Node:
+        """The node with everything on it free."""
+        kinds = self._view.cluster.configurations
+        if node.configuration not in kinds:
+            raise UnknownNameError(
+                f"node {node.name!r}: no configuration set is called {node.configuration!r}"
+            )
+        kind = kinds[node.configuration]
+        return replace(node, free=kind.all_devices, millicores=kind.millicores, memory=kind.memory)
+
+
+def _lacking(node: Node, slot: Slot) -> str:
+    """What the node lacks for the slot, in words; empty when it has it all."""
+    if node.state is NodeState.LOST:
+        return "is lost"
+    if busy := slot.bits & ~node.free:
+        return f"does not have devices {busy:#b} free"
+    if slot.need.millicores > node.millicores:
+        return f"has {node.millicores} millicores free, not {slot.need.millicores}"
+    if slot.need.memory > node.memory:
+        return f"has {node.memory} bytes of memory free, not {slot.need.memory}"
+    return ""
+
+
+def _less(node: Node, slot: Slot) -> Node:
+    return replace(
+        node,
+        free=node.free & ~slot.bits,
+        millicores=node.millicores - slot.need.millicores,
+        memory=node.memory - slot.need.memory,
+    )
+
+
+def _more(node: Node, slot: Slot) -> Node:
+    return replace(
+        node,
+        free=node.free | slot.bits,
+        millicores=node.millicores + slot.need.millicores,
+        memory=node.memory + slot.need.memory,
+    )
+
+
+def _submitted(draft: _Draft, event: Submitted) -> None:
+    name = event.job.name
+    if name in draft.jobs:
+        raise NameTakenError(f"a live job is called {name!r} already")
+    draft.jobs[name] = JobState(event.job, BORN, submitted=event.at)
+
+
+def _start_begun(draft: _Draft, event: StartBegun) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation + 1)
+    phase = advance(state.phase, StartBegun)
+    _refuse_twins(event.job, event.placement)
+    draft.take(event.job, event.placement.slots)
+    draft.jobs[event.job] = replace(
+        state,
+        phase=phase,
+        generation=event.generation,
+        run=event.generation,
+        placement=event.placement,
+        started=event.at,
+        since=event.at,
+        batch=event.batch,
+    )
+
+
+def _change_begun(draft: _Draft, event: ResizeBegun | MigrateBegun) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation + 1)
+    phase = advance(state.phase, type(event))
+    _refuse_twins(event.job, event.placement)
+    held = set(state.held())
+    draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
+    draft.jobs[event.job] = replace(
+        state, phase=phase, generation=event.generation, target=event.placement, batch=event.batch
+    )
+
+
+def _preempt_begun(draft: _Draft, event: PreemptBegun) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation)
+    draft.jobs[event.job] = replace(state, phase=advance(state.phase, PreemptBegun))
+
+
+def _started(draft: _Draft, event: Started) -> None:
+    state = draft.job(event.job)
+    if not _late(state, event.generation):
+        draft.jobs[event.job] = replace(state, phase=advance(state.phase, Started))
+
+
+def _changed(draft: _Draft, event: Resized | Migrated) -> None:
+    state = draft.job(event.job)
+    if _late(state, event.generation):
+        return
+    phase = advance(state.phase, type(event))
+    kept = set(state.target.slots) if state.target else set()
+    draft.free(slot for slot in state.held() if slot not in kept)
+    draft.jobs[event.job] = replace(
+        _counted(state, event.at), phase=phase, placement=state.target, target=None
+    )
+
+
+def _preempted(draft: _Draft, event: Preempted) -> None:
+    state = draft.job(event.job)
+    if _late(state, event.generation):
+        return
+    phase = advance(state.phase, Preempted)
+    draft.free(state.held())
+    draft.jobs[event.job] = _idle(state, phase, event.at)
+
+
+def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
+    state = draft.job(event.job)
+    if _of_past_run(state, event.generation):
+        return
+    phase = advance(state.phase, Checkpointed)
+    draft.jobs[event.job] = replace(state, phase=phase, checkpointed=event.at)
+
+
+def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation + 1)
+    phase = advance(state.phase, TasksLost)
+    kept = set(event.placement.slots)
+    if not kept < set(state.held()) or not _gang_whole(state, event.placement):
+        raise EventError(f"job {event.job!r}: what is left must be a part of what it held, and a gang")
+    draft.free(slot for slot in state.held() if slot not in kept)
+    draft.jobs[event.job] = replace(
+        _counted(state, event.at), phase=phase, placement=event.placement, generation=event.generation
+    )
+
+
+def _reshaped(draft: _Draft, event: Reshaped) -> None:
+    state = draft.job(event.job)
+    if [spec.role for spec in event.roles] != [spec.role for spec in state.job.roles]:
+        raise EventError(f"job {event.job!r}: it has other roles")
+    phase = advance(state.phase, Reshaped)
+    job = replace(state.job, roles=event.roles)
+    draft.jobs[event.job] = replace(state, phase=phase, job=job, reshaped=True)
+
+
+def _ended(draft: _Draft, event: Ended) -> None:
+    state = draft.job(event.job)
+    if _of_past_run(state, event.generation):
+        return
+    advance(state.phase, Ended)
+    draft.free(state.held())
+    del draft.jobs[event.job]
+
+
+def _cancelled(draft: _Draft, event: Cancelled) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, Cancelled)
+    draft.free(state.held())
+    del draft.jobs[event.job]
+
+
+def _node_added(draft: _Draft, event: NodeAdded) -> None:
+    if event.node.name in draft.index:
+        raise NameTakenError(f"a node is called {event.node.name!r} already")
+    node = draft.whole(event.node)  # nobody can hold a part of a node that was not there
+    draft.add(_nothing_free(node) if node.state is NodeState.LOST else node)
+
+
+def _node_lost(draft: _Draft, event: NodeLost) -> None:
+    node = draft.node(event.node)
+    draft.put(_nothing_free(replace(node, state=NodeState.LOST)))
+    for state in list(draft.jobs.values()):
+        if any(slot.node == event.node for slot in state.held()):
+            draft.jobs[state.name] = _after_loss(draft, state, event)
+
+
+def _node_returned(draft: _Draft, event: NodeReturned) -> None:
+    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP))
+    for state in draft.jobs.values():
+        for slot in state.held():
+            if slot.node == event.node:
+                node = _less(node, slot)
+    draft.put(node)
+
+
+def _node_draining(draft: _Draft, event: NodeDraining) -> None:
+    node = draft.node(event.node)
+    # A lost node has nothing to drain, and must not look alive.
+    if node.state is not NodeState.LOST:
+        draft.put(replace(node, state=NodeState.DRAINING))
+
+
+def _pools_set(draft: _Draft, event: PoolsSet) -> None:
+    leaves = set(event.pools.leaves())
+    for state in draft.jobs.values():
+        if state.job.pool not in leaves:
+            raise EventError(
+                f"job {state.name!r} is in pool {state.job.pool!r}, which would take no jobs"
+            )
+    draft.pools = event.pools
+
+
+def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
+    """The job less its tasks there if its gang is still whole, else waiting in its old place."""
+    left = Placement(tuple(slot for slot in state.held() if slot.node != event.node))
+    if state.phase is Phase.RUNNING and _gang_whole(state, left):
+        state = _counted(state, event.at)
+        return replace(state, placement=left, generation=state.generation + 1)
+    phase = advance(state.phase, NodeLost)
+    draft.free(left.slots)
+    return replace(_idle(state, phase, event.at), generation=state.generation + 1)
+
+
+def _gang_whole(state: JobState, left: Placement) -> bool:
+    return bool(left.slots) and all(left.count(spec.role) >= spec.gang for spec in state.job.roles)
+
+
+def _counted(state: JobState, at: float) -> JobState:
+    """The job with the service of its present devices counted up to this moment."""
+    return replace(state, served=state.attained(at), since=at)
+
+
+def _idle(state: JobState, phase: Phase, at: float) -> JobState:
+    """The job without tasks. It keeps `submitted`, and by that its place in the queue."""
+    return replace(
+        state,
+        served=state.attained(at),
+        since=None,
+        batch=None,
+        phase=phase,
+        run=state.generation + 1,
+        placement=None,
+        target=None,
+        started=None,
+        checkpointed=None,
+    )
+
+
+def _nothing_free(node: Node) -> Node:
+    return replace(node, free=0, millicores=0, memory=0)
+
+
+def _refuse_twins(job: str, placement: Placement) -> None:
+    """One task has one place; twins without devices would not clash, but be counted once."""
+    if len({(slot.role, slot.index) for slot in placement.slots}) < len(placement.slots):
+        raise EventError(f"job {job!r}: a task has two places in one placement")
+
+
+def _expect(job: str, named: int, expected: int) -> None:
+    if named != expected:
+        raise StaleEventError(job, named, expected)
+
+
+def _late(state: JobState, named: int) -> bool:
+    """Whether a completion is about an older set of tasks; one from the future is refused."""
+    if named > state.generation:
+        raise StaleEventError(state.name, named, state.generation)
+    return named < state.generation
+
+
+def _of_past_run(state: JobState, named: int) -> bool:
+    """Whether a report is about a run that was stopped; a resize under way does not make it late."""
+    if named > state.generation:
+        raise StaleEventError(state.name, named, state.generation)
+    return named < state.run
+
+
+# Each handler takes its own kind of event, which a dict by type cannot express.
+_HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
+    Submitted: _submitted,
+    StartBegun: _start_begun,
+    Started: _started,
+    ResizeBegun: _change_begun,
+    Resized: _changed,
+    MigrateBegun: _change_begun,
+    Migrated: _changed,
+    PreemptBegun: _preempt_begun,
+    Preempted: _preempted,
+    Checkpointed: _checkpointed,
+    TasksLost: _tasks_lost,
+    Reshaped: _reshaped,
+    Ended: _ended,
+    Cancelled: _cancelled,
+    NodeAdded: _node_added,
+    NodeLost: _node_lost,
+    NodeReturned: _node_returned,
+    NodeDraining: _node_draining,
+    PoolsSet: _pools_set,
+}

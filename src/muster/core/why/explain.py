@@ -1,0 +1,240 @@
+"""Why a job waits: what binds, who holds it, and the smallest change with which it would start now.
+
+Asked at the end of a cycle, when the board no longer changes, so jobs of equal shape share an answer.
+
+The smallest change is looked for in the order of `variants`; the first that would start is named.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.options import Option
+from muster.core.cycle.start_gangs import find
+from muster.core.why.variants import largest, smallest_change
+from muster.model.cluster import NodeState
+from muster.model.job import Job, Need
+from muster.model.placement import Placement, Slot
+from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.topology import Level, each_bit
+from muster.model.view import JobState
+from muster.place.request import Request
+
+HOLDERS = 3
+"""Holders named in a reason: enough to know whom to ask."""
+
+
+class Explainer:
+    """Answers for the jobs that wait at the end of one cycle."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._known: dict[tuple[object, ...], Reason] = {}
+        self._by_node: dict[str, list[tuple[str, int]]] | None = None
+        self._lenders: dict[tuple[object, ...], str | None] | None = None
+        self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
+        self._amounts: list[tuple[JobState, Counter[str]]] | None = None
+
+    def why_waiting(self, state: JobState) -> Reason:
+        """The reason this job waits."""
+        desk, job = self._desk, state.job
+        if not (asked := desk.allocations.get(job.name)) or not asked.most:
+            return Reason(Code.WAITING_POLICY)
+        code = desk.outcome.obstacles[job.name]
+        promise = desk.outcome.promises.get(job.name)
+        if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
+            return Reason(code, holders=self._holders(promise.placement.bits()))
+        if self._lenders is None:
+            self._lenders = self._without_promises()
+        workers = desk.allocations[job.name].least
+        key = (*self._likes(job), code)
+        if key not in self._known:
+            self._known[key] = self._explain(job, workers, code)
+        return self._known[key]
+
+    def _likes(self, job: Job) -> tuple[object, ...]:
+        """What jobs that get the same answer have in common; one with a promise is like no other."""
+        desk = self._desk
+        speed = (job.profile, job.model, job.batch)
+        asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
+        own = job.name if job.name in desk.outcome.promises else desk.books.earmarked_for(job)
+        return (*asked, job.pool, job.preemptible, desk.allocations[job.name].least, own)
+
+    def _explain(self, job: Job, workers: int, code: Code) -> Reason:
+        desk = self._desk
+        if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
+            return self._quota_reason(job, workers, code)
+        promised = job.name in desk.outcome.promises
+        desk.release(job.name)  # its own promise is not in its way
+        reason = self._room_reason(job, workers)
+        if promised:
+            desk.retain(job.name)
+        return reason
+
+    def _room_reason(self, job: Job, workers: int) -> Reason:
+        """About the most hopeful of the options that the pool could take: the one most nearly free."""
+        desk = self._desk
+        allowed = list(desk.short_of_room(job, workers)) or desk.menu.options(job)
+        if not allowed:
+            return Reason(Code.WAITING_DEVICES)  # of a type that this cluster does not have
+        option = max(allowed, key=desk.board.free_devices)
+        request = desk.menu.request(job, workers, option)
+        free = desk.board.free_devices(option)
+        lender = (self._lenders or {}).get(self._likes(job))
+        code = Code.WAITING_PROMISE if lender else self._room_code(job, request, free)
+        return Reason(
+            code,
+            shortfall=Shortfall(
+                request.plan.devices, free, self._largest(job, workers, option), request.widest
+            ),
+            holders=self._nearest_holders(request),
+            would_start=self._smallest_change(job, workers, code),
+            beneficiary=lender,
+        )
+
+    def _quota_reason(self, job: Job, workers: int, code: Code) -> Reason:
+        quantity = self._binding(job, workers, code)
+        return Reason(
+            code,
+            quantity=quantity,
+            holders=self._in_pool(quantity) if quantity else (),
+            would_start=self._smallest_change(job, workers, code),
+            beneficiary=self._desk.books.left_to(job, quantity) if quantity else None,
+        )
+
+    def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
+        """The quota that stopped the job on the first option where this was the obstacle."""
+        desk = self._desk
+        for option in desk.menu.pure_options(job):
+            devices = desk.menu.request(job, workers, option).plan.devices
+            found = desk.books.binding(job, dict.fromkeys(desk.menu.types(option), devices), code)
+            if found is not None:
+                return found
+        return None
+
+    def _room_code(self, job: Job, request: Request, free: int) -> Code:
+        desk = self._desk
+        out = sum(
+            desk.view.cluster.configurations[node.configuration].devices
+            for node in desk.view.cluster.nodes
+            if node.state is not NodeState.UP and node.configuration in request.kinds
+        )
+        if free < request.plan.devices:
+            return Code.WAITING_NODES if free + out >= request.plan.devices else Code.WAITING_DEVICES
+        bare = tuple(replace(p, need=Need(devices=p.need.devices)) for p in request.plan.parts)
+        bare = tuple(part for part in bare if part.need.devices)
+        without = replace(request, plan=replace(request.plan, parts=bare))
+        if not bare or desk.place(job, without) is not None:
+            return Code.WAITING_CORES
+        return Code.WAITING_FRAGMENTED
+
+    def _without_promises(self) -> dict[tuple[object, ...], str | None]:
+        """For those that would start if nothing were withheld: to whom the devices are promised.
+
+        Asked once for all that wait: lifting every promise for each of them would take long.
+        """
+        desk, promises = self._desk, self._desk.outcome.promises
+        for name in promises:
+            desk.release(name)
+        found: dict[tuple[object, ...], str | None] = {}
+        for name, code in desk.outcome.obstacles.items() if promises else ():
+            job = desk.view.jobs[name].job
+            likes = self._likes(job)
+            if code is Code.WAITING_DEVICES and likes not in found:
+                placement, _ = find(desk, job, desk.allocations[name].least)
+                found[likes] = self._promised_to(placement, name) if placement else None
+        for name in promises:
+            desk.retain(name)
+        return found
+
+    def _promised_to(self, placement: Placement, name: str) -> str | None:
+        """The first other job to whom some of these devices are promised."""
+        bits = placement.bits()
+        for promise in self._desk.outcome.promises.values():
+            promised = promise.placement.bits()
+            if promise.job != name and any(promised.get(node, 0) & b for node, b in bits.items()):
+                return promise.job
+        return None
+
+    def _largest(self, job: Job, workers: int, option: Option) -> int:
+        """Most devices of the gang that would fit now inside the contract on this option."""
+        desk = self._desk
+        fewer = largest(
+            workers, lambda n: desk.place(job, desk.menu.request(job, n, option)) is not None
+        )
+        return desk.menu.request(job, fewer, option).plan.devices if fewer else 0
+
+    def _smallest_change(self, job: Job, workers: int, code: Code) -> Change | None:
+        types = self._desk.view.cluster.device_types()
+        lean = code is Code.WAITING_CORES
+        return smallest_change(job, workers, types, self._would_start, lean=lean)
+
+    def _would_start(self, job: Job, workers: int) -> bool:
+        """Whether the job would start now, of its pool's own or borrowing."""
+        if find(self._desk, job, workers)[0] is not None:
+            return True
+        return job.preemptible and find(self._desk, job, workers, borrow=True)[0] is not None
+
+    def _nearest_holders(self, request: Request) -> tuple[Holder, ...]:
+        """Who holds the group that is closest to having room."""
+        key = (request.kinds, request.widest)
+        if key not in self._near:
+            nodes = self._nearest_nodes(request)
+            self._near[key] = self._holders(dict.fromkeys(nodes, _ALL))
+        return self._near[key]
+
+    def _nearest_nodes(self, request: Request) -> set[str]:
+        """The nodes of the group that is closest to having room: most free devices."""
+        board = self._desk.board
+        members = sum(board.shelves[kind].members for kind in request.kinds)
+        if request.widest > Level.NODE:
+            groups: Iterable[int] = board.groups(request.widest)
+        else:
+            groups = (1 << node for node in each_bit(members))
+        best, most = 0, -1
+        for mask in groups:
+            free = sum(board.free[node].bit_count() for node in each_bit(mask & members))
+            if free > most:
+                best, most = mask & members, free
+        return {board.names[node] for node in each_bit(best)}
+
+    def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
+        """Who holds these devices of these nodes."""
+        found: Counter[str] = Counter()
+        for node, mask in wanted.items():
+            for name, bits in self._index().get(node, ()):
+                found[name] += (bits & mask).bit_count()
+        return self._largest_holders(found)
+
+    def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
+        """Who in the pool that binds holds devices of the type."""
+        if self._amounts is None:
+            slots = ((state, self._slots(state)) for state in self._desk.view.jobs.values())
+            self._amounts = [(state, self._desk.amounts(held)) for state, held in slots if held]
+        around, kind = self._desk.books.around, quantity.device_type
+        found = {s.name: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
+        return self._largest_holders(found)
+
+    def _slots(self, state: JobState) -> tuple[Slot, ...]:
+        """What the job will hold once this cycle's starts are done."""
+        started = self._desk.outcome.starts.get(state.name)
+        return started.placement.slots if started else state.held()
+
+    def _largest_holders(self, found: Mapping[str, int]) -> tuple[Holder, ...]:
+        ranked = sorted(((n, name) for name, n in found.items() if n), key=lambda e: (-e[0], e[1]))
+        jobs = self._desk.view.jobs
+        return tuple(Holder(name, jobs[name].job.pool, n) for n, name in ranked[:HOLDERS])
+
+    def _index(self) -> dict[str, list[tuple[str, int]]]:
+        """For each node, who holds which of its devices once this cycle's starts are done."""
+        if self._by_node is None:
+            self._by_node = {}
+            for state in self._desk.view.jobs.values():
+                for slot in self._slots(state):
+                    self._by_node.setdefault(slot.node, []).append((state.name, slot.bits))
+        return self._by_node
+
+
+_ALL = -1
+"""The bitmap of every device a node can have."""

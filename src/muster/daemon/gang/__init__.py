@@ -1,0 +1,1 @@
+"""One job's tasks: from decisions to processes, and back."""

@@ -1,0 +1,1 @@
+"""The driver on the real clock: one loop, and the state it folds."""

@@ -1,0 +1,210 @@
+"""Requests about nodes, pools, the policy, tokens and the daemon itself."""
+
+import contextlib
+import hashlib
+import secrets
+from collections.abc import Mapping
+
+from muster import __version__
+from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.loop import Daemon
+from muster.daemon.service.protocol import (
+    Caller,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
+from muster.daemon.service.records import node_record, pool_records
+from muster.daemon.service.requests import SHARED, Requests, admins_only
+from muster.model.event import NodeDraining, NodeReturned, PoolsSet
+from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota
+from muster.model.task import PolicySet
+from muster.model.view import Phase
+from muster.policy.registry import POLICIES
+from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusRecord, TokenRecord
+
+ROLES = ("admin", "user")
+USED = 60.0
+"""Seconds within which a token's use is not noted again."""
+
+
+class Administration(Requests):
+    """What administrators ask, and what everybody may know."""
+
+    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+        super().__init__(daemon)
+        self._cluster, self._began = cluster_name, daemon.clock.now()
+
+    # --- nodes, pools, policy ---
+
+    async def nodes(self, caller: Caller) -> list[NodeRecord]:
+        """All nodes."""
+        view = self._daemon.view
+        return [node_record(view, node) for node in view.cluster.nodes]
+
+    async def drain(self, caller: Caller, node: str) -> NodeRecord:
+        """Give a node no new tasks."""
+        return await self._turn_node(caller, node, NodeDraining)
+
+    async def resume(self, caller: Caller, node: str) -> NodeRecord:
+        """Use a drained node again."""
+        return await self._turn_node(caller, node, NodeReturned)
+
+    async def _turn_node(
+        self, caller: Caller, node: str, fact: type[NodeDraining | NodeReturned]
+    ) -> NodeRecord:
+        admins_only(caller)
+        if node not in self._daemon.view.cluster.index:
+            raise NotFoundError(f"no node is called {node!r}; see: muster node list")
+        await self._put(Entry([fact(node, self._daemon.clock.now())]))
+        view = self._daemon.view
+        return node_record(view, view.cluster.node(node))
+
+    async def pools(self, caller: Caller) -> list[PoolRecord]:
+        """All pools."""
+        return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
+
+    async def set_pool(
+        self,
+        caller: Caller,
+        name: str,
+        parent: str | None,
+        quotas: Mapping[str, Quota],
+        shared: bool | None = None,
+    ) -> PoolRecord:
+        """Make a pool, or change it: what is not named stays."""
+        admins_only(caller)
+        tree = self._daemon.view.pools
+        known = tree.pools.get(name)
+        types = self._daemon.view.cluster.device_types()
+        for device_type in quotas:
+            if device_type not in types:
+                raise RefusedError(
+                    f"no device is of type {device_type!r}; there are: {', '.join(types)}"
+                )
+        above = parent or (known.parent if known else ROOT)
+        pool = Pool(name, above, {**(known.quotas if known else {}), **quotas})
+        await self._set_pools({**tree.pools, name: pool})
+        if shared is not None:
+            self._shared = self._shared | {name} if shared else self._shared - {name}
+            await self._read(self._store.set_setting, SHARED, "\n".join(sorted(self._shared)))
+        return next(each for each in await self.pools(caller) if each.name == name)
+
+    async def remove_pool(self, caller: Caller, name: str) -> None:
+        """Remove a pool without jobs."""
+        admins_only(caller)
+        pools = dict(self._daemon.view.pools.pools)
+        if pools.pop(name, None) is None:
+            raise NotFoundError(f"no pool is called {name!r}; see: muster pool list")
+        await self._set_pools(pools)
+
+    async def _set_pools(self, pools: Mapping[str, Pool]) -> None:
+        try:
+            tree = PoolTree(dict(pools))
+        except PoolError as error:
+            raise RefusedError(str(error)) from None
+        if not tree.leaves():
+            raise RefusedError("without pools there would be nowhere to submit to")
+        self._refuse_overbooked(tree)
+        self._admitted.clear()
+        await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
+        self._admitted.clear()
+
+    def _refuse_overbooked(self, tree: PoolTree) -> None:
+        """What pools reserve must be there."""
+        cluster = self._daemon.view.cluster
+        for device_type in cluster.device_types():
+            top = (tree.pools[name].quota(device_type) for name in tree.below[ROOT])
+            promised, there = sum(q.reservation for q in top), cluster.count_devices(device_type)
+            if promised > there:
+                raise RefusedError(
+                    f"pools would reserve {promised} {device_type} together, there are {there}"
+                )
+
+    async def policy(self, caller: Caller) -> PolicyRecord:
+        """The policy in force."""
+        name = self._daemon.state.policy
+        text = (type(POLICIES[name]).__doc__ or "").strip().partition("\n")[0]
+        return PolicyRecord(name, tuple(sorted(POLICIES)), text)
+
+    async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
+        """Choose a policy, from the next cycle on."""
+        admins_only(caller)
+        if name not in POLICIES:
+            raise RefusedError(
+                f"no policy is called {name!r}; there are: {', '.join(sorted(POLICIES))}"
+            )
+        entry = Entry([PolicySet(name, self._daemon.clock.now())])
+        entry.then.append(lambda: self._daemon.set_policy(name))
+        await self._put(entry)
+        return await self.policy(caller)
+
+    # --- tokens and the daemon itself ---
+
+    async def tokens(self, caller: Caller) -> list[TokenRecord]:
+        """All tokens, without their secrets; a user's own."""
+        found = await self._read(self._store.tokens)
+        return [each for each in found if caller.admin or each.user == caller.user]
+
+    async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
+        """Make a token; this answer alone has its secret."""
+        admins_only(caller)
+        if role not in ROLES:
+            raise RefusedError(f"no role is called {role!r}; there are: {', '.join(ROLES)}")
+        if any(each.name == name for each in await self._read(self._store.tokens)):
+            raise ConflictError(
+                f"a token is called {name!r} already; revoke it first, or take another name"
+            )
+        secret, created = secrets.token_urlsafe(32), self._daemon.clock.now()
+        await self._read(self._store.add_token, name, user, role, digest(secret), created)
+        return TokenRecord(name, user, role, created, secret=secret)
+
+    async def revoke_token(self, caller: Caller, name: str) -> None:
+        """Make a token invalid at once."""
+        if name not in [each.name for each in await self.tokens(caller)]:
+            raise NotFoundError(f"no token of yours is called {name!r}; see: muster token list")
+        await self._read(self._store.revoke_token, name)
+
+    async def identify(self, secret: str) -> Caller | None:
+        """Whose token it is; None: nobody's."""
+        known = digest(secret)
+        found = await self._read(self._store.token, known)
+        if found is None:
+            return None
+        now = self._daemon.clock.now()
+        if found.used is None or now > found.used + USED:
+            with contextlib.suppress(UnavailableError):  # a full disk keeps nobody out
+                await self._read(self._store.touch_token, known, now)
+        return Caller(found.user, found.role == "admin")
+
+    async def status(self) -> StatusRecord:
+        """How the daemon is."""
+        daemon, view = self._daemon, self._daemon.view
+        free = sum(node.free.bit_count() for node in view.cluster.nodes)
+        every = sum(view.cluster.count_devices(each) for each in view.cluster.device_types())
+        waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
+        return StatusRecord(
+            version=__version__,
+            cluster=self._cluster,
+            role="active",
+            since=self._began,
+            policy=daemon.state.policy,
+            devices=every,
+            free=free,
+            pending=waiting,
+            running=len(view.jobs) - waiting,
+            cycles=daemon.cycles,
+            last_cycle=daemon.last_cycle,
+            trouble=daemon.trouble,
+            counts=await self._read(self._store.counts),
+        )
+
+    def metrics(self) -> bytes:
+        """Prometheus' text form."""
+        return self._daemon.metrics.text()
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret: with 256 random bits no slow hash is needed."""
+    return hashlib.sha256(secret.encode()).hexdigest()

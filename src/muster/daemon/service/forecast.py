@@ -1,0 +1,91 @@
+"""What would become of a job if it were submitted now: the cycle, asked about a queue with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.core.cycle.cycle import Memory as Remembered
+from muster.core.cycle.cycle import decide
+from muster.core.why.words import tell, where
+from muster.model.decision import Decision, Kind
+from muster.model.job import Job, Role
+from muster.model.outlook import Outlook
+from muster.model.view import View
+from muster.policy.base import Policy
+from muster.wire.records import Forecast
+
+GUESS = 0.9
+"""Spread above which a finish is not told: a job that nothing is known of has 1.1, a factor of 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A queue with the job in it, and what is believed of all of them."""
+
+    view: View
+    """With outlooks, the job's own among them."""
+    job: str
+    finishes: Mapping[str, float]
+    """When running jobs are expected to end, where that is known."""
+    now: float
+
+
+def forecast(policy: Policy, asked: Question) -> Forecast:
+    """The decision that the job would get, and when it would start and end."""
+    decided = decide(policy, asked.view, asked.now, Remembered())
+    decision = next(each for each in decided.decisions if each.job == asked.job)
+    job = asked.view.jobs[asked.job].job
+    starts = decision.kind is Kind.START
+    start = asked.now if starts else _room(asked, job)
+    workers = _workers(job, decision)
+    finish = _finish(asked.view.outlooks.get(job.name), job, asked.view, workers, start)
+    placed = where(decision.placement) if decision.placement else ""
+    return Forecast(starts, placed, tell(decision.reason), start, finish, _plan(job, decision))
+
+
+def _workers(job: Job, decision: Decision) -> int:
+    return decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
+
+
+def _room(asked: Question, job: Job) -> float | None:
+    """When enough devices will have come free for its gang; None where nobody knows."""
+    cluster = asked.view.cluster
+    wanted = job.device_types or cluster.device_types()
+    free = sum(
+        node.free.bit_count()
+        for node in cluster.nodes
+        if cluster.configuration_of(node).device_type in wanted
+    )
+    need = sum(spec.gang * spec.need.devices for spec in job.roles)
+    ends = sorted((end, name) for name, end in asked.finishes.items())
+    for end, name in ends:
+        placed = asked.view.jobs[name].placement
+        free += placed.devices if placed else 0
+        if free >= need:
+            return end
+    return None
+
+
+def _finish(
+    outlook: Outlook | None, job: Job, view: View, workers: int, start: float | None
+) -> float | None:
+    """From what it has left and its speed on so many workers."""
+    if job.duration is not None and start is not None:
+        return start + job.duration
+    if outlook is None or start is None or outlook.spread > GUESS:
+        return None
+    types = job.device_types or view.cluster.device_types()
+    rate = max((outlook.speed.rate(each, workers) for each in types), default=0.0)
+    return start + outlook.left / rate if rate > 0 else None
+
+
+def _plan(job: Job, decision: Decision) -> str:
+    parts = []
+    for spec in job.roles:
+        count = decision.placement.count(spec.role) if decision.placement else spec.gang
+        noun = spec.role.value if count == 1 else f"{spec.role.value}s"
+        devices = spec.need.devices
+        each = "no device" if not devices else "a device" if devices == 1 else f"{devices} devices"
+        parts.append(f"{count} {noun} with {each} each")
+    how = "stopped and started for a change of size" if job.restarts else "resized live"
+    parts.append(how if job.elastic else "fixed size")
+    return ", ".join(parts)

@@ -1,0 +1,301 @@
+"""The service of a daemon: who may ask what of jobs, and what is answered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from muster.core.state.admit import refuse
+from muster.core.state.evolve import evolve
+from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.loop import Daemon
+from muster.daemon.service.administration import Administration
+from muster.daemon.service.event_text import change_of
+from muster.daemon.service.forecast import Question, forecast
+from muster.daemon.service.protocol import (
+    Caller,
+    ConflictError,
+    JobQuery,
+    NotFoundError,
+    RefusedError,
+    Shape,
+)
+from muster.daemon.service.records import task_records
+from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
+from muster.model.job import Job, Role, RoleSpec
+from muster.model.task import Fact, LogPiece, StopAsked
+from muster.model.view import JobState, Phase
+from muster.policy.registry import POLICIES
+from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
+
+ADMITTED = 1_000
+"""Shapes of requests whose admission is remembered: most submissions are like one before."""
+PAGE = 500
+"""Changes that are read at once."""
+HISTORY = 100
+"""Changes that a job's detail shows."""
+
+
+class Front(Administration):
+    """Answers requests; what changes anything goes through the daemon's one door."""
+
+    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+        super().__init__(daemon, cluster_name)
+        self._number = daemon.store.highest()
+        self._keys: dict[tuple[str, str], asyncio.Lock] = {}
+        """Of submissions under way."""
+
+    # --- jobs ---
+
+    async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
+        """Take a job in; with a key that this user gave before, the job of then."""
+        if key is None:
+            return await self._take_in(job, None)
+        # Of two requests with one key at one time the second waits to see what became of the first.
+        async with self._keys.setdefault((job.user, key), asyncio.Lock()):
+            try:
+                known = await self._read(self._store.key, job.user, key)
+                if known is not None:
+                    return await self._record(str(known))
+                return await self._take_in(job, key)
+            finally:
+                self._keys.pop((job.user, key), None)
+
+    async def _take_in(self, job: Job, key: str | None) -> JobRecord:
+        self._refuse_trouble()
+        problem = self._problem(job)
+        if problem:
+            raise RefusedError(problem)
+        # Numbers are given without a wait in between: two submissions never get the same.
+        self._number += 1
+        job = replace(job, number=self._number, name=job.name or f"job-{self._number}")
+        entry = Entry([Submitted(job, self._daemon.clock.now())])
+        entry.key = (job.user, key, job.number) if key is not None else None
+        try:
+            await self._put(entry)
+        except ConflictError:
+            raise ConflictError(
+                f"a job called {job.name!r} is not over yet; give another name, or stop that one"
+            ) from None
+        self._daemon.metrics.submitted()
+        if job.name not in self._daemon.cards.of:
+            return await self._record(str(job.number))
+        return self._daemon.record(job.name)
+
+    def _problem(self, job: Job) -> str:
+        """Why the job could never run here; empty if it could."""
+        view = self._daemon.view
+        shape = (
+            job.pool,
+            job.roles,
+            job.device_types,
+            job.locality,
+            job.preemptible,
+            job.same_generation,
+        )
+        key = (id(view.pools), *shape, job.model, job.batch)
+        if key not in self._admitted:
+            if len(self._admitted) >= ADMITTED:
+                self._admitted.clear()
+            found = refuse(job, view.cluster, view.pools)
+            near = found.nearest if found else None
+            hint = f" (nearest that could: {near.field}: {near.value})" if near else ""
+            self._admitted[key] = f"can never run on this cluster: {found.why}{hint}" if found else ""
+        return self._admitted[key]
+
+    async def forecast(self, caller: Caller, job: Job) -> Forecast:
+        """What would become of the job if it were submitted now."""
+        problem = self._problem(job)
+        if problem:
+            return Forecast(False, "", problem, None, None, "", problem)
+        daemon, now = self._daemon, self._daemon.clock.now()
+        job = replace(job, name=f"{job.name or 'job'} (a forecast)")
+        view = evolve(daemon.view, [Submitted(job, now)])
+        known = daemon.beliefs.outlooks(view, now)
+        ends = {name: daemon.beliefs.finish(name, daemon.view, now) for name in daemon.view.jobs}
+        finishes = {name: end for name, end in ends.items() if end is not None}
+        question = Question(replace(view, outlooks=known), job.name, finishes, now)
+        return await self._read(forecast, POLICIES[daemon.state.policy], question)
+
+    async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
+        """The jobs that the caller may see."""
+        limit = max(1, min(query.limit, 1_000))
+        found = await self._read(
+            lambda: self._store.jobs(
+                statuses=query.statuses,
+                user=query.user,
+                users_or_pools=None if caller.admin else (caller.user, tuple(self._shared)),
+                pool=query.pool,
+                name=query.name,
+                before=_cursor(query.cursor),
+                limit=limit + 1,
+            )
+        )
+        page = tuple(self._fresh(record) for record in found[:limit])
+        return JobPage(page, str(page[-1].number) if len(found) > limit else None)
+
+    def _fresh(self, record: JobRecord) -> JobRecord:
+        """A live job's record as it is this moment, not as it was last written."""
+        card = self._daemon.cards.of.get(record.name)
+        if card is None or card.job.number != record.number:
+            return record
+        state = self._daemon.view.jobs.get(record.name)
+        if record.status == Phase.WAITING and state is not None and state.phase is Phase.WAITING:
+            return record  # without tasks nothing changes but by facts, which are written with it
+        return self._daemon.record(record.name)
+
+    async def job(self, caller: Caller, which: str) -> JobDetail:
+        """All about one job."""
+        record = await self._record(which, caller)
+        gang = self._daemon.gangs.get(record.name)
+        if gang is not None and gang.job.number != record.number:
+            gang = None
+        entries = await self._read(
+            lambda: self._store.changes(None, number=record.number, limit=HISTORY)
+        )
+        return JobDetail(
+            record,
+            task_records(gang, entries),
+            tuple(change_of(entry) for entry in entries),
+            tuple(await self._read(self._store.predictions, record.number)),
+            tuple(self._daemon.beliefs.losses(record.name)) if gang is not None else (),
+        )
+
+    async def stop(self, caller: Caller, which: str) -> JobRecord:
+        """End a job: it is `stopping` until its tasks are gone. Twice is once."""
+        record = await self._record(which, caller)
+        state, card = self._daemon.view.jobs.get(record.name), self._daemon.cards.of.get(record.name)
+        if state is None or card is None or record.status in OVER or card.stopping:
+            return record
+        now = self._daemon.clock.now()
+        gang = self._daemon.gangs.get(record.name)
+        facts: list[Fact] = [StopAsked(record.name, now), *_preempt(state, now)]
+        if state.phase is Phase.WAITING and not (gang and gang.tasks):
+            await self._put(Entry([*facts, Cancelled(record.name, now)]))
+        else:
+            await self._put(Entry(facts, [lambda: self._cancel(record.name)]))
+        return await self._record(str(record.number), caller)
+
+    def _cancel(self, name: str) -> None:
+        if name in self._daemon.view.jobs:
+            self._daemon.gang(name).cancel()
+
+    async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
+        """Ask for other numbers of workers."""
+        record = await self._record(which, caller)
+        state = self._daemon.view.jobs.get(record.name)
+        if state is None or record.status in OVER:
+            raise ConflictError(f"{record.name} is over: it is {record.status}")
+        if not 1 <= shape.least <= shape.most:
+            raise RefusedError(
+                f"{shape.least}..{shape.most} is no range of workers; write for example 2..4"
+            )
+        wanted = tuple(_reshaped(spec, shape) for spec in state.job.roles)
+        problem = self._problem(replace(state.job, roles=wanted))
+        if problem:
+            raise RefusedError(problem)
+        free = sum(node.free.bit_count() for node in self._daemon.view.cluster.nodes)
+        roles = tuple(_from_what_it_has(spec, state, free) for spec in wanted)
+        await self._put(Entry([Reshaped(record.name, roles, self._daemon.clock.now())]))
+        return await self._record(str(record.number), caller)
+
+    async def log(
+        self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
+    ) -> LogPiece:
+        """A part of a log, by its name in `TaskRecord.log`."""
+        record = await self._record(which, caller)
+        name = f"{record.number}-{record.name}/{log}.log"
+        try:
+            return await self._read(self._daemon.executor.read_log, name, offset, size)
+        except LookupError:
+            raise NotFoundError(
+                f"{record.name} has no log {log!r}; see: muster show {record.number}"
+            ) from None
+
+    async def changes(
+        self, caller: Caller, after: int | None, which: str | None = None, limit: int = PAGE
+    ) -> list[ChangeRecord]:
+        """What happened after a number in the journal, oldest first; None: the latest."""
+        number = (await self._record(which, caller)).number if which is not None else None
+        entries = await self._read(lambda: self._store.changes(after, number=number, limit=limit))
+        found = [change_of(entry) for entry in entries]
+        if caller.admin or which is not None:
+            return found
+        return [change for change in found if await self._may_see(caller, change.job)]
+
+    async def follow(
+        self, caller: Caller, after: int | None, which: str | None = None
+    ) -> AsyncIterator[ChangeRecord]:
+        """The same, and then whatever happens; of one job: to its end."""
+        at = after
+        while True:
+            # Asked before the changes are read: what led to the end is then among them.
+            over = which is not None and (await self._record(which, caller)).status in OVER
+            seen = self._daemon.seq
+            found = await self.changes(caller, at, which)
+            for change in found:
+                at = change.seq
+                yield change
+            at = seen if at is None else at
+            if not found:
+                if over:
+                    return
+                await self._daemon.grown(max(seen, at))
+
+    # --- which job, and whose ---
+
+    async def _record(self, which: str, caller: Caller | None = None) -> JobRecord:
+        """A job by number or name, if the caller may see it; newest first."""
+        card = self._daemon.cards.of.get(which)
+        if card is not None:
+            found: JobRecord | None = self._daemon.record(which)
+        elif which.isascii() and which.isdigit() and len(which) < 19:
+            found = await self._read(self._store.job, int(which))
+        else:
+            found = await self._read(self._store.named, which)
+        if found is None or (caller is not None and not self._may(caller, found)):
+            raise NotFoundError(f"no job of yours is called {which!r}; see: muster ps -a")
+        return self._fresh(found)
+
+    def _may(self, caller: Caller, record: JobRecord) -> bool:
+        return caller.admin or record.user == caller.user or record.pool in self._shared
+
+    async def _may_see(self, caller: Caller, job: str | None) -> bool:
+        if job is None:
+            return False
+        try:
+            await self._record(job, caller)
+        except NotFoundError:
+            return False
+        return True
+
+
+def _cursor(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise RefusedError("the cursor is not one: pass the `next` of the page before")
+    return int(text)
+
+
+def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
+    """A job with tasks is told to stop; one that waits, or stops already, needs no telling."""
+    if state.phase in (Phase.WAITING, Phase.PREEMPTING):
+        return []
+    return [PreemptBegun(state.name, state.generation, now)]
+
+
+def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:
+    if spec.role is Role.WORKER:
+        return replace(spec, gang=shape.least, least=shape.least, most=shape.most)
+    if shape.servers is None:
+        return spec
+    return replace(spec, gang=shape.servers, least=shape.servers, most=shape.servers)
+
+
+def _from_what_it_has(spec: RoleSpec, state: JobState, free: int) -> RoleSpec:
+    """Where there is no room for a larger gang, a running job would have to stop for it: it rather goes
+    on with the tasks it has, and grows when there is."""
+    has = state.placement.count(spec.role) if state.placement else 0
+    if not has or (spec.gang - has) * spec.need.devices <= free:
+        return spec
+    return replace(spec, gang=min(spec.gang, has))

@@ -1,0 +1,132 @@
+"""Nodes, pools and tasks as the API tells of them."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from muster.core.quotas.demand import held_by_type
+from muster.daemon.gang.gang import Gang
+from muster.daemon.gang.stopping import Goal
+from muster.model.cluster import Node
+from muster.model.pool import ROOT, Entitlements
+from muster.model.task import TaskEnded, TaskId, TaskOrdered
+from muster.model.topology import each_bit
+from muster.model.view import Phase, View
+from muster.store.batch import Journalled
+from muster.wire.records import NodeRecord, PoolRecord, QuotaRecord, TaskRecord
+
+
+def node_record(view: View, node: Node) -> NodeRecord:
+    """A node, and who is on it."""
+    kind = view.cluster.configuration_of(node)
+    held = 0
+    jobs = []
+    for state in view.jobs.values():
+        bits = [slot.bits for slot in state.held() if slot.node == node.name]
+        if bits:
+            jobs.append(state.name)
+            held |= sum(bits)
+    marks = "".join("x" if held >> i & 1 else "." for i in range(kind.devices))
+    return NodeRecord(
+        node.name,
+        node.state.value,
+        kind.device_type,
+        kind.devices,
+        node.free.bit_count(),
+        kind.millicores / 1000,
+        kind.memory,
+        tuple(sorted(jobs)),
+        marks,
+    )
+
+
+def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) -> list[PoolRecord]:
+    """All pools, parents before their pools."""
+    used: Counter[tuple[str, str]] = Counter()
+    pending: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+    for state in view.jobs.values():
+        counts = pending if state.phase is Phase.WAITING else running
+        for pool in view.pools.ancestry(state.job.pool):
+            counts[pool] += 1
+            for device_type, devices in held_by_type(view.cluster, state.held()).items():
+                used[pool, device_type] += devices
+    names = [ROOT]
+    for name in names:  # grows while it is walked
+        names += view.pools.below[name]
+    return [_pool(view, name, entitled, used, pending, running, shared) for name in names[1:]]
+
+
+def _pool(
+    view: View,
+    name: str,
+    entitled: Entitlements,
+    used: Counter[tuple[str, str]],
+    pending: Counter[str],
+    running: Counter[str],
+    shared: Collection[str],
+) -> PoolRecord:
+    pool = view.pools.pools[name]
+    quotas = tuple(
+        QuotaRecord(
+            each,
+            pool.quota(each).reservation,
+            pool.quota(each).share,
+            pool.quota(each).limit,
+            entitled.of(name, each),
+            used[name, each],
+        )
+        for each in view.cluster.device_types()
+    )
+    leaf = not view.pools.below[name]
+    return PoolRecord(name, pool.parent, quotas, pending[name], running[name], leaf, name in shared)
+
+
+def task_records(gang: Gang | None, entries: Sequence[Journalled]) -> tuple[TaskRecord, ...]:
+    """The tasks of a job: those that live, and those that have ended, by the facts given."""
+    ordered = {e.fact.task: e.fact for e in entries if isinstance(e.fact, TaskOrdered)}
+    ended = {e.fact.exited.task: e.fact for e in entries if isinstance(e.fact, TaskEnded)}
+    found = {task: _ended(fact, ended.get(task)) for task, fact in ordered.items()}
+    stopping = gang is not None and gang.goal is not Goal.RUN
+    for task in gang.tasks.values() if gang is not None else ():
+        status = "stopping" if stopping else "running" if task.runs else "ordered"
+        found[task.id] = _record(task.id, task.slot.node, task.slot.bits, status)
+    return tuple(found[task] for task in sorted(found, key=_order))
+
+
+def _order(task: TaskId) -> tuple[int, str, int, int]:
+    return (task.generation, task.role.value, task.index, task.attempt)
+
+
+def _record(task: TaskId, node: str, bits: int, status: str) -> TaskRecord:
+    return TaskRecord(
+        task.name,
+        task.role.value,
+        task.index,
+        task.generation,
+        task.attempt,
+        node,
+        tuple(each_bit(bits)),
+        status,
+        f"{task.generation}/{task.name}",
+    )
+
+
+def _ended(fact: TaskOrdered, end: TaskEnded | None) -> TaskRecord:
+    record = _record(fact.task, fact.slot.node, fact.slot.bits, "ended")
+    if end is None:
+        return record
+    exited = end.exited
+    return TaskRecord(
+        record.task,
+        record.role,
+        record.index,
+        record.generation,
+        record.attempt,
+        record.node,
+        record.devices,
+        "ended",
+        record.log,
+        exited.code,
+        exited.signal,
+        exited.error,
+    )

@@ -1,0 +1,1 @@
+"""Orders to tasks, and what tasks say."""

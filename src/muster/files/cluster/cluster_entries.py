@@ -1,0 +1,235 @@
+"""The cluster file as it is written: its mappings, their fields and their defaults."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+
+from muster.files.source.fields import (
+    Entry,
+    LinkEntry,
+    LinkField,
+    Name,
+    Names,
+    Number,
+    Operations,
+    Rate,
+    Size,
+    SomeCores,
+    SomeSize,
+    Time,
+    short_for,
+    single,
+    whole,
+    whole_schema,
+    word,
+)
+from muster.files.source.quantity import parse_whole
+from muster.model.cluster import NodeState
+from muster.model.pool import ROOT
+from muster.model.topology import MAX_DEVICES
+
+MAX_QUOTA = 10_000_000
+"""More devices than any cluster has."""
+
+
+def _switches(value: object) -> int | tuple[int, ...]:
+    """A count of switches, or the devices under each."""
+    if isinstance(value, list):
+        return tuple(parse_whole(single(each), 1, MAX_DEVICES) for each in value)
+    return parse_whole(single(value), 1, MAX_DEVICES)
+
+
+_ONE_SWITCH = {"type": "integer", "minimum": 1, "maximum": MAX_DEVICES}
+_SWITCHES = {"anyOf": [_ONE_SWITCH, {"type": "array", "items": _ONE_SWITCH, "minItems": 1}]}
+
+DeviceCount = Annotated[int, whole(0, MAX_DEVICES), whole_schema(0, MAX_DEVICES)]
+PartCount = Annotated[int, whole(1, MAX_DEVICES), whole_schema(1, MAX_DEVICES)]
+GroupSize = Annotated[int, whole(2, MAX_DEVICES), whole_schema(2, MAX_DEVICES)]
+SwitchesField = Annotated[int | tuple[int, ...], PlainValidator(_switches), WithJsonSchema(_SWITCHES)]
+StateField = Annotated[
+    str,
+    word("state", [state.value for state in NodeState]),
+    WithJsonSchema({"enum": [state.value for state in NodeState]}),
+]
+
+EVERY_TYPE = "*"
+"""The key under which a bare number of a quota is kept until the device types are known."""
+
+Quantity = Annotated[int, whole(0, MAX_QUOTA), whole_schema(0, MAX_QUOTA)]
+_bare_number = short_for(EVERY_TYPE)
+PerType = Annotated[
+    dict[str, Quantity],
+    BeforeValidator(_bare_number, json_schema_input_type=Quantity | dict[str, Quantity]),
+]
+SharePerType = Annotated[
+    dict[str, Number],
+    BeforeValidator(_bare_number, json_schema_input_type=Number | dict[str, Number]),
+]
+
+
+class NvlinkEntry(Entry):
+    """Groups of consecutive devices joined by NVLink."""
+
+    group: GroupSize = Field(
+        description="Devices of one group. Groups lie inside the switches (or sockets) or are "
+        "made of whole ones.",
+        examples=[4],
+    )
+    bandwidth: Rate = Field(
+        default="40GB/s", validate_default=True, description="Of one device to another of its group."
+    )
+    latency: Time = Field(
+        default="2us", validate_default=True, description="Time of the smallest message inside a group."
+    )
+
+
+class LinksEntry(Entry):
+    """The links inside a node: between devices under one switch, one socket, one node."""
+
+    switch: LinkField = Field(
+        default_factory=LinkEntry,
+        description="Under one switch. Default: 12GB/s, 5us (PCIe 3.0 x16 class).",
+    )
+    socket: LinkField = Field(
+        default_factory=LinkEntry, description="Between switches of one socket. Default: 10GB/s, 7us."
+    )
+    node: LinkField = Field(
+        default_factory=LinkEntry, description="Between sockets of one node. Default: 8GB/s, 10us."
+    )
+
+
+class ConfigurationEntry(Entry):
+    """Alike nodes, described once. Without `device` and `devices` the nodes have CPUs only."""
+
+    device: Name | None = Field(default=None, description="Device type.", examples=["P100"])
+    generation: Name | None = Field(
+        default=None,
+        description="Devices of one generation may work together. Default: the device type.",
+    )
+    devices: DeviceCount = Field(
+        default=0, description=f"Devices of one node, at most {MAX_DEVICES}.", examples=[8]
+    )
+    device_memory: Size = Field(
+        default="0B", validate_default=True, description="Memory of one device; 0B is not stated."
+    )
+    device_rate: Operations | None = Field(
+        default=None,
+        description="Operations/s of one device, single precision. Default: its data sheet's, "
+        "where Muster knows the type.",
+        examples=["14T"],
+    )
+    device_bandwidth: Rate | None = Field(
+        default=None, description="Rate of the device's own memory. Default: as for device_rate."
+    )
+    sockets: PartCount = Field(default=1, description="CPU sockets of one node.")
+    switches: SwitchesField | None = Field(
+        default=None,
+        description="PCIe switches of the whole node, the devices divided evenly; or a list of the "
+        "devices under each. Default: one per socket.",
+        examples=[4, [2, 2, 4]],
+    )
+    nvlink: NvlinkEntry | None = Field(
+        default=None, description="NVLink groups, where there are any.", examples=[{"group": 4}]
+    )
+    links: LinksEntry = Field(
+        default_factory=LinksEntry,
+        description="Links inside the node, each a rate or {bandwidth, latency}.",
+    )
+    cores: SomeCores = Field(description="CPU cores of one node.", examples=[40])
+    memory: SomeSize = Field(description="Memory of one node.", examples=["512GB"])
+    nic: LinkField = Field(
+        default_factory=LinkEntry, description="The node's network card. Default: 10Gbit/s, 10us."
+    )
+    host: LinkField = Field(
+        default_factory=LinkEntry,
+        description="What one process takes in, or gives out, through the node's memory. "
+        "Default: 3GB/s, 20us.",
+    )
+
+
+class NodeEntry(Entry):
+    """One node, or as many as the name's range stands for. A bare word is its configuration."""
+
+    configuration: Name = Field(description="A name under `configurations`.", examples=["dgx1"])
+    rack: Names = Field(
+        default="r0", description="Rack, or a range of racks: nodes are dealt evenly over it in order."
+    )
+    domain: Names = Field(
+        default="d0", description="Network domain, or a range of domains, dealt like racks."
+    )
+    state: StateField = Field(
+        default="up",
+        description="`up`; `draining` keeps its tasks and takes no new ones; `lost` is gone.",
+    )
+
+
+class NetworkEntry(Entry):
+    """The links above the node: what each node, rack and domain has to those beside it."""
+
+    rack: LinkField = Field(
+        default_factory=LinkEntry,
+        description="A node's port, to the other nodes of its rack. Default: 10Gbit/s, 25us.",
+    )
+    domain: LinkField = Field(
+        default_factory=LinkEntry,
+        description="A rack's uplink, to the other racks of its domain, shared by its nodes. "
+        "Default: 40Gbit/s, 50us.",
+    )
+    cluster: LinkField = Field(
+        default_factory=LinkEntry,
+        description="A domain's uplink, to the other domains, shared by its racks. "
+        "Default: 100Gbit/s, 100us.",
+    )
+
+
+class PoolEntry(Entry):
+    """A pool. A bare number counts for the cluster's only device type."""
+
+    parent: Name = Field(default=ROOT, description="The pool above. Default: the cluster itself.")
+    reservation: PerType = Field(
+        default_factory=dict, description="Devices it can always get back, per device type. Default: 0."
+    )
+    share: SharePerType = Field(
+        default_factory=dict,
+        description="Its weight when idle devices are lent, for all types or per type. Default: 1.",
+    )
+    limit: PerType = Field(
+        default_factory=dict, description="Devices it never goes above, per device type. Default: none."
+    )
+
+
+NodeField = Annotated[
+    NodeEntry,
+    BeforeValidator(short_for("configuration"), json_schema_input_type=Name | NodeEntry),
+]
+
+
+class ClusterEntry(Entry):
+    """A cluster of nodes with accelerators (devices), and the pools that share it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "configurations": {
+                        "box": {"device": "P100", "devices": 4, "cores": 16, "memory": "64GB"}
+                    },
+                    "nodes": {"gpu[1-4]": "box"},
+                }
+            ]
+        }
+    )
+
+    name: Name | None = Field(default=None, description="The cluster's name. Default: the file's.")
+    configurations: dict[str, ConfigurationEntry] = Field(
+        description="Configuration sets by name: alike nodes described once.",
+        examples=[{"box": {"device": "P100", "devices": 4, "cores": 16, "memory": "64GB"}}],
+    )
+    nodes: dict[str, NodeField] = Field(
+        description="Nodes by name or range of names, such as gpu[001-064].",
+        examples=[{"gpu[1-4]": "box"}],
+    )
+    network: NetworkEntry = Field(default_factory=NetworkEntry, description="Links above the node.")
+    pools: dict[str, PoolEntry] | None = Field(
+        default=None, description="Pools by name. Default: one pool, `default`."
+    )

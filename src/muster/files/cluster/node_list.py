@@ -1,0 +1,104 @@
+"""The nodes of a cluster file: ranges spelled out, and dealt over racks and domains."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from muster.files.cluster.cluster_entries import NodeEntry
+from muster.files.cluster.ranges import MAX_NAMES, expand
+from muster.files.errors import FieldError, Loc, one_of, shown
+from muster.files.source.yaml_source import Source
+from muster.model.cluster import Node, NodeState
+from muster.model.topology import ConfigurationSet
+
+
+def nodes_of(
+    entries: Mapping[str, NodeEntry], configurations: Mapping[str, ConfigurationSet], source: Source
+) -> tuple[Node, ...]:
+    """Every node of the file, in its order; racks that two domains have carry their domain's name."""
+    if not entries:
+        raise FieldError(("nodes",), "names no node; write for example gpu[1-4]: box")
+    nodes: list[Node] = []
+    first_in: dict[str, str] = {}
+    for pattern, entry in entries.items():
+        found = _nodes_of_entry(pattern, entry, configurations)
+        if len(nodes) + len(found) > MAX_NAMES:
+            raise FieldError(("nodes", pattern), f"makes more than {MAX_NAMES} nodes")
+        for node in found:
+            _refuse_repeated(node.name, pattern, first_in, source)
+            first_in[node.name] = pattern
+        nodes.extend(found)
+    return _with_unique_racks(nodes)
+
+
+def _nodes_of_entry(
+    pattern: str, entry: NodeEntry, configurations: Mapping[str, ConfigurationSet]
+) -> list[Node]:
+    """The nodes one entry stands for, everything on them free."""
+    loc: Loc = ("nodes", pattern)
+    if entry.configuration not in configurations:
+        problem = one_of(entry.configuration, "configuration", configurations)
+        raise FieldError((*loc, "configuration"), problem)
+    kind = configurations[entry.configuration]
+    names = _expanded(pattern, loc)
+    racks = _dealt(entry.rack, len(names), (*loc, "rack"))
+    domains = _dealt(entry.domain, len(names), (*loc, "domain"))
+    _refuse_torn_racks(racks, domains, loc)
+    return [
+        Node(
+            name=name,
+            configuration=kind.name,
+            rack=rack,
+            domain=domain,
+            free=kind.all_devices,
+            millicores=kind.millicores,
+            memory=kind.memory,
+            state=NodeState(entry.state),
+        )
+        for name, rack, domain in zip(names, racks, domains, strict=True)
+    ]
+
+
+def _expanded(pattern: str, loc: Loc) -> tuple[str, ...]:
+    try:
+        return expand(pattern)
+    except ValueError as error:
+        raise FieldError(loc, str(error)) from None
+
+
+def _dealt(pattern: str, count: int, loc: Loc) -> list[str]:
+    """One name for each of `count` nodes, in order, as evenly as it goes."""
+    names = _expanded(pattern, loc)
+    if len(names) > count:
+        problem = f"{shown(pattern)} stands for {len(names)} names, more than there are nodes ({count})"
+        raise FieldError(loc, problem)
+    return [names[i * len(names) // count] for i in range(count)]
+
+
+def _refuse_torn_racks(racks: list[str], domains: list[str], loc: Loc) -> None:
+    """A range of racks over a range of domains must put every rack into one domain."""
+    if len(set(racks)) == 1:
+        return  # the same rack's name in every domain: it will carry the domain's name
+    pairs = [pair for pair, _ in groupby(zip(racks, domains, strict=True))]
+    if len(pairs) > len(set(racks)):
+        problem = f"{len(set(racks))} racks do not divide evenly over {len(set(domains))} domains"
+        raise FieldError((*loc, "rack"), problem)
+
+
+def _refuse_repeated(name: str, pattern: str, first_in: Mapping[str, str], source: Source) -> None:
+    if name in first_in:
+        line = source.line(("nodes", first_in[name]))
+        problem = f"node {shown(name)} is given twice (first as {first_in[name]} on line {line})"
+        raise FieldError(("nodes", pattern), problem)
+
+
+def _with_unique_racks(nodes: list[Node]) -> tuple[Node, ...]:
+    """The nodes, a rack's name qualified as domain/rack where two domains use it."""
+    domains: dict[str, set[str]] = {}
+    for node in nodes:
+        domains.setdefault(node.rack, set()).add(node.domain)
+    shared = {rack for rack, used_in in domains.items() if len(used_in) > 1}
+    return tuple(
+        replace(node, rack=f"{node.domain}/{node.rack}") if node.rack in shared else node
+        for node in nodes
+    )

@@ -1,0 +1,282 @@
+"""The job file as it is written: its mappings, their fields and their defaults."""
+
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from muster.files.job.command import parse_command
+from muster.files.job.environ import parse_text, parse_variables
+from muster.files.source.fields import (
+    Cores,
+    CountsField,
+    DevicesField,
+    Entry,
+    Flag,
+    Name,
+    Percentage,
+    Size,
+    SomeTime,
+    Time,
+    User,
+    scalar,
+    short_for,
+    single,
+    whole,
+    whole_schema,
+    word,
+)
+from muster.files.source.quantity import MAX_TASKS
+from muster.model.topology import Level
+
+MAX_PRIORITY = 1_000_000
+"""Far above what anybody needs to keep jobs apart."""
+
+MAX_BATCH = 1_000_000_000
+"""More samples than anybody takes in one step."""
+
+MAX_BUDGET = 1_000_000
+"""Failures or losses: more is as good as any number."""
+
+MAX_STEPS = 10**12
+"""A step each microsecond for eleven days."""
+
+ELASTIC = ("live", "restart")
+SYNCS = ("auto", "ring", "sharded", "dedicated")
+OWNERS = ("reduce", "update")
+
+SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGALRM", "SIGCONT", "SIGWINCH")
+"""Those a process can take for "checkpoint now"; SIGTERM is the stop that follows."""
+
+LEVELS = {level.word: level for level in Level if level is not Level.DEVICE}
+
+Priority = Annotated[int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)]
+Gang = Annotated[int, whole(1, MAX_TASKS), whole_schema(1, MAX_TASKS)]
+Batch = Annotated[int, whole(1, MAX_BATCH), whole_schema(1, MAX_BATCH)]
+Budget = Annotated[int, whole(0, MAX_BUDGET), whole_schema(0, MAX_BUDGET)]
+Steps = Annotated[int, whole(1, MAX_STEPS), whole_schema(1, MAX_STEPS)]
+
+
+def _model(value: object) -> str | dict[str, Any]:
+    """A name, a path, or the profile itself."""
+    return value if isinstance(value, dict) else single(value)
+
+
+Model = Annotated[
+    str | dict[str, Any],
+    PlainValidator(_model),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "object"}],
+            "examples": ["resnet50", "./mine.yaml"],
+        }
+    ),
+]
+LevelField = Annotated[str, word("level", LEVELS), WithJsonSchema({"enum": list(LEVELS)})]
+Text = Annotated[str, scalar(parse_text), WithJsonSchema({"type": "string", "minLength": 1})]
+Elastic = Annotated[str, word("way to resize", ELASTIC), WithJsonSchema({"enum": list(ELASTIC)})]
+Signal = Annotated[
+    str, word("signal for a checkpoint", SIGNALS), WithJsonSchema({"enum": list(SIGNALS)})
+]
+Sync = Annotated[str, word("way to synchronise", SYNCS), WithJsonSchema({"enum": list(SYNCS)})]
+Owners = Annotated[str, word("part of an owner", OWNERS), WithJsonSchema({"enum": list(OWNERS)})]
+Variables = Annotated[
+    dict[str, str | None],
+    PlainValidator(parse_variables),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        }
+    ),
+]
+
+
+def _command(value: object, info: ValidationInfo) -> tuple[str, ...]:
+    """Words, or what a shell is given: `shell` stands before `command`, and is known here."""
+    return parse_command(value, shell=bool(info.data.get("shell")))
+
+
+Command = Annotated[
+    tuple[str, ...],
+    PlainValidator(_command),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+class RoleEntry(Entry):
+    """Tasks of one role, and what each of them takes."""
+
+    count: CountsField = Field(
+        default="1", validate_default=True, description="How many tasks, or from least to most."
+    )
+    gang: Gang | None = Field(
+        default=None, description="How many must start together. Default: the least of `count`."
+    )
+    devices: DevicesField | None = Field(
+        default=None,
+        description="Devices of one task, on one node. Default: 1 for a worker, 0 for a server.",
+    )
+    cores: Cores = Field(default=0, description="CPU cores of one task.")
+    memory: Size = Field(default="0B", validate_default=True, description="Memory of one task.")
+
+
+class RolesEntry(Entry):
+    """The roles of a job."""
+
+    worker: RoleEntry = Field(description="Tasks that compute gradients.", examples=[{"count": "2..8"}])
+    server: RoleEntry | None = Field(
+        default=None, description="Parameter servers: tasks that hold and update parameters."
+    )
+
+
+class LocalityEntry(Entry):
+    """The locality contract. A bare word is the widest level."""
+
+    widest: LevelField = Field(default="any", description="The widest level the gang may span.")
+    max_slowdown: Percentage | None = Field(
+        default=None, description="The slowdown it tolerates against the best placement."
+    )
+
+
+class StepEntry(Entry):
+    """What one training step does on one worker."""
+
+    compute: SomeTime = Field(description="Time it computes.", examples=["250ms"])
+    gradients: Size = Field(description="Gradients it synchronises.", examples=["100MB"])
+
+
+LocalityField = Annotated[
+    LocalityEntry,
+    BeforeValidator(short_for("widest"), json_schema_input_type=LevelField | LocalityEntry),
+]
+
+
+class JobEntry(Entry):
+    """A training job. Everything but the command is optional."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"command": "python train.py", "devices": "1..8", "locality": "node"},
+            ]
+        }
+    )
+
+    name: Name | None = Field(default=None, description="The job's name. Default: the file's.")
+    shell: Flag = Field(
+        default=False, description="Whether `sh -c` runs the command, which then is text for it."
+    )
+    command: Command = Field(
+        description="What to run: one line, split like a shell does, or a list of words.",
+        examples=["python train.py"],
+    )
+    folder: Text | None = Field(
+        default=None,
+        description="Where its tasks work: absolute, or in a file relative to it. "
+        "Default: a folder of the job's own.",
+        examples=["/home/ada/train"],
+    )
+    env: Variables = Field(
+        default_factory=dict,
+        description="Variables of its tasks' environment; null: to be given when it is submitted.",
+        examples=[{"OMP_NUM_THREADS": "4", "TOKEN": None}],
+    )
+    user: User = Field(default="nobody", description="Whose job it is.")
+    pool: Name = Field(default="default", description="The pool it is charged to.")
+    priority: Priority = Field(default=0, description="Higher is sooner.")
+    preemptible: Flag = Field(
+        default=True,
+        description="Whether it may be stopped and started again; if not, it runs within its "
+        "pool's reservation only.",
+    )
+    devices: DevicesField | None = Field(
+        default=None,
+        description="Workers with one device each: a count or range, with or without a type. "
+        "0 is a job on CPUs. Default: 1.",
+    )
+    any_of: list[Name] | None = Field(
+        default=None,
+        description="Device types allowed, the best first. Default: any.",
+        examples=[["V100", "P100"]],
+    )
+    same_generation: Flag = Field(
+        default=True, description="Whether all its devices must be of one generation."
+    )
+    gang: Gang | None = Field(
+        default=None, description="How many workers must start together. Default: the least count."
+    )
+    cores: Cores = Field(default=0, description="CPU cores of one worker.")
+    memory: Size = Field(default="0B", validate_default=True, description="Memory of one worker.")
+    roles: RolesEntry | None = Field(
+        default=None, description="Instead of devices, gang, cores and memory: the tasks of each role."
+    )
+    locality: LocalityField = Field(
+        default_factory=LocalityEntry,
+        description="How far apart its devices may be: a level or a mapping.",
+    )
+    model: Model | None = Field(
+        default=None,
+        description="The model's profile: the name of a shipped one, or the path of a profile file, "
+        "relative to this file.",
+    )
+    batch: Batch | None = Field(
+        default=None,
+        description="Samples of one step over all workers. Default: the profile's batch for each "
+        "device.",
+        examples=[256],
+    )
+    step: StepEntry | None = Field(default=None, description="What one training step does.")
+    duration: SomeTime | None = Field(default=None, description="Expected run time.")
+    work: Steps | None = Field(
+        default=None, description="All its training steps, where that is known.", examples=[10000]
+    )
+    application: Name | None = Field(
+        default=None, description="What it trains: jobs of one application resemble each other."
+    )
+    elastic: Elastic = Field(
+        default="live",
+        description="How it is resized: while it trains, or stopped and started anew.",
+    )
+    pause: Time | None = Field(
+        default=None,
+        description="Work lost when it is resized or started elsewhere. Default: 1s, or 30s with "
+        "elastic: restart.",
+    )
+    sync: Sync = Field(default="auto", description="How the runtime synchronises gradients.")
+    owners: Owners = Field(
+        default="reduce", description="Whether owners of parameters update them as well."
+    )
+    grace: Time = Field(
+        default="30s", validate_default=True, description="Time between SIGTERM and SIGKILL."
+    )
+    checkpoint_signal: Signal | None = Field(
+        default=None, description="Signal that asks its tasks for a checkpoint before they are stopped."
+    )
+    checkpoint_grace: Time = Field(
+        default="30s",
+        validate_default=True,
+        description="Time between that signal and SIGTERM, unless the task has ended by then.",
+    )
+    failures: Budget = Field(
+        default=0,
+        description="How often its tasks may fail by their own fault and be started again.",
+    )
+    losses: Budget | None = Field(
+        default=None,
+        description="How often it may lose tasks by others' fault and go on. Default: any number.",
+    )

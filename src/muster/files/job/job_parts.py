@@ -1,0 +1,194 @@
+"""What a job is made of, from its entry: tasks, device types, model, program."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from muster.files.errors import FieldError, Loc, shown
+from muster.files.job.job_entries import JobEntry, RoleEntry, RolesEntry
+from muster.files.profile.profile_entries import ProfileEntry
+from muster.files.profile.profile_file import (
+    UnknownProfileError,
+    is_path,
+    named_profile,
+    profile_of_data,
+)
+from muster.files.source.places import Places
+from muster.files.source.quantity import Counts, Devices
+from muster.files.source.validation import faults_of
+from muster.model.job import Need, Program, Role, RoleSpec
+from muster.model.profile import ModelProfile
+from muster.model.topology import MAX_DEVICES
+
+_ONE = Devices(None, Counts(1, 1))
+_NONE = Devices(None, Counts(0, 0))
+_SHORTHAND = ("devices", "gang", "cores", "memory")
+
+
+def program_of(entry: JobEntry, folder: str) -> Program:
+    """How its command is run; variables still to be given are left out."""
+    return Program(
+        folder=folder,
+        environ=tuple((name, text) for name, text in entry.env.items() if text is not None),
+        shell=entry.shell,
+        grace=entry.grace,
+        checkpoint_signal=entry.checkpoint_signal,
+        checkpoint_grace=entry.checkpoint_grace,
+        failures=entry.failures,
+        losses=entry.losses,
+        sync=entry.sync,
+        owners=entry.owners,
+    )
+
+
+def folder_of(text: str | None, base: Path | None) -> str:
+    """Where its tasks work, absolute; a file's own folder is what a relative one counts from."""
+    if text is None:
+        return ""
+    if base is None and not Path(text).is_absolute():
+        problem = f"must be an absolute path, not {shown(text)}; write for example /home/ada/train"
+        raise FieldError(("folder",), problem)
+    return str(base / text) if base is not None else text
+
+
+def model_of(model: str | dict[str, Any] | None, base: Path | None) -> ModelProfile | None:
+    """A shipped profile, one of a file, or the one it brings along; `base` None: no file is read."""
+    if model is None:
+        return None
+    if isinstance(model, dict):
+        return _brought(model)
+    if base is None and is_path(model):
+        problem = "is a path, which means nothing here; write a shipped name or the profile itself"
+        raise FieldError(("model",), problem)
+    try:
+        return named_profile(model, base or Path())
+    except UnknownProfileError as error:
+        raise FieldError(("model",), str(error)) from None
+
+
+def _brought(data: dict[str, Any]) -> ModelProfile:
+    try:
+        return profile_of_data(data)
+    except FieldError as error:
+        raise error.below("model") from None
+    except ValidationError as error:
+        faults = faults_of(ProfileEntry, error, Places(data))
+    first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    raise FieldError(("model", *first.loc), first.problem + more)
+
+
+def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:
+    """Samples of one step, enough for the gang."""
+    batch, gang = entry.batch, roles[0].gang
+    if batch is not None and batch < gang:
+        problem = f"must be at least the gang, {gang}, not {batch}: every worker takes a sample"
+        raise FieldError(("batch",), problem)
+    return batch
+
+
+def refuse_without_servers(entry: JobEntry) -> None:
+    """Servers that nobody asks for cannot synchronise anything."""
+    if entry.sync == "dedicated" and (entry.roles is None or entry.roles.server is None):
+        raise FieldError(("sync",), "dedicated needs servers; add a server under roles")
+
+
+def roles_of(entry: JobEntry) -> tuple[RoleSpec, ...]:
+    """The tasks it asks for, workers first."""
+    if entry.roles is None:
+        return (_shorthand_worker(entry),)
+    for field in _SHORTHAND:
+        if field in entry.model_fields_set:
+            raise FieldError((field,), "is given beside roles; write it under the role it is for")
+    found = [_role(Role.WORKER, entry.roles.worker)]
+    if entry.roles.server is not None:
+        found.append(_role(Role.SERVER, entry.roles.server))
+    return tuple(found)
+
+
+def _shorthand_worker(entry: JobEntry) -> RoleSpec:
+    """Workers of one device each; with `devices: 0` one worker without any."""
+    counts = (entry.devices or _ONE).counts
+    on_cpu = counts.most == 0
+    if counts.least == 0 and not on_cpu:
+        problem = f"starts at 0; write for example 1..{counts.most}"
+        raise FieldError(("devices",), problem)
+    need = Need(0 if on_cpu else 1, entry.cores, entry.memory)
+    _refuse_empty(need, ("devices",))
+    return _spec(Role.WORKER, need, Counts(1, 1) if on_cpu else counts, entry.gang, ())
+
+
+def _role(role: Role, entry: RoleEntry) -> RoleSpec:
+    loc: Loc = ("roles", role.value)
+    devices = entry.devices or (_ONE if role is Role.WORKER else _NONE)
+    need = Need(_per_task(devices, (*loc, "devices")), entry.cores, entry.memory)
+    if entry.count.least == 0:
+        raise FieldError((*loc, "count"), "starts at 0; the least is 1")
+    _refuse_empty(need, loc)
+    return _spec(role, need, entry.count, entry.gang, loc)
+
+
+def _per_task(devices: Devices, loc: Loc) -> int:
+    if devices.counts.least != devices.counts.most:
+        raise FieldError(loc, "is a range; a task has so many devices, its role a count: 1..8")
+    if devices.counts.most > MAX_DEVICES:
+        problem = f"a task sits on one node, which has at most {MAX_DEVICES} devices"
+        raise FieldError(loc, f"{problem}; write count: {devices.counts.most} and devices: 1")
+    return devices.counts.most
+
+
+def _refuse_empty(need: Need, loc: Loc) -> None:
+    if need == Need():
+        raise FieldError(loc, "without devices a task must ask for cores or memory, such as cores: 4")
+
+
+def _spec(role: Role, need: Need, counts: Counts, gang: int | None, loc: Loc) -> RoleSpec:
+    if gang is not None and gang > counts.least:
+        problem = f"must be at most the least count, {counts.least}, not {gang}"
+        raise FieldError((*loc, "gang"), problem)
+    return RoleSpec(role, need, gang or counts.least, counts.least, counts.most)
+
+
+def device_types_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> tuple[str, ...]:
+    """The types a job allows: of `any_of`, or the one named beside a count."""
+    named = _named_types(entry)
+    types = tuple(dict.fromkeys(named.values()))
+    if len(types) > 1:
+        problem = f"names {types[1]}, but {types[0]} is named elsewhere; list both under any_of"
+        raise FieldError(list(named)[-1], problem)
+    if entry.any_of is None:
+        return types
+    _refuse_bad_choice(entry.any_of, types, roles)
+    return tuple(entry.any_of)
+
+
+def _named_types(entry: JobEntry) -> dict[Loc, str]:
+    written: dict[Loc, Devices | None] = {("devices",): entry.devices, **_of_roles(entry.roles)}
+    return {
+        loc: devices.device_type
+        for loc, devices in written.items()
+        if devices is not None and devices.device_type is not None
+    }
+
+
+def _of_roles(roles: RolesEntry | None) -> dict[Loc, Devices | None]:
+    if roles is None:
+        return {}
+    found: dict[Loc, Devices | None] = {("roles", "worker", "devices"): roles.worker.devices}
+    if roles.server is not None:
+        found["roles", "server", "devices"] = roles.server.devices
+    return found
+
+
+def _refuse_bad_choice(any_of: list[str], types: tuple[str, ...], roles: tuple[RoleSpec, ...]) -> None:
+    if not any_of:
+        raise FieldError(("any_of",), "names no device type; leave it out to allow any")
+    seen: set[str] = set()
+    for position, name in enumerate(any_of):
+        if name in seen:
+            raise FieldError(("any_of", position), f"'{name}' is given twice")
+        seen.add(name)
+    if types and any_of != list(types):
+        raise FieldError(("any_of",), f"contradicts {types[0]} beside the devices; keep one of them")
+    if not any(spec.need.devices for spec in roles):
+        raise FieldError(("any_of",), "is given for a job without devices")

@@ -1,0 +1,170 @@
+"""Profile files: the shape of a model. See docs/profiles.md."""
+
+import json
+import re
+from functools import cache
+from importlib.resources import as_file, files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from muster.files.errors import FieldError, did_you_mean, shown
+from muster.files.profile.profile_entries import ProfileEntry
+from muster.files.source.quantity import parse_name
+from muster.files.source.validation import schema_of, validated
+from muster.files.source.yaml_source import read_source
+from muster.model.profile import LayerType, ModelProfile, Tensor
+
+SHARES_OFF_BY = 0.01
+"""Shares written to two digits need not add up to 1 exactly."""
+
+_SHIPPED = files("muster.files") / "profiles"
+_SUFFIX = ".yaml"
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+
+
+class UnknownProfileError(ValueError):
+    """No shipped profile has this name, or there is no such file."""
+
+
+def load_profile(path: Path) -> ModelProfile:
+    """The profile of a file; raises InputError, one line, for anything wrong."""
+    source = read_source(path)
+    entry = validated(ProfileEntry, source)
+    try:
+        return _profile(entry, path)
+    except FieldError as error:
+        raise source.error(error.loc, error.problem) from None
+
+
+def profile_of_data(data: dict[str, Any]) -> ModelProfile:
+    """The profile that a job brings along, as its file would hold it; raises what pydantic raises,
+    or FieldError."""
+    return _profile(ProfileEntry.model_validate(data), Path("profile"))
+
+
+@cache
+def shipped_profiles() -> tuple[str, ...]:
+    """The names of the profiles that come with Muster."""
+    names = (each.name for each in _SHIPPED.iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+
+
+@cache
+def shipped_profile(name: str) -> ModelProfile:
+    """A profile that comes with Muster; raises UnknownProfileError with the nearest name and all."""
+    if name not in shipped_profiles():
+        known = ", ".join(shipped_profiles())
+        near = did_you_mean(name, shipped_profiles())
+        ways = f"there are: {known}; or write a path such as ./mine.yaml"
+        raise UnknownProfileError(f"{shown(name)} is not a model{near}; {ways}")
+    with as_file(_SHIPPED / f"{name}{_SUFFIX}") as path:
+        return load_profile(path)
+
+
+def is_path(text: str) -> bool:
+    """Whether what a user calls a model is a path, not a shipped name."""
+    return "/" in text or text.endswith((_SUFFIX, ".yml"))
+
+
+def named_profile(text: str, folder: Path) -> ModelProfile:
+    """What a user calls a model: a shipped name, or a path from a folder (with a / or .yaml in it)."""
+    if not is_path(text):
+        return shipped_profile(text)
+    if not _is_there(folder / text):
+        raise UnknownProfileError(f"there is no file {shown(text)}")
+    return load_profile(folder / text)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, a folder that may not be read
+        return False
+
+
+def profile_schema() -> dict[str, Any]:
+    """The JSON Schema of profile files."""
+    return schema_of(ProfileEntry, "Muster profile file")
+
+
+def profile_text(profile: ModelProfile) -> str:
+    """A profile as its file holds it; `load_profile` reads it back the same, to 9 decimals."""
+    shares = ", ".join(f"{kind}: {_decimal(share)}" for kind, share in profile.layers)
+    fields = {
+        "name": profile.name,
+        "operations": _operations(profile.operations),
+        "activations": f"{profile.activations}B",
+        "layers": f"{{{shares}}}",
+        "samples": profile.samples,
+        "sample_bytes": f"{profile.sample_bytes}B",
+        "batch": profile.batch,
+        "state": profile.state,
+        "parameter_bytes": profile.parameter_bytes,
+    }
+    lines = [f"{key}: {value}" for key, value in fields.items()]
+    tensors = [f"  - [{_plain(t.name)}, {t.bytes}B, {_decimal(t.ready)}]" for t in profile.tensors]
+    return "\n".join([*lines, "tensors:  # name, bytes of its gradient, ready", *tensors]) + "\n"
+
+
+def _plain(name: str) -> str:
+    """A name as YAML takes it between brackets: quoted where a character means something there."""
+    return name if _PLAIN.fullmatch(name) and name.lower() != "null" else json.dumps(name)
+
+
+def _operations(count: float) -> str:
+    """In the largest unit that keeps it above 1."""
+    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if count >= factor:
+            return f"{_decimal(count / factor)}{unit}"
+    return _decimal(count)
+
+
+def _decimal(number: float) -> str:
+    """At most nine decimals, which is what a number of a file may have, and no zeros at the end."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
+    _check_shares(entry.layers)
+    _check_tensors(entry.tensors)
+    return ModelProfile(
+        name=entry.name or _file_name(path),
+        tensors=tuple(entry.tensors),
+        operations=entry.operations,
+        activations=entry.activations,
+        layers=tuple((LayerType(kind), share) for kind, share in entry.layers.items()),
+        samples=entry.samples,
+        sample_bytes=entry.sample_bytes,
+        batch=entry.batch,
+        state=entry.state,
+        parameter_bytes=entry.parameter_bytes,
+    )
+
+
+def _file_name(path: Path) -> str:
+    try:
+        return parse_name(path.stem)
+    except ValueError:
+        problem = "is missing, and the file's own name is not one; write for example resnet50"
+        raise FieldError(("name",), problem) from None
+
+
+def _check_shares(layers: dict[str, float]) -> None:
+    total = sum(layers.values())
+    if abs(total - 1) > SHARES_OFF_BY:
+        raise FieldError(("layers",), f"the shares add up to {total:.3g}, not 1")
+
+
+def _check_tensors(tensors: list[Tensor]) -> None:
+    if not tensors:
+        raise FieldError(("tensors",), "names no tensor")
+    seen: set[str] = set()
+    for position, tensor in enumerate(tensors):
+        if tensor.name in seen:
+            raise FieldError(("tensors", position), f"{shown(tensor.name)} is given twice")
+        seen.add(tensor.name)
+    for position, (before, after) in enumerate(pairwise(tensors), start=1):
+        if after.ready < before.ready:
+            problem = f"is ready at {after.ready:g}, before {shown(before.name)} at {before.ready:g}"
+            raise FieldError(("tensors", position), f"{problem}; list them in the order they are ready")

@@ -1,0 +1,1 @@
+"""YAML with positions, checked field by field."""

@@ -1,0 +1,122 @@
+"""From a file's data to a checked entry, and from pydantic's findings to one line."""
+
+import json
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+
+from muster.files.errors import Loc, did_you_mean
+from muster.files.source.faults import MAX_FAULTS, Fault
+from muster.files.source.places import Places
+from muster.files.source.yaml_source import Source
+
+M = TypeVar("M", bound=BaseModel)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_SENTENCES = {
+    "model_type": "must be a mapping of fields to values",
+    "dict_type": "must be a mapping of names to values",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "string_type": "must be text",
+}
+
+
+def validated(model: type[M], source: Source) -> M:
+    """The file's data as an entry; the first thing wrong, by line, is an InputError."""
+    try:
+        return model.model_validate(source.data)
+    except ValidationError as error:
+        found = faults_of(model, error, source)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    raise source.error(found[0].loc, found[0].problem + more)
+
+
+def faults_of(model: type[BaseModel], error: ValidationError, places: Source | Places) -> list[Fault]:
+    """What pydantic found, in words, first things first, and no more than anybody reads."""
+    # What is missing has no line of its own, and is often what a misspelt key stands for.
+    found = sorted(
+        error.errors(include_url=False, include_input=False),
+        key=lambda e: (e["type"] == "missing", places.line(e["loc"])),
+    )
+    return [
+        Fault(
+            each["loc"] if each["type"] == "missing" else places.known(each["loc"]),
+            _sentence(each, model),
+        )
+        for each in found[:MAX_FAULTS]
+    ]
+
+
+def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
+    *outer, last = error["loc"] or ("",)
+    if error["type"] == "extra_forbidden":
+        return _unknown(str(last), list(_fields_at(model, tuple(outer))))
+    if error["type"] == "missing":
+        examples = _fields_at(model, tuple(outer))[str(last)].examples
+        return f"is missing; write for example {_written(examples[0])}" if examples else "is missing"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return _SENTENCES.get(error["type"], error["msg"])
+
+
+def _unknown(key: str, fields: list[str]) -> str:
+    return f"unknown field{did_you_mean(key, fields) or '; there are: ' + ', '.join(fields)}"
+
+
+def _written(example: object) -> str:
+    """An example as it would stand in a file."""
+    if isinstance(example, dict | list):
+        return yaml.safe_dump(example, default_flow_style=True, width=1000, sort_keys=False).strip()
+    return str(example)
+
+
+def _fields_at(model: type[BaseModel], loc: Loc) -> dict[str, FieldInfo]:
+    """The fields of the mapping at a place."""
+    at: Any = model
+    for step in loc:
+        # Between two entries there can only be a mapping of names to entries.
+        inner = at.model_fields[step].annotation if hasattr(at, "model_fields") else get_args(at)[-1]
+        at = _bare(inner)
+    fields: dict[str, FieldInfo] = at.model_fields
+    return fields
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is written around it: `Annotated[...]`, `... | None`."""
+    if get_origin(annotation) in (Annotated, Union, UnionType):
+        return _bare(get_args(annotation)[0])
+    return annotation
+
+
+class _AsWritten(GenerateJsonSchema):
+    """A field may be left out but never be null, and a title that repeats its name says nothing."""
+
+    def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        found = super().default_schema(schema)
+        if found.get("default", ...) is None:
+            del found["default"]
+        return found
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON Schema of a file."""
+    body = model.model_json_schema(schema_generator=_AsWritten)
+    return {"$schema": DIALECT, **body, "title": title}
+
+
+def schema_text(schema: dict[str, Any]) -> str:
+    """A JSON Schema as its file under docs/schema holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

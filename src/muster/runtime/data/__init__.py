@@ -1,0 +1,1 @@
+"""Which samples a step takes, and where they come from."""

@@ -1,0 +1,247 @@
+"""Samples of the user's dataset by their ids, the next step's ahead of time.
+
+A dataset is torch's own kind: `len(dataset)` and `dataset[i]`, with `__getitems__` used where it has
+one. The next batch is loaded by a thread while the step runs. When the shares have changed meanwhile,
+the samples that are needed after all are kept, and only the others are loaded.
+
+Augmentation. A transform that draws from `torch.rand`, `random` or numpy's `np.random` is right with
+`augment=True`: before each `dataset[i]` these are seeded by (seed, epoch, sample), so a sample looks
+the same whichever worker loads it, and again after a lost step; afterwards they are put back, so
+dropout and the like do not notice. They belong to the whole process, hence such samples are loaded when
+the step asks for them and never beside it. Random transforms without `augment=True` run, but differ
+from run to run.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import TensorDataset, default_collate
+
+from muster.runtime.data.samples import sample_seed
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.shape.trace import mapped
+
+
+class Loader:
+    """Loads batches of a dataset; `collate` makes a batch of a list of samples, as for torch's own."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        collate: Callable[[list[Any]], Any] | None = None,
+        threads: int = 1,
+        seed: int = 0,
+        augment: bool = False,
+        pin: bool = False,
+    ) -> None:
+        """`threads`: that load, ahead of the step; 0 loads in it. One alone uses the dataset at a time
+        unless there are more. `augment`: see above. `pin`: into memory that a GPU copies from."""
+        self._dataset, self._collate = dataset, collate or default_collate
+        self._seed, self._augment, self._pin = seed, augment, pin
+        # A subclass may do anything in its own __getitem__.
+        self._tensors: tuple[Tensor, ...] | None = (
+            dataset.tensors
+            if type(dataset) is TensorDataset and collate is None and not augment
+            else None
+        )
+        self._threads = 0 if augment else threads
+        self._pool = ThreadPoolExecutor(self._threads, "muster-load") if self._threads else None
+        self._ahead: _Ahead | None = None
+        self._empty: Any = None
+
+    def load(self, ids: Tensor | Sequence[int], epoch: int = 0) -> Any:
+        """The batch of these samples; none of them: a batch of no rows."""
+        wanted = _numbers(ids)
+        if not wanted:
+            return self._without_rows()
+        ahead = self._expected(wanted)
+        if ahead and ahead.ids == wanted:
+            return ahead.batch.result()
+        if self._tensors is not None:
+            return self._selected(wanted)
+        got = ahead.samples(wanted) if ahead else {}
+        missing = [sample for sample in wanted if sample not in got]
+        got.update(zip(missing, self._read_safely(missing, epoch), strict=True))
+        return self._collated(wanted, [got[sample] for sample in wanted])
+
+    def expect(self, ids: Tensor | Sequence[int]) -> None:
+        """Load these in the background: the next `load` will probably ask for them."""
+        wanted = _numbers(ids)
+        if self._pool is None or not wanted:
+            return
+        if self._ahead is not None:
+            self._ahead.forget()
+        if self._tensors is not None:
+            self._ahead = _Ahead(wanted, [], self._pool.submit(self._selected, wanted))
+            return
+        size = -(-len(wanted) // self._threads)
+        cuts = [wanted[first : first + size] for first in range(0, len(wanted), size)]
+        parts = [(part, self._pool.submit(self._read, part, 0)) for part in cuts]
+        # Threads take up what was handed in first, so this one waits for parts that are under way.
+        self._ahead = _Ahead(wanted, parts, self._pool.submit(self._joined, wanted, parts))
+
+    def close(self) -> None:
+        """End the threads; what they load now is loaded to its end."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool, self._ahead = None, None
+
+    def _expected(self, wanted: list[int]) -> "_Ahead | None":
+        """What is on its way if some of it is wanted; else it stays: a lost step is asked for first."""
+        ahead = self._ahead
+        if ahead is None or not set(wanted).intersection(ahead.ids):
+            return None
+        self._ahead = None
+        return ahead
+
+    def _selected(self, ids: list[int]) -> list[Tensor]:
+        tensors = self._tensors or ()
+        found = [tensor.index_select(0, torch.tensor(ids, device=tensor.device)) for tensor in tensors]
+        return list(self._pinned(found))
+
+    def _pinned(self, batch: Any) -> Any:
+        return mapped(batch, Tensor.pin_memory) if self._pin else batch
+
+    def _read_safely(self, ids: list[int], epoch: int) -> list[Any]:
+        """In the thread that loads ahead where there is one: a dataset need not bear two at a time."""
+        if not ids:
+            return []
+        return (
+            self._pool.submit(self._read, ids, epoch).result() if self._pool else self._read(ids, epoch)
+        )
+
+    def _read(self, ids: list[int], epoch: int) -> list[Any]:
+        if self._augment:
+            with _generators_kept():
+                return [self._one(sample, epoch) for sample in ids]
+        together = getattr(self._dataset, "__getitems__", None)
+        if together is not None:
+            with suppress(Exception):  # One of them is to blame; the loop below says which.
+                return _all_of(together(ids), len(ids))
+        return [self._one(sample, epoch) for sample in ids]
+
+    def _one(self, sample: int, epoch: int) -> Any:
+        try:
+            if self._augment:
+                _seed_generators(sample_seed(self._seed, epoch, sample))
+            return self._dataset[sample]
+        except Exception as problem:
+            raise BadTrainingError(
+                f"sample {sample} of the dataset could not be loaded: {_said(problem)}"
+            ) from problem
+
+    def _joined(self, ids: list[int], parts: "list[_Part]") -> Any:
+        return self._collated(ids, [sample for _, part in parts for sample in part.result()])
+
+    def _collated(self, ids: list[int], samples: list[Any]) -> Any:
+        try:
+            return self._pinned(self._collate(samples))
+        except Exception as problem:
+            raise BadTrainingError(
+                f"samples {_few(ids)} could not be put together into a batch: {_said(problem)}; "
+                "pass a `collate` that can"
+            ) from problem
+
+    def _without_rows(self) -> Any:
+        """A batch as always, cut to no rows: made of the first sample, once."""
+        if self._empty is None:
+            one = (
+                self._selected([0]) if self._tensors else self._collated([0], self._read_safely([0], 0))
+            )
+            self._empty = _cut_to_none(one)
+        return self._empty
+
+
+_Part = tuple[list[int], "Future[list[Any]]"]
+"""Ids, and their samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """Samples on their way, in parts and as a batch."""
+
+    ids: list[int]
+    parts: list[_Part]
+    batch: "Future[Any]"
+
+    def samples(self, wanted: Sequence[int]) -> dict[int, Any]:
+        """Those that are wanted; an error counts only if the failed samples are."""
+        self.batch.cancel()
+        found: dict[int, Any] = {}
+        for part, future in self.parts:
+            asked = set(part).intersection(wanted)
+            if not asked:
+                future.cancel()
+                continue
+            # A bad sample is asked for again if it is wanted, and fails in the open.
+            with suppress(BadTrainingError):
+                loaded = dict(zip(part, future.result(), strict=True))
+                found.update((sample, loaded[sample]) for sample in asked)
+        return found
+
+    def forget(self) -> None:
+        """Nobody wants them any more."""
+        for future in (self.batch, *(part for _, part in self.parts)):
+            future.cancel()
+
+
+@contextmanager
+def _generators_kept() -> Iterator[None]:
+    """Leave the process' generators as they were found."""
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        if numpy:
+            numpy.random.set_state(states[2])
+
+
+def _seed_generators(seed: int) -> None:
+    # Not torch.manual_seed: it would seed the devices' generators, too, which nobody puts back.
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy:
+        numpy.random.seed(seed % 2**32)
+
+
+def _numbers(ids: Tensor | Sequence[int]) -> list[int]:
+    return ids.tolist() if isinstance(ids, Tensor) else list(ids)
+
+
+def _cut_to_none(batch: Any) -> Any:
+    """The first dimension of every tensor inside cut to nothing."""
+    if isinstance(batch, Tensor):
+        return batch[:0]
+    if isinstance(batch, dict):
+        return {key: _cut_to_none(value) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(_cut_to_none, batch))
+    if isinstance(batch, list | tuple):
+        return type(batch)(map(_cut_to_none, batch))
+    return batch
+
+
+def _all_of(samples: Any, count: int) -> list[Any]:
+    found = list(samples)
+    if len(found) != count:
+        raise ValueError(f"{len(found)} samples came for {count} that were asked for")
+    return found
+
+
+def _said(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}"
+
+
+def _few(ids: list[int]) -> str:
+    return ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

@@ -1,0 +1,50 @@
+"""What all members know of each other, from ballots and roll calls: alike on every rank."""
+
+from collections.abc import Sequence
+from math import inf
+
+from muster.runtime.members.ballot import Standing, Vote
+from muster.runtime.members.shares import reshare
+from muster.runtime.members.stragglers import Watch
+from muster.wire.messages import Plan
+
+
+class Agreed:
+    """Workers' speeds, memory and ability, and the shares of the batch that follow from them."""
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+        self._watch = Watch()
+        self._balance = True
+        self._lines: list[tuple[float, float] | None] = []
+        self.able: list[bool] = []
+        """By rank: whether it holds the state and takes samples."""
+        self.shares: tuple[int, ...] = ()
+
+    def enter(self, rows: Sequence[Standing], able: list[bool], plan: Plan) -> None:
+        """A generation begins: the workers' rows, and who of them can work."""
+        self.shares, self._balance = plan.batch, plan.balance
+        self._learn(rows, able)
+
+    def learn(self, votes: Sequence[Vote]) -> None:
+        """A step is summed: the workers' votes."""
+        self._learn(votes, [bool(vote.able) for vote in votes])
+
+    def stragglers(self, tasks: Sequence[str]) -> list[tuple[str, float]]:
+        """Workers to tell of, and how many times slower they are than the others."""
+        # At equal shares: a fixed cost over a small share would look slow.
+        each = self._batch / max(1, len(self._lines))
+        rates = {
+            task: line[0] / each + line[1]
+            for task, line in zip(tasks, self._lines, strict=False)
+            if line is not None
+        }
+        return self._watch.note(rates)
+
+    def _learn(self, rows: Sequence[Vote] | Sequence[Standing], able: list[bool]) -> None:
+        self.able = able
+        self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows]
+        caps = [row.cap or inf for row in rows]
+        known = self._lines if self._balance else [None] * len(rows)
+        noise = max((row.noise for row in rows), default=0.0)
+        self.shares = reshare(known, caps, able, self._batch, self.shares, noise)

@@ -1,0 +1,255 @@
+"""The members of one generation, met and ready to sum: built beside the generation that still runs."""
+
+import re
+import threading
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.comm.base import Alone, Communicator
+from muster.runtime.comm.choose import Choice, choose, make, shards
+from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.probe import probe
+from muster.runtime.comm.sharded import AfterSum
+from muster.runtime.comm.stream import send_json
+from muster.runtime.errors import BrokenGroupError
+from muster.runtime.members.ballot import ballot_size
+from muster.runtime.members.peers import ask
+from muster.runtime.shards.mirror import Holding
+from muster.wire.messages import Member, Plan
+
+
+def plan_name(plan: Plan) -> str:
+    """Alike for all who hold the same plan, and different for plans that differ in their members."""
+    tasks = ",".join(f"{m.task}@{m.address}" for m in plan.members)
+    return f"{plan.generation}-{zlib.crc32(tasks.encode()):08x}"
+
+
+def _generation_of(name: str) -> int:
+    return int(name.partition("-")[0])
+
+
+def seniority(task: str) -> tuple[bool, int, str]:
+    """Orders tasks alike everywhere: workers before servers, then by number."""
+    number = re.search(r"(\d+)$", task)
+    return task.startswith("server"), int(number.group()) if number else 0, task
+
+
+class Stores:
+    """The stores at which the members of a generation meet, served by its first member."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._stores: dict[str, Any] = {}
+
+    def address(self, name: str) -> tuple[str, int]:
+        """Where the generation of this name meets."""
+        with self._lock:
+            if name not in self._stores:
+                self._stores[name] = serve_store(self._host)
+            return self._host, self._stores[name].port
+
+    def serve(self, connection: Any, request: dict[str, Any]) -> None:
+        """Post's thread: tell a peer."""
+        send_json(connection, {"address": self.address(str(request["name"]))})
+
+    def forget(self, generation: int) -> None:
+        """Those up to a generation have served their time; at later ones somebody may be meeting."""
+        with self._lock:
+            for name in [name for name in self._stores if _generation_of(name) <= generation]:
+                del self._stores[name]
+
+
+@dataclass
+class Crew:
+    """A generation as one of its members holds it."""
+
+    plan: Plan
+    rank: int
+    group: Group | None
+    communicator: Communicator
+    choice: Choice
+    ballot: Tensor
+    holdings: tuple[Holding, ...] = ()
+    """Where owners also update: who keeps which part of the optimiser's state."""
+
+    @property
+    def generation(self) -> int:
+        """Its number."""
+        return self.plan.generation
+
+    @property
+    def size(self) -> int:
+        """Members, workers and servers."""
+        return len(self.plan.members)
+
+    @property
+    def workers(self) -> int:
+        """Members that train; they have the first ranks."""
+        return sum(member.role == "worker" for member in self.plan.members)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names in the order of ranks."""
+        return tuple(member.task for member in self.plan.members)
+
+    def close(self) -> None:
+        """Give it up."""
+        self.communicator.close()
+        if self.group is not None:
+            self.group.close()
+
+
+def have_own_gpus(members: Sequence[Member]) -> bool:
+    """Whether every worker has a GPU that no other has."""
+    devices = [member.device for member in members if member.role == "worker"]
+    return all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What a task needs to build a generation: who it is, where it listens, what it sums."""
+
+    task: str
+    host: str
+    token: str
+    stores: Stores
+    flats: Sequence[Tensor]
+    """In the host's memory."""
+    on_device: Sequence[Tensor]
+    """The same where the parameters are."""
+    tensors: int
+    after_sum: AfterSum
+    """What owners that update do with a sum."""
+
+    def build(self, plan: Plan) -> Crew:
+        """Meet the others and choose how to synchronise; `BrokenGroupError` if one does not come."""
+        names = [member.task for member in plan.members]
+        rank, size = names.index(self.task), len(names)
+        ballot = torch.zeros(ballot_size(size, self.tensors))
+        flats = [*self.flats, ballot]
+        sizes = [flat.numel() * flat.element_size() for flat in self.flats]
+        if size == 1:
+            alone = Choice("none", words="alone: nothing to synchronise")
+            return Crew(plan, rank, None, Alone(), alone, ballot)
+        group = Group(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
+        members = probe(group, plan.members)
+        if plan.owners == "update":
+            choice = choose(plan.sync, members, sizes, update=True)
+            held = shards(choice, [flat.numel() for flat in self.flats], members)
+            mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
+            communicator = make(choice, group, flats, members, rank, self.after_sum, mirrors)
+            return Crew(plan, rank, group, communicator, choice, ballot, held)
+        choice = choose(plan.sync, members, sizes, gpus=have_own_gpus(members))
+        if choice.kind == "nccl":
+            flats = [*self.on_device, ballot]
+        communicator = make(choice, group, flats, members, rank)
+        return Crew(plan, rank, group, communicator, choice, ballot)
+
+    def _meeting(self, plan: Plan) -> tuple[str, int]:
+        name, first = plan_name(plan), plan.members[0]
+        if first.task == self.task:
+            return self.stores.address(name)
+        try:
+            answer = ask(first.address, {"kind": "store", "name": name}, self.token, plan.deadline)
+        except (OSError, ValueError) as problem:
+            raise BrokenGroupError(f"{first.task} does not answer: {problem}") from problem
+        host, port = answer["address"]
+        return str(host), int(port)
+
+
+class Pending:
+    """Plans that are built while training goes on; the highest generation that is ready counts."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._change = threading.Condition()
+        self._seen = 0
+        self._stands = 0
+        """The generation that this task has entered; 0: none yet."""
+        self._ready: tuple[Plan, Crew | None] | None = None
+
+    def offer(self, plan: Plan) -> None:
+        """Begin to build a plan; one that is older than what was seen already is ignored."""
+        with self._change:
+            if plan.generation <= self._seen:
+                return
+            self._seen = plan.generation
+        if any(member.task == self._builder.task for member in plan.members):
+            build = threading.Thread(target=self._build, args=(plan,), name="muster-build", daemon=True)
+            build.start()
+        else:
+            self._put(plan, None)  # we leave: there is nothing to build
+
+    def built(self) -> int:
+        """The generation that this task could switch to; 0: none."""
+        with self._change:
+            return self._ready[0].generation if self._ready else 0
+
+    def take(self, generation: int) -> tuple[Plan, Crew | None]:
+        """The plan to switch to, and its crew if this task is in it."""
+        with self._change:
+            assert self._ready is not None and self._ready[0].generation == generation
+            ready, self._ready = self._ready, None
+            return ready
+
+    def wait(self) -> tuple[Plan, Crew | None]:
+        """Until some plan is ready."""
+        with self._change:
+            while self._ready is None:
+                self._change.wait()
+            ready, self._ready = self._ready, None
+            return ready
+
+    def discard(self, generation: int) -> None:
+        """This task stands in a generation: of what is built or under way only what follows it counts.
+
+        A plan that follows may be there already: the coordinator makes it as soon as one member says
+        that it has entered.
+        """
+        with self._change:
+            self._seen, self._stands = max(self._seen, generation), generation
+            ready = self._ready
+            if ready is None or self._follows(ready[0]):
+                return
+            self._ready = None
+        if ready[1] is not None:
+            ready[1].close()
+
+    def _follows(self, plan: Plan) -> bool:
+        """Not only the very next: a plan may be built while this task still enters what it follows."""
+        return plan.after >= self._stands
+
+    def _build(self, plan: Plan) -> None:
+        try:
+            crew = self._builder.build(plan)
+        except BrokenGroupError:
+            return  # the coordinator notices who did not come, and makes another plan
+        self._put(plan, crew)
+
+    def _put(self, plan: Plan, crew: Crew | None) -> None:
+        with self._change:
+            before = self._ready
+            late = plan.generation < self._seen or not self._follows(plan)
+            if not late:
+                self._ready = (plan, crew)
+            self._change.notify_all()
+        dropped = crew if late else (before[1] if before else None)
+        if dropped is not None:
+            dropped.close()
+
+
+def close_aside(crew: Crew) -> None:
+    """Give a crew up without waiting for it: even a healthy group takes some 10 ms."""
+    threading.Thread(target=crew.close, name="muster-close", daemon=True).start()
+
+
+def members_of(*plans: Plan | None) -> list[Member]:
+    """Members of any of these plans, in the order of their seniority."""
+    found = {member.task: member for plan in plans if plan for member in plan.members}
+    return sorted(found.values(), key=lambda member: seniority(member.task))

@@ -1,0 +1,464 @@
+"""How one task is a member of a job: joins, changes over, loses others, leaves.
+
+Told once:
+
+  join      wait for a plan that names this task, meet the others, enter
+  switch    every member has built a newer plan: enter it between two steps, or leave
+  enter     call the roll: who holds the state, and at which step; donors for those who do not, shares
+  recover   the group is dropped, survivors agree on a plan by themselves, build it and enter it
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from muster.runtime.comm.stream import send_json
+from muster.runtime.data.feed import Feed
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
+from muster.runtime.members.agreed import Agreed
+from muster.runtime.members.ballot import LEAVE, SAVE, STOP, Standing, Vote, roll_call
+from muster.runtime.members.crew import Builder, Crew, Pending, Stores
+from muster.runtime.members.leaving import LeftError
+from muster.runtime.members.link import Link
+from muster.runtime.members.peers import Post, ask
+from muster.runtime.members.regroup import Meeting, Place
+from muster.runtime.members.shares import Gauge
+from muster.runtime.settings import Settings
+from muster.runtime.shards.mirror import LostShardError
+from muster.runtime.shards.owned import Owned
+from muster.runtime.state.state import TrainingState
+from muster.runtime.state.transfer import Donor, Joiner
+from muster.runtime.step.buckets import Buckets
+from muster.wire.messages import Changed, CheckpointNow, Ended, Member, Message, Plan, Ready, Stop
+
+LEAST_PATIENCE = 2.0
+"""Seconds of silence, at least, after which survivors go on without a member."""
+STEPS_OF_PATIENCE = 5
+"""A survivor learns of a failure at the latest when its own step is computed."""
+
+
+class Membership:
+    """The generation that a task is in, and the way to the next."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: TrainingState,
+        buckets: Buckets,
+        feed: Feed,
+        deadline: float,
+    ) -> None:
+        self.settings, self.state, self.buckets, self.feed = settings, state, buckets, feed
+        self._deadline = deadline
+        self.post = Post(settings.host, settings.token)
+        self.me = Member(settings.task, settings.role, self.post.address, device=settings.device)
+        self._stores = Stores(settings.host)
+        self._meeting = Meeting(self.post, self.me, settings.token)
+        self.donor = Donor(state)
+        self.post.on("store", self._stores.serve)
+        self.post.on("state", self.donor.serve)
+        self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
+        self.owned = Owned(state, buckets, self.post, settings)
+        builder = Builder(
+            settings.task,
+            settings.host,
+            settings.token,
+            self._stores,
+            buckets.host,
+            buckets.flats,
+            len(buckets.parameters),
+            self.owned.after_sum,
+        )
+        self._builder, self._pending = builder, Pending(builder)
+        self.link = Link(settings, self.post.address, self._hear)
+        self.crew: Crew | None = None
+        self._before: Crew | None = None
+        self._orders = threading.Lock()
+        self._early: Plan | None = None
+        """A plan that follows a generation which this task has not entered yet."""
+        self._holds = False
+        self._joiner: Joiner | None = None
+        self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
+        self._step_seconds = 0.0
+        """What this task computed in its last step."""
+        self.cap = 0
+        """Samples that fit into this task's memory; 0: no limit has shown."""
+        self._request = 0
+        """SAVE and STOP, as the coordinator has asked this task."""
+        self.requested = 0
+        """SAVE and STOP, as all members agreed at the last commit."""
+        self.restore: Callable[[], bool] = lambda: False
+        """Loads the latest checkpoint; false where there is none."""
+        self.before_leaving: Callable[[], None] = lambda: None
+        """What must be done before nobody hears of this task any more."""
+        self.clips = False
+        """Whether the user changes gradients between sum and update."""
+        self.ended = False
+        """The last step is done."""
+
+    # joining and leaving
+
+    def join(self) -> None:
+        """Become a member: of the plan that names this task, or of one with nobody else."""
+        began = time.monotonic()
+        self.post.start()
+        self.link.start()
+        if self.settings.coordinator is None:
+            self._enter(self._builder.build(Plan(1, 0, (self.me,), self._deadline)))
+        else:
+            self.link.send(Ready(self.settings.task))
+            while not self._come_in():
+                pass
+        self._tell_change("start", began)
+
+    def _come_in(self) -> bool:
+        """Enter the next plan that names this task; false if it came to nothing: another will come."""
+        _, crew = self._pending.wait()
+        assert crew is not None, (
+            "a plan that does not name this task is not built before it is a member"
+        )
+        try:
+            self._enter(crew)
+            return True
+        except BrokenGroupError:
+            self._drop()
+        try:
+            plan = self._meeting.follow()
+            if plan is not None:
+                self._meeting.stand(Place(plan))
+                self._enter(self._builder.build(plan))
+                return True
+        except (BrokenGroupError, ExcludedError):
+            self._drop()
+        # Whoever has the state goes on without us, and tells the coordinator, who plans anew. To go on
+        # by ourselves would be to begin the training once more.
+        with self._orders:
+            self.crew = None
+        self._meeting.stand(None)
+        self.link.generation = 0
+        return False
+
+    def leave(self, how: str = "finished") -> None:
+        """Say good-bye and stop answering."""
+        crew = self.crew
+        step = self.state.position.step
+        self.before_leaving()
+        self.donor.close()
+        if self._joiner is not None:
+            self._joiner.close()
+        self.link.send(Ended(self.settings.task, crew.generation if crew else 0, step, how))
+        self.link.flush(5.0)
+        self.link.close()
+        self._meeting.close()
+        self.post.close()
+        for held in (self._before, crew):
+            if held is not None:
+                held.close()
+        self._pending.discard(1 << 62)
+
+    # changing members
+
+    def _crew(self) -> Crew:
+        assert self.crew is not None, "no generation has been entered"
+        return self.crew
+
+    def _switch(self, crew: Crew, votes: Sequence[Vote]) -> None:
+        """Go over to a plan that every member has built, between two steps."""
+        built = {int(vote.built) for vote in votes}
+        generation = built.pop()
+        if built or not generation:
+            return
+        began = time.monotonic()
+        plan, following = self._pending.take(generation)
+        if following is None:
+            self._part(plan)
+        else:
+            self._before = crew
+            try:
+                self._enter(following)
+            except BrokenGroupError:
+                self._recover()
+                gone = {member.task for member in plan.members} - set(self._crew().tasks)
+                self._tell_change("failure", began, tuple(sorted(gone)))
+                return
+        self._tell_change("plan", began)
+
+    def _part(self, plan: Plan) -> None:
+        """Leave, when those who stay have surely done the last common step."""
+        if self.updates:
+            self.owned.part(plan)
+        self._meeting.stand(None)
+        until = time.monotonic() + LEAST_PATIENCE
+        for member in plan.members:
+            while time.monotonic() < until and not self._has_entered(member, plan):
+                time.sleep(0.005)
+        self.leave("left")
+        raise LeftError(0)
+
+    def _has_entered(self, member: Member, plan: Plan) -> bool:
+        try:
+            answer = ask(member.address, {"kind": "generation"}, self.settings.token, 1.0)
+        except (OSError, ValueError):
+            return True
+        return int(answer["generation"]) >= plan.generation
+
+    # entering a generation
+
+    def _enter(self, crew: Crew) -> None:
+        """Call the roll: who holds the state, at which step; then donors and shares."""
+        with self._orders:
+            self.crew = crew
+        self.link.generation = crew.generation
+        self._meeting.stand(Place(crew.plan, self._before.plan if self._before else None))
+        rows = self._call(crew)
+        self._check_layout(crew, rows)
+        sharded = self._are_sharded(crew, rows)
+        if sharded:
+            joined = self.owned.resolve(crew, rows)
+            self._holds = self._holds or (joined and self.works)
+            rows = self._call(crew)
+        fresh = not any(row.holds for row in rows)
+        if fresh:
+            self.owned.forget()
+            if crew.rank == 0:
+                self._begin_anew()
+                self.feed.staff([], self.state.position.step)  # nobody of an earlier run reads on
+            rows = self._call(crew)
+        holders = self._follow(crew, rows)
+        if sharded:
+            try:
+                self._enter_shards(crew, rows, holders)
+            except LostShardError as problem:
+                self._go_back(crew, rows, problem)
+                return
+            fresh = True
+        else:
+            self._take_sides(crew, holders)
+            if fresh and crew.workers > 1:
+                self._hand_round(crew)
+        able = [rank in holders or fresh for rank in range(crew.workers)]
+        self._agreed.enter(rows[: crew.workers], able, crew.plan)
+        staff = [task for task, can in zip(crew.tasks, able, strict=False) if can]
+        self.feed.staff(staff, self.state.position.step)
+        self._catch_up(crew)
+
+    def _begin_anew(self) -> None:
+        """Nobody holds the state: the latest checkpoint, or the very beginning."""
+        if not self.restore() and self.state.position.step:
+            raise ExcludedError(
+                f"the last task that held the whole state of step {self.state.position.step} is gone"
+            )
+        self._holds = True
+
+    def _are_sharded(self, crew: Crew, rows: tuple[Standing, ...]) -> bool:
+        """Whether the optimiser's state is spread over the members, or was and is now this task's."""
+        if crew.plan.owners == "update":
+            self.owned.check(self.feed.value() is not None, self.clips)
+        elif crew.size > 1 and any(row.kept for row in rows):
+            raise BadTrainingError('owners="update" cannot become owners="reduce" while tasks train')
+        return bool(crew.holdings) or (crew.size == 1 and self.owned.active)
+
+    def _enter_shards(self, crew: Crew, rows: tuple[Standing, ...], holders: list[int]) -> None:
+        """Owners that update: all wait until each has its part."""
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+        names = set(crew.tasks)
+        before = self._before.plan.members if self._before else ()
+        leavers = [member for member in before if member.task not in names]
+        self.owned.enter(crew, rows, holders, leavers)
+        self._holds = self.works
+        if any(row.ended for row in rows):
+            self.requested |= STOP
+
+    def _go_back(self, crew: Crew, rows: tuple[Standing, ...], problem: LostShardError) -> None:
+        """A part of the optimiser's state is nowhere: the latest checkpoint has it."""
+        if any(row.ended for row in rows):
+            raise problem  # there is nothing to go on with
+        self.owned.forget()
+        self._holds = False
+        if crew.rank == 0:
+            if not self.restore():
+                raise BadTrainingError(
+                    f"{problem}; there is none: give the training a folder for checkpoints"
+                ) from problem
+            self._holds = True
+        self._enter(crew)
+
+    def _catch_up(self, crew: Crew) -> None:
+        """What was being built is of the past; an order that came early is due now."""
+        self._pending.discard(crew.generation)
+        with self._orders:
+            early, self._early = self._early, None
+        if early is not None:
+            self._hear(early)
+
+    def _call(self, crew: Crew) -> tuple[Standing, ...]:
+        line = self._gauge.line() or (0.0, 0.0)
+        position = self.state.position
+        mine = Standing(
+            worker=float(self.works),
+            holds=float(self._holds),
+            step=position.step,
+            epoch=position.epoch,
+            cursor=position.cursor,
+            losses=self.state.losses,
+            cap=self.cap,
+            fixed=line[0],
+            per_sample=line[1],
+            noise=self._gauge.noise(),
+            layout=self.buckets.checksum,
+            kept=self.owned.kept,
+            prepared=self.owned.prepared,
+            ended=float(self.ended),
+        )
+        return roll_call(crew.group, mine, crew.rank, crew.size)
+
+    def _check_layout(self, crew: Crew, rows: tuple[Standing, ...]) -> None:
+        for task, row in zip(crew.tasks, rows, strict=True):
+            if row.layout != rows[0].layout:
+                raise BadTrainingError(
+                    f"{task} trains another model than {crew.tasks[0]}: not the same script?"
+                )
+
+    def _follow(self, crew: Crew, rows: tuple[Standing, ...]) -> list[int]:
+        """Stand where the foremost holders stand; their ranks."""
+        step = max(row.step for row in rows if row.holds)
+        holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
+        first = rows[holders[0]]
+        if crew.rank not in holders:
+            self._holds = False
+            self.state.losses = first.losses
+            self._ask_feed(crew, crew.plan.members[holders[0]])
+        self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        return holders
+
+    def _ask_feed(self, crew: Crew, holder: Member) -> None:
+        """Who has leased what, as a holder knows it: nobody can commit a step before we take part."""
+        if self.feed.value() is None:
+            return
+        try:
+            answer = ask(holder.address, {"kind": "feed"}, self.settings.token, crew.plan.deadline)
+        except (OSError, ValueError) as problem:
+            raise BrokenGroupError(f"{holder.task} does not tell its leases: {problem}") from problem
+        self.feed.restore(answer["feed"], alive=True)
+
+    def _take_sides(self, crew: Crew, holders: list[int]) -> None:
+        """A worker without the state gets it from a holder; donors are dealt out evenly."""
+        without = [rank for rank in range(crew.workers) if rank not in holders]
+        if crew.rank not in without:
+            return
+        donor = crew.plan.members[holders[without.index(crew.rank) % len(holders)]]
+        if self._joiner is not None:
+            if self._joiner.donor == donor.task:
+                return  # it goes on sending
+            self._joiner.close()
+        self._joiner = Joiner(
+            self.state,
+            self.settings.task,
+            donor.task,
+            donor.address,
+            self.settings.token,
+            crew.plan.deadline,
+        )
+
+    def _hand_round(self, crew: Crew) -> None:
+        """At the very start all wait for the state: nobody could train meanwhile."""
+        if self._joiner is not None:
+            self._joiner.wait_complete()
+            self._joiner.close()
+            self._joiner, self._holds = None, True
+        elif self._holds:
+            self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
+            self.donor.open(self.state.position.step)
+        self._call(crew)
+
+    # losing members
+
+    def _recover(self) -> None:
+        """Go on with whoever is left; again, if somebody else is lost meanwhile."""
+        while True:
+            self._drop()
+            crew = self.crew
+            assert crew is not None
+            patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
+            plan = self._meeting.agree(min(patience, crew.plan.deadline))
+            self._pending.discard(plan.generation)
+            self._meeting.stand(Place(plan))
+            try:
+                self._enter(self._builder.build(plan))
+                return
+            except BrokenGroupError:
+                continue
+
+    def _drop(self) -> None:
+        """Close everything that the lost member was in: those who still wait in it get an error."""
+        for crew in (self.crew, self._before):
+            if crew is not None:
+                crew.close()
+        self._before = None
+        self.owned.abandon(self.crew.generation if self.crew else 0)
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+        self._pending.discard(self.crew.generation if self.crew else 0)
+
+    # who this is, and what it hears and tells
+
+    @property
+    def works(self) -> bool:
+        """Whether this task is a worker."""
+        return self.settings.role == "worker"
+
+    @property
+    def holds(self) -> bool:
+        """Whether this task holds the whole state."""
+        return self._holds
+
+    @property
+    def updates(self) -> bool:
+        """Whether owners update: nobody has the summed gradients."""
+        return self.crew is not None and bool(self.crew.holdings)
+
+    @property
+    def primary(self) -> bool:
+        """Whether this task speaks for all: the first member that holds the state."""
+        crew = self.crew
+        return crew is not None and self._holds and self._agreed.able.index(True) == crew.rank
+
+    def _hear(self, message: Message) -> None:
+        """Link's thread: an order of the coordinator."""
+        if isinstance(message, Plan):
+            self._hear_plan(message)
+        elif isinstance(message, CheckpointNow):
+            self._request |= SAVE
+        elif isinstance(message, Stop):
+            self._request |= STOP | LEAVE if message.leave else STOP
+
+    def _hear_plan(self, plan: Plan) -> None:
+        with self._orders:
+            generation = self.crew.generation if self.crew else 0
+            if generation == 0 and all(m.task != self.settings.task for m in plan.members):
+                return
+            if plan.after > generation > 0:
+                self._early = plan
+                return
+        if generation in (0, plan.after):
+            self._pending.offer(plan)
+
+    def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
+        crew = self.crew
+        assert crew is not None
+        self.link.send(
+            Changed(
+                self.settings.task,
+                crew.generation,
+                self.state.position.step,
+                crew.tasks,
+                time.monotonic() - began,
+                cause,
+                lost,
+                crew.choice.words,
+            )
+        )

@@ -1,0 +1,251 @@
+"""After a failure: who is left, and the plan they go on with. Needs no coordinator and no store.
+
+Survivors register at the post of the most senior member that answers; it waits for all whose death is
+not certain, and answers with a plan of a new generation. A refused connection is certain death. A
+member whose post answers is busy: it is waited for until the deadline. One whose post is silent for the
+whole of our patience hangs, and is left out. A member that finds the others in a generation without it
+has been left out itself: it must not go on alone.
+"""
+
+import contextlib
+import math
+import select
+import socket
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from muster.runtime.comm.stream import receive_json, send_json
+from muster.runtime.errors import ExcludedError
+from muster.runtime.members.crew import members_of, seniority
+from muster.runtime.members.peers import Post, ask, connect
+from muster.wire.messages import Member, Plan
+
+NOTED = 2.0
+"""Seconds in which a living post answers: its thread does nothing but that."""
+LOOK = 0.02
+"""Seconds between looks at those who have not come."""
+ASKED = NOTED / 4
+"""Seconds given to one question whether a post still answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task stands: its plan, and the one before it until a step is done."""
+
+    plan: Plan
+    before: Plan | None = None
+
+    @property
+    def candidates(self) -> list[Member]:
+        """All that may be in this generation or, one step behind, still in the one before."""
+        return members_of(self.before, self.plan)
+
+
+@dataclass
+class _Registered:
+    """A survivor that waits for the plan."""
+
+    task: str
+    generation: int
+    connection: socket.socket
+    gone: threading.Event
+
+    def lives(self) -> bool:
+        """Whether it still waits: a closed connection is readable and says nothing."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        return not readable
+
+
+class _SupersededError(Exception):
+    """A more senior member leads after all: it was slow to answer."""
+
+
+class Meeting:
+    """The survivors' meeting, at every task's post; the most senior one leads."""
+
+    def __init__(self, post: Post, me: Member, token: str) -> None:
+        self._me, self._token = me, token
+        self._change = threading.Condition()
+        self._place: Place | None = None
+        self._registered: dict[str, _Registered] = {}
+        self._leading = False
+        post.on("regroup", self._register)
+        post.on("generation", self._tell)
+
+    def stand(self, place: Place | None) -> None:
+        """Tell peers from now on that this task is here; None: it will come to no meeting."""
+        with self._change:
+            self._place = place
+
+    def agree(self, patience: float) -> Plan:
+        """The plan to go on with; `ExcludedError` if the others have one without this task.
+
+        `patience`: seconds of silence after which a member counts as hanging.
+        """
+        place = self._place
+        assert place is not None
+        while True:
+            for member in place.candidates:
+                plan = None
+                if member.task == self._me.task and self._me.role == "worker":
+                    plan = self._lead(place, patience)
+                elif member.role == "worker":
+                    plan = self._follow(member, place)
+                if plan is not None:
+                    return plan
+            if self._me.role != "worker":
+                raise ExcludedError(f"{self._me.task} finds no worker any more")
+
+    def follow(self) -> Plan | None:
+        """The plan of a more senior member that leads; None where nobody does: for who has no state."""
+        place = self._place
+        assert place is not None
+        for member in place.candidates:
+            if member.task == self._me.task:
+                return None
+            if member.role == "worker":
+                plan = self._follow(member, place)
+                if plan is not None:
+                    return plan
+        return None
+
+    def _follow(self, leader: Member, place: Place) -> Plan | None:
+        """Register at a member; None if it is dead, hangs or gives up."""
+        request = {
+            "kind": "regroup",
+            "task": self._me.task,
+            "generation": place.plan.generation,
+        }
+        try:
+            with connect(leader.address, request, self._token, NOTED) as connection:
+                answer = receive_json(connection)
+                if answer.get("noted"):
+                    connection.settimeout(place.plan.deadline + 2 * NOTED)
+                    answer = receive_json(connection)
+        except (OSError, ValueError):
+            return None
+        if "excluded" in answer:
+            raise ExcludedError(
+                f"{leader.task} is in generation {answer['excluded']} without {self._me.task}"
+            )
+        return _unpack(answer)
+
+    def _lead(self, place: Place, patience: float) -> Plan | None:
+        """Wait for the others and decide; None if a more senior one turns out to lead."""
+        self._leading = True
+        try:
+            return self._gather(place, patience)
+        except _SupersededError:
+            self.close()
+            return None
+        finally:
+            self._leading = False
+
+    def _gather(self, place: Place, patience: float) -> Plan:
+        until = time.monotonic() + place.plan.deadline
+        others = [m for m in place.candidates if m.task != self._me.task]
+        silence = {m.task: 0.0 for m in others}
+        while True:
+            with self._change:
+                present = {task for task, r in self._registered.items() if r.lives()}
+            missing = [m for m in others if m.task not in present and silence[m.task] < patience]
+            for member in missing:
+                silence[member.task] = self._silence(member, place, silence[member.task])
+            if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
+                return self._decide(place, [m for m in others if m.task in present])
+            with self._change:
+                self._change.wait(LOOK)
+
+    def _silence(self, member: Member, place: Place, before: float) -> float:
+        """Seconds for which its post has not answered: 0 if it does, infinite if nobody listens.
+
+        Only time spent in asking counts: when the whole machine stood still, nobody was silent.
+        """
+        began = time.monotonic()
+        try:
+            answer = ask(member.address, {"kind": "generation"}, self._token, ASKED)
+        except ConnectionRefusedError:
+            return math.inf
+        except (OSError, ValueError):
+            answer = {}
+        if not answer.get("members"):  # silent, or not in any generation
+            return before + LOOK + min(time.monotonic() - began, ASKED)
+        if answer["leading"] and seniority(member.task) < seniority(self._me.task):
+            raise _SupersededError
+        # Survivors' own plan and the coordinator's may bear the same number: who is in it decides.
+        if answer["generation"] >= place.plan.generation and self._me.task not in answer["members"]:
+            raise ExcludedError(
+                f"{member.task} is in generation {answer['generation']} without {self._me.task}"
+            )
+        return 0.0
+
+    def _decide(self, place: Place, others: list[Member]) -> Plan:
+        with self._change:
+            came = [self._registered.pop(m.task) for m in others if m.task in self._registered]
+            strangers = list(self._registered.values())
+            self._registered.clear()
+        highest = max([place.plan.generation, *(r.generation for r in came)])
+        here = {r.task for r in came} | {self._me.task}
+        members = tuple(m for m in place.candidates if m.task in here)
+        plan = replace(
+            place.plan, generation=highest + 1, after=place.plan.generation, members=members, batch=()
+        )
+        for registered in came:
+            self._answer(registered, _pack(plan))
+        for registered in strangers:
+            self._answer(registered, {"excluded": plan.generation})
+        return plan
+
+    def _answer(self, registered: _Registered, answer: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            send_json(registered.connection, answer)
+        registered.gone.set()
+
+    def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Post's thread: note a survivor, and keep its connection until the plan is made."""
+        task, generation = str(request["task"]), int(request["generation"])
+        with self._change:
+            plan = self._place.plan if self._place else None
+            if plan and plan.generation >= generation and task not in [m.task for m in plan.members]:
+                send_json(connection, {"excluded": plan.generation})
+                return
+            send_json(connection, {"noted": True})
+            registered = _Registered(task, generation, connection, threading.Event())
+            self._registered[task] = registered
+            self._change.notify_all()
+        registered.gone.wait()
+
+    def _tell(self, connection: socket.socket, _request: dict[str, Any]) -> None:
+        """Post's thread: in which generation we are, and with whom."""
+        place = self._place
+        generation = place.plan.generation if place else 0
+        members = [m.task for m in place.plan.members] if place else []
+        answer = {"generation": generation, "members": members, "leading": self._leading}
+        send_json(connection, answer)
+
+    def close(self) -> None:
+        """Let those who still wait here look elsewhere."""
+        with self._change:
+            for registered in self._registered.values():
+                registered.gone.set()
+            self._registered.clear()
+
+
+def _pack(plan: Plan) -> dict[str, Any]:
+    members = [[m.task, m.role, m.address, m.bandwidth, m.device] for m in plan.members]
+    return {
+        "generation": plan.generation,
+        "after": plan.after,
+        "members": members,
+        "deadline": plan.deadline,
+        "sync": plan.sync,
+        "owners": plan.owners,
+        "balance": plan.balance,
+    }
+
+
+def _unpack(packed: dict[str, Any]) -> Plan:
+    members = tuple(Member(*member) for member in packed["members"])
+    return Plan(**{**packed, "members": members})

@@ -1,0 +1,1 @@
+"""Owners that also update: the optimizer's state in shards, with mirrors."""

@@ -1,0 +1,382 @@
+"""Owners that also update, in a running job: `Plan.owners == "update"`.
+
+Every member keeps the optimiser's state of the ranges that it owns or mirrors, and nobody keeps all of
+it. So a generation begins with what moves between members, and all wait for it: owners that only reduce
+resize without a stall, these save memory and time in every step instead. Two things decide a step:
+
+  vote      after the sums, an empty all-reduce: who gets through it knows that all others have the
+            whole update, and commits
+  resolve   who did not get through it keeps the update staged until the survivors' roll call: if one of
+            them has committed, so do all; else nobody has, and the step is done again
+
+The same holds for the rest in which a generation begins: what came for it is prepared, and taken over
+when all have theirs.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.comm.stream import send_json
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.members.ballot import Standing
+from muster.runtime.members.crew import Crew, plan_name
+from muster.runtime.members.peers import Post, ask
+from muster.runtime.settings import Settings
+from muster.runtime.shards.mirror import Holding, LostShardError, Range, held_by, merged, moves, overlap
+from muster.runtime.shards.pieces import Piece, check_elementwise
+from muster.runtime.shards.rest import Asking, Moment, Rest, Shards
+from muster.runtime.shards.update import ShardUpdater
+from muster.runtime.state.state import TrainingState
+from muster.runtime.step.buckets import Buckets
+from muster.wire.messages import Member, Plan
+
+RATES = 1 << 30
+"""The tag of hyper-parameters on their way to servers; chunks have small ones."""
+END = 1 << 62
+"""What a task whose training is over has settled: more than any generation."""
+LOOK = 0.005
+"""Seconds between two looks at a member that is still busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What this task will keep in a generation, once all have theirs."""
+
+    generation: int
+    holdings: tuple[Holding, ...]
+    """Empty: the optimiser itself keeps everything."""
+    pieces: list[Piece]
+    known: bool
+    """Whether what was kept before still counts."""
+
+
+class Owned:
+    """This task's part of the optimiser's state, step by step and from generation to generation."""
+
+    def __init__(self, state: TrainingState, buckets: Buckets, post: Post, settings: Settings) -> None:
+        self._state, self._buckets, self._settings = state, buckets, settings
+        self._whole = tuple(Range(i, 0, flat.numel()) for i, flat in enumerate(buckets.host))
+        self._serves = settings.role != "worker"
+        self._rest = Rest(post, state)
+        self._updater: ShardUpdater | None = None
+        self.kept = 0
+        """The generation whose holdings this task keeps; 0: it has all of the state, or nothing."""
+        self._holdings: tuple[Holding, ...] = ()
+        self._staged: list[int] | None = None
+        """Parameters without a gradient in the step that awaits its vote; None: no step does."""
+        self._prepared: _Prepared | None = None
+        self._ahead: set[str] = set()
+        """Tasks that were ahead when this one took a staged step over: they know the schedule."""
+        self._sent: list[tuple[Any, Tensor]] = []
+        self._settled = 0
+        post.on("settled", lambda sock, _: send_json(sock, {"settled": self._settled}))
+
+    @property
+    def active(self) -> bool:
+        """Whether a part of the state is kept here and not by the optimiser, or waits to be."""
+        return self._updater is not None or self._prepared is not None
+
+    @property
+    def prepared(self) -> int:
+        """The generation that this task has got its part of; 0: none."""
+        return self._prepared.generation if self._prepared else 0
+
+    def check(self, leased: bool, clips: bool) -> None:
+        """Raise where a training cannot be done by owners that update."""
+        check_elementwise(self._state.optimizer)
+        if clips:
+            raise BadTrainingError(
+                "clip= needs the norm of the whole gradient, which nobody has where owners update: "
+                'use owners="reduce"'
+            )
+        if leased:
+            raise BadTrainingError(
+                "the samples of leased shards are counted with the sum, too late where owners update: "
+                'use owners="reduce"'
+            )
+
+    # a step
+
+    def begin(self, crew: Crew) -> None:
+        """A step begins, with the first worker's hyper-parameters of this moment."""
+        if not crew.holdings:
+            return
+        assert self._updater is not None and crew.group is not None
+        self._staged = None
+        rates = _rates(self._state.optimizer)
+        if self._serves:
+            crew.group.receive(rates, 0, RATES).wait()
+            _set_rates(self._state.optimizer, rates)
+        elif crew.rank == 0:
+            servers = range(crew.workers, crew.size)
+            self._sent = [(crew.group.send(rates, server, RATES), rates) for server in servers]
+        self._updater.begin()
+
+    def after_sum(self, bucket: int, begin: int, end: int, tensor: Tensor) -> None:
+        """A communicator's thread: update what was summed."""
+        assert self._updater is not None
+        self._updater.after_sum(bucket, begin, end, tensor)
+        if self._serves and bucket < len(self._whole):
+            # A server's sums lie in space of their own, but parameters are taken from the flats.
+            self._buckets.host[bucket][begin:end] = tensor
+
+    def vote(self, crew: Crew, unused: list[int]) -> None:
+        """All sums are here: find out that they are everywhere."""
+        assert crew.group is not None
+        self._staged = unused
+        for work, _ in self._sent:
+            work.wait()
+        self._sent = []
+        crew.group.allreduce(torch.zeros(1)).wait()
+        for parameter in self._state.parameters:
+            parameter.grad = None  # each worker's own, of no meaning to anybody
+
+    def commit(self) -> None:
+        """The step counts."""
+        assert self._updater is not None and self._staged is not None
+        self._updater.commit(self._buckets.host, self._staged)
+        self._staged = None
+
+    # changing members
+
+    def resolve(self, crew: Crew, rows: Sequence[Standing]) -> bool:
+        """Do what one of the survivors has done already; true if this task got the state by that."""
+        prepared, self._prepared = self._prepared, None
+        joined = prepared is not None and _is_agreed(prepared.generation, rows)
+        if joined and prepared is not None:
+            self._adopt(prepared)
+        following = self._state.position.step + 1
+        ahead = [rank for rank, row in enumerate(rows) if row.holds and row.step == following]
+        if self._staged is not None and ahead:
+            self.commit()
+            row = rows[ahead[0]]
+            self._state.position = Position(int(row.epoch), int(row.cursor), int(row.step))
+            self._state.losses, self._ahead = row.losses, {crew.tasks[rank] for rank in ahead}
+        elif self._updater is not None:
+            self._updater.rollback()
+        self._staged = None
+        return joined
+
+    def enter(
+        self, crew: Crew, rows: Sequence[Standing], holders: Sequence[int], leavers: Sequence[Member]
+    ) -> None:
+        """A generation begins: get what this task has to keep in it, and wait for all others.
+
+        `leavers`: members of the generation before that are not in this one, and wait for it.
+        Raises `LostShardError`, on all members alike, where a part is nowhere.
+        """
+        asking = self._asking(crew, moment := _moment(crew.plan))
+        shards, known = self._known(crew, rows, holders, leavers)
+        donor = crew.plan.members[holders[crew.rank % len(holders)]]
+        problem: LostShardError | None = None
+        if known:
+            self._take_over()
+            assert self._updater is not None
+            self._rest.begin(moment, self._updater, shards)
+            self._refresh(crew, asking, donor)
+        else:
+            shards = asking.whole(donor.address, self._state, parameters=True)
+        new = crew.holdings or self._all_to(self._settings.task)
+        try:
+            pieces = self._fetch(asking, shards, new)
+            self._prepared = _Prepared(crew.generation, crew.holdings, pieces, known)
+        except LostShardError as lost:
+            problem = lost
+        self._await_all(crew, problem)
+        prepared, self._prepared = self._prepared, None
+        assert prepared is not None
+        self._adopt(prepared)
+
+    def part(self, plan: Plan) -> None:
+        """Let the members of a plan without this task get what it keeps."""
+        assert self._updater is not None
+        self._rest.begin(_moment(plan), self._updater)
+        self._await_settled(plan.members, plan.generation, plan.deadline)
+
+    def end(self, crew: Crew, patience: float) -> None:
+        """The training is over here: go when it is everywhere."""
+        self._settled = END
+        self._await_settled(crew.plan.members, END, patience)
+
+    def abandon(self, generation: int) -> None:
+        """A generation has broken: those who still want something of it are told so."""
+        self._rest.end(over=generation)
+
+    def forget(self) -> None:
+        """What this task kept is of no use any more."""
+        self._updater, self._prepared, self._staged = None, None, None
+        self.kept, self._holdings, self._ahead = 0, (), set()
+
+    def gather(self, crew: Crew, primary: bool) -> dict[str, Any] | None:
+        """A checkpoint: the primary gets the whole optimiser's state, all others wait for it."""
+        assert self._updater is not None
+        moment = _moment(crew.plan, f"@{self._state.position.step}")
+        sources = {member.task: member.address for member in crew.plan.members}
+        shards = Shards(self._holdings, sources)
+        self._rest.begin(moment, self._updater)
+        found = None
+        if primary:
+            mine = self._all_to(self._settings.task)
+            pieces = self._fetch(self._asking(crew, moment), shards, mine)
+            found = self._updater.collect([*self._updater.state_of(self._whole), *pieces])
+        self._await_all(crew, None)
+        return found
+
+    # inside
+
+    def _known(
+        self, crew: Crew, rows: Sequence[Standing], holders: Sequence[int], leavers: Sequence[Member]
+    ) -> tuple[Shards, bool]:
+        """Who kept what before, and whether this task is one of them: else it does not know."""
+        first, members = rows[holders[0]], crew.plan.members
+        if first.kept:
+            stand = (first.kept, first.step)
+            ranks = [rank for rank, row in enumerate(rows) if (row.kept, row.step) == stand]
+            held = self._holdings
+        else:
+            ranks, leavers = list(holders), ()
+            held = self._all_to(*(members[rank].task for rank in holders[:2]))
+        sources = [*(members[rank] for rank in ranks), *leavers]
+        return Shards(held, {m.task: m.address for m in sources}), crew.rank in ranks
+
+    def _take_over(self) -> None:
+        """From an optimiser that had all of it."""
+        if self._updater is None:
+            self._updater = self._make_updater(self._whole)
+
+    def _make_updater(self, held: Sequence[Range]) -> ShardUpdater:
+        state, buckets = self._state, self._buckets
+        return ShardUpdater(state.optimizer, state.parameters, buckets.slots, held)
+
+    def _refresh(self, crew: Crew, asking: Asking, donor: Member) -> None:
+        """What a task that kept its part lacks: the schedule of those ahead, or a server parameters."""
+        if self._serves:
+            before = held_by(self._settings.task, self._holdings)
+            wanted = held_by(self._settings.task, crew.holdings)
+            if not all(_covered(range_, before) for range_ in wanted):
+                asking.whole(donor.address, self._state, parameters=True)
+        else:
+            ahead = [member for member in crew.plan.members if member.task in self._ahead]
+            for member in ahead[:1]:
+                asking.whole(member.address, self._state, parameters=False)
+        self._ahead = set()
+
+    def _fetch(self, asking: Asking, shards: Shards, new: Sequence[Holding]) -> list[Piece]:
+        """The pieces that this task has to keep and does not have."""
+        tasks = {h.owner for h in shards.holdings} | {h.mirror for h in shards.holdings if h.mirror}
+        found = moves(shards.holdings, new, lost=tasks - set(shards.sources))
+        wanted: dict[str, list[Range]] = {}
+        for move in found:
+            if move.target == self._settings.task:
+                wanted.setdefault(move.source, []).append(move.range)
+        return [
+            piece
+            for source, ranges in wanted.items()
+            for piece in asking.pieces(shards.sources[source], ranges)
+        ]
+
+    def _await_all(self, crew: Crew, problem: LostShardError | None) -> None:
+        """Until all have what they need; raises if one of them cannot have it."""
+        ready = torch.tensor([0.0 if problem else 1.0])
+        if crew.group is not None:
+            crew.group.allreduce(ready).wait()
+        self._rest.end()
+        if int(ready) < crew.size:
+            self._prepared = None
+            raise problem or LostShardError("another member misses a part of the optimiser's state")
+
+    def _adopt(self, prepared: _Prepared) -> None:
+        """From now on this task keeps what it prepared."""
+        if not prepared.known:
+            self._state.optimizer.state.clear()
+            self._updater = None
+        held = held_by(self._settings.task, prepared.holdings) if prepared.holdings else self._whole
+        updater = self._updater or self._make_updater(held)
+        updater.hold(held)
+        updater.load_state(prepared.pieces)
+        updater.refresh()
+        self._updater, self._holdings = updater, prepared.holdings
+        self.kept = self._settled = prepared.generation
+        if not prepared.holdings:
+            self._state.optimizer.load_state_dict(updater.collect(updater.state_of(self._whole)))
+            self._updater, self.kept = None, 0
+        elif self._serves:
+            self._fill_flats()
+
+    def _fill_flats(self) -> None:
+        """A commit takes parameters from the flats: a server's hold what it does not own as it was."""
+        for slot in self._buckets.slots:
+            parameter = self._state.parameters[slot.parameter].detach()
+            self._buckets.host[slot.bucket][slot.begin : slot.end] = parameter.reshape(-1)
+
+    def _all_to(self, owner: str, mirror: str | None = None) -> tuple[Holding, ...]:
+        return tuple(Holding(range_, owner, mirror) for range_ in self._whole)
+
+    def _asking(self, crew: Crew, moment: Moment) -> Asking:
+        return Asking(moment, self._settings.token, crew.plan.deadline)
+
+    def _await_settled(self, members: Sequence[Member], goal: int, patience: float) -> None:
+        """Until all that live have got so far."""
+        until = time.monotonic() + patience
+        for member in members:
+            while not self._has_settled(member, goal) and time.monotonic() < until:
+                time.sleep(LOOK)
+
+    def _has_settled(self, member: Member, goal: int) -> bool:
+        try:
+            answer = ask(member.address, {"kind": "settled"}, self._settings.token, 1.0)
+        except (OSError, ValueError):
+            return True
+        return int(answer["settled"]) >= goal
+
+
+def _is_agreed(generation: int, rows: Sequence[Standing]) -> bool:
+    """Whether one member knows that all had got their part, or all that have anything had."""
+    states = [{row.kept, row.prepared} for row in rows if row.holds or row.kept or row.prepared]
+    return any(row.kept == generation for row in rows) or all(generation in s for s in states)
+
+
+def _moment(plan: Plan, suffix: str = "") -> Moment:
+    return Moment(plan.generation, plan_name(plan) + suffix)
+
+
+def _covered(range_: Range, by: Sequence[Range]) -> bool:
+    return any(overlap(range_, held) == range_ for held in merged(by))
+
+
+def _rates(optimizer: Any) -> Tensor:
+    """All numbers among an optimiser's hyper-parameters, in one order everywhere."""
+    groups = [group[name] for group in optimizer.param_groups for name in sorted(group)]
+    return torch.tensor([x for value in groups for x in _numbers(value)], dtype=torch.float64)
+
+
+def _set_rates(optimizer: Any, rates: Tensor) -> None:
+    """Take such numbers over."""
+    numbers = iter(rates.tolist())
+    for group in optimizer.param_groups:
+        for name in sorted(group):
+            value = group[name]
+            taken = [kind(next(numbers)) for kind in map(_kind, _parts(value)) if kind]
+            if taken:
+                group[name] = tuple(taken) if isinstance(value, tuple) else taken[0]
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _kind(value: Any) -> Any:
+    """The type of a number; None for anything else."""
+    if isinstance(value, Tensor):
+        return float
+    return type(value) if isinstance(value, bool | int | float) else None
+
+
+def _numbers(value: Any) -> list[float]:
+    return [float(part) for part in _parts(value) if _kind(part)]

@@ -1,0 +1,166 @@
+"""State at rest: between two steps members fetch parameters and pieces of the optimiser's state.
+
+A *moment* names such a rest: a generation that begins, or a checkpoint within it. Whoever needs
+something asks for it at the post of one that has it, and is answered when that one has come to the same
+moment. So nothing of an earlier generation can reach a later one, and who asks knows when it has all.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.errors import BrokenGroupError
+from muster.runtime.members.peers import Post, connect
+from muster.runtime.shards.mirror import Holding, Range
+from muster.runtime.shards.pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.shards.update import ShardUpdater
+from muster.runtime.state.state import TrainingState
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A rest of the members of a generation; they all give it the same name."""
+
+    generation: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """Who keeps which part of the optimiser's state, and the address of each that still has it."""
+
+    holdings: tuple[Holding, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def packed(self) -> dict[str, Any]:
+        """For JSON."""
+        held = [[h.range.bucket, h.range.begin, h.range.end, h.owner, h.mirror] for h in self.holdings]
+        return {"holdings": held, "sources": dict(self.sources)}
+
+    @classmethod
+    def unpacked(cls, packed: dict[str, Any]) -> "Shards":
+        """From JSON."""
+        held = [Holding(Range(b, i, j), owner, mirror) for b, i, j, owner, mirror in packed["holdings"]]
+        return cls(tuple(held), packed["sources"])
+
+
+class Rest:
+    """Answers at the post while this task's state rests."""
+
+    def __init__(self, post: Post, state: TrainingState) -> None:
+        self._state = state
+        self._change = threading.Condition()
+        self._moment: Moment | None = None
+        self._over = 0
+        """Generations up to this one are over: nobody gets anything of them."""
+        self._told: dict[str, Any] = {}
+        self._extras = torch.empty(0, dtype=torch.uint8)
+        self._updater: ShardUpdater | None = None
+        self._served: set[socket.socket] = set()
+        post.on("whole", self._send_whole)
+        post.on("pieces", self._send_pieces)
+
+    def begin(self, moment: Moment, updater: ShardUpdater, shards: Shards | None = None) -> None:
+        """Main thread: from now on nothing changes; `shards`: what joiners are told."""
+        with self._change:
+            if shards is not None:
+                self._told = {**shards.packed(), "settings": self._state.settings()}
+                self._extras = self._state.extras()
+            self._moment, self._updater = moment, updater
+            self._change.notify_all()
+
+    def end(self, over: int = 0) -> None:
+        """Main thread: things change again; `over`: the last generation that is of the past.
+
+        Whoever still waits or receives gets an error: what it is part of has failed.
+        """
+        with self._change:
+            self._moment, self._over = None, max(self._over, over)
+            for connection in self._served:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._change.notify_all()
+
+    def _send_whole(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Post's thread: who keeps what, settings, extras, and the parameters where they are wanted."""
+        with self._at(connection, request) as here:
+            if not here:
+                return
+            told, extras = self._told, self._extras
+        try:
+            send_json(connection, {**told, "extras": extras.numel()})
+            send_tensor(connection, extras)
+            for parameter in self._state.parameters if request["parameters"] else ():
+                send_tensor(connection, parameter)
+        finally:
+            self._forget(connection)
+
+    def _send_pieces(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Post's thread: copies of the state of some ranges."""
+        with self._at(connection, request) as here:
+            if not here or self._updater is None:
+                return
+            pieces = self._updater.state_of([Range(*range_) for range_ in request["ranges"]])
+        try:
+            send_pieces(connection, pieces)
+        finally:
+            self._forget(connection)
+
+    @contextlib.contextmanager
+    def _at(self, connection: socket.socket, request: dict[str, Any]) -> Any:
+        """Under the lock, at the moment that is asked for; false if it is over or does not come."""
+        moment, timeout = Moment(*request["moment"]), float(request["timeout"])
+        connection.settimeout(timeout)
+        with self._change:
+            self._served.add(connection)
+            self._change.wait_for(
+                lambda: self._moment == moment or self._over >= moment.generation, timeout
+            )
+            here = self._moment == moment
+            if not here:
+                self._served.discard(connection)
+            yield here
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self._change:
+            self._served.discard(connection)
+
+
+class Asking:
+    """How to ask others for what rests with them."""
+
+    def __init__(self, moment: Moment, token: str, deadline: float) -> None:
+        self._request = {"moment": [moment.generation, moment.name], "timeout": deadline}
+        self._token, self._deadline = token, deadline
+
+    def whole(self, address: str, state: TrainingState, parameters: bool) -> Shards:
+        """Take over settings, extras and, where wanted, parameters; tells who keeps what."""
+        with self._asked(address, {"kind": "whole", "parameters": parameters}) as connection:
+            told = receive_json(connection)
+            extras = torch.empty(told["extras"], dtype=torch.uint8)
+            receive_into(connection, extras)
+            for parameter in state.parameters if parameters else ():
+                receive_into(connection, parameter)
+        state.set_settings(told["settings"])
+        state.set_extras(extras)
+        return Shards.unpacked(told)
+
+    def pieces(self, address: str, ranges: Iterable[Range]) -> list[Piece]:
+        """The state of some ranges."""
+        wanted = [[range_.bucket, range_.begin, range_.end] for range_ in ranges]
+        with self._asked(address, {"kind": "pieces", "ranges": wanted}) as connection:
+            return receive_pieces(connection)
+
+    @contextlib.contextmanager
+    def _asked(self, address: str, request: dict[str, Any]) -> Any:
+        try:
+            with connect(address, {**self._request, **request}, self._token, self._deadline) as found:
+                yield found
+        except (OSError, ValueError) as problem:
+            raise BrokenGroupError(f"{address} does not send its state: {problem}") from problem

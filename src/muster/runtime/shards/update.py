@@ -1,0 +1,389 @@
+"""Owners that also update: each keeps the optimiser's state of its own ranges, and of those it mirrors.
+
+The update is torch's own: an instance of the user's optimiser class, with the hyper-parameters of the
+user's parameter groups at this step, works on flat slices. Nothing is final before `commit`: new
+parameters lie in the flats and new state beside the old, so that a step that breaks can be taken back
+and done again.
+"""
+
+import inspect
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.errors import BadTrainingError, MusterError
+from muster.runtime.shards.mirror import Range, merged, overlap
+from muster.runtime.shards.pieces import (
+    Piece,
+    assemble,
+    by_parameter,
+    check_elementwise,
+    cuts,
+    gaps,
+    joined,
+    pieces_of,
+)
+from muster.runtime.step.buckets import Slot
+
+Options = list[dict[str, Any]]
+"""Hyper-parameters of each parameter group."""
+
+
+def options_of(optimizer: Any) -> Options:
+    """The hyper-parameters of each group as they are now: schedulers change them."""
+    return [
+        {name: _plain(name, value) for name, value in group.items() if name != "params"}
+        for group in optimizer.param_groups
+    ]
+
+
+def groups_of(optimizer: Any) -> dict[int, int]:
+    """The group of each parameter, by its id."""
+    numbered = enumerate(optimizer.param_groups)
+    return {id(parameter): number for number, group in numbered for parameter in group["params"]}
+
+
+class SliceOptimizer:
+    """The user's optimiser on slices of parameters; its last step can be taken back."""
+
+    def __init__(self, optimizer: Any, slices: Sequence[tuple[Piece, int, torch.dtype]]) -> None:
+        """Slices: the state to begin with (empty: none yet), the group, the type of the parameter."""
+        check_elementwise(optimizer)
+        self._pieces = [replace(piece, state={}) for piece, _, _ in slices]
+        self._leaves = [torch.empty(piece.end - piece.begin, dtype=kind) for piece, _, kind in slices]
+        members: dict[int, list[Tensor]] = {}
+        for leaf, (_, group, _) in zip(self._leaves, slices, strict=True):
+            members.setdefault(group, []).append(leaf)
+        self._groups = list(members)
+        self._optimizer = _alike(optimizer, members)
+        self._before: list[dict[str, Any]] = []
+        self._spare: list[dict[str, Any]] = [{} for _ in slices]
+        for leaf, (piece, _, _) in zip(self._leaves, slices, strict=True):
+            if piece.state:
+                self._optimizer.state[leaf] = dict(piece.state)
+            leaf.data = leaf.new_empty(0)
+
+    def step(self, options: Options, values: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        """Update `values` in place; the state of before is kept until `commit`."""
+        self.rollback()
+        for group, number in zip(self._optimizer.param_groups, self._groups, strict=True):
+            group.update(options[number])
+        before = self._states()
+        for leaf, state, spare in zip(self._leaves, before, self._spare, strict=True):
+            if state:
+                self._optimizer.state[leaf] = {n: _copy(v, spare.get(n)) for n, v in state.items()}
+        for leaf, value, gradient in zip(self._leaves, values, gradients, strict=True):
+            leaf.data, leaf.grad = value, gradient.to(leaf.dtype)
+        self._before = before
+        self._optimizer.step()
+        for leaf in self._leaves:
+            leaf.data, leaf.grad = leaf.new_empty(0), None
+
+    def commit(self, unused: Collection[int] = ()) -> None:
+        """Keep the last step, but for parameters that nobody had a gradient of."""
+        self._settle([piece.parameter in unused for piece in self._pieces])
+
+    def rollback(self) -> None:
+        """Take the last step back, unless it is committed."""
+        self._settle([True for _ in self._pieces])
+
+    def _settle(self, back: Sequence[bool]) -> None:
+        """Keep one of the two states of each slice; the other's memory serves the next step."""
+        for place, before in enumerate(self._before):
+            leaf = self._leaves[place]
+            after = self._optimizer.state.get(leaf, {})
+            self._spare[place] = after if back[place] else before
+            if back[place]:
+                self._optimizer.state[leaf] = before
+        self._before = []
+
+    def pieces(self) -> list[Piece]:
+        """The committed state of each slice, not copied."""
+        found = []
+        for piece, state in zip(self._pieces, self._before or self._states(), strict=True):
+            tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+            found.append(replace(piece, state=tensors))
+        return found
+
+    def _states(self) -> list[dict[str, Any]]:
+        return [self._optimizer.state.get(leaf, {}) for leaf in self._leaves]
+
+
+class ShardUpdater:
+    """Updates the ranges that this task holds as their summed gradients come in, chunk by chunk."""
+
+    def __init__(
+        self, optimizer: Any, parameters: Sequence[Any], slots: Sequence[Slot], held: Iterable[Range]
+    ) -> None:
+        """Takes the state that the optimiser has over from it, as far as it is held."""
+        check_elementwise(optimizer)
+        self._optimizer, self._parameters = optimizer, list(parameters)
+        self._slots: dict[int, list[Slot]] = {}
+        for slot in slots:
+            self._slots.setdefault(slot.bucket, []).append(slot)
+        self._groups = groups_of(optimizer)
+        self._lock = threading.Lock()
+        self._store: dict[int, list[Piece]] = {}  # state that no chunk has asked for yet
+        self._chunks: dict[Range, _Chunk] = {}
+        self._staged: set[Range] = set()
+        self._options = options_of(optimizer)
+        self._held: list[Range] = []
+        self.hold(held)
+        self.load_state(pieces_of(optimizer, self._parameters, optimizer.state_dict()))
+        optimizer.state.clear()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that is held has been updated in this step."""
+        return _length(self._staged) == _length(self._held)
+
+    def hold(self, held: Iterable[Range]) -> None:
+        """What this task holds from now on, each element once; state of other ranges is dropped."""
+        self._held = merged(range_ for range_ in held if range_.bucket in self._slots)
+        self.load_state([])
+
+    def begin(self) -> None:
+        """A step begins, with the hyper-parameters of this moment."""
+        self.rollback()
+        self._options = options_of(self._optimizer)
+
+    def after_sum(self, bucket: int, begin: int, end: int, tensor: Tensor) -> None:
+        """Turn the summed gradient of a held chunk into new parameters; the ballot is left alone.
+
+        Called on the owner and on the mirror; chunks may come in any order and from several threads.
+        """
+        if bucket not in self._slots or begin == end:
+            return
+        key = Range(bucket, begin, end)
+        with self._lock:
+            if key not in self._chunks:
+                self._chunks[key] = self._make_chunk(key)
+            chunk = self._chunks[key]
+        chunk.update(self._options, tensor)
+        with self._lock:
+            self._staged.add(key)
+
+    def commit(self, flats: Sequence[Tensor], unused: Collection[int] = ()) -> None:
+        """The step counts: adopt the flats as parameters, but for those without any gradient."""
+        if not self.complete:
+            raise MusterError("a step was committed before all of its chunks were updated")
+        for key in self._staged:
+            self._chunks[key].commit(unused)
+        self._staged.clear()
+        self._adopt(flats, unused)
+
+    def rollback(self) -> None:
+        """The step does not count: as if it had never begun."""
+        for chunk in self._chunks.values():
+            chunk.rollback()
+        self._staged.clear()
+
+    def refresh(self) -> None:
+        """Parameters were changed by somebody else: forget the copies in host memory."""
+        for chunk in self._chunks.values():
+            chunk.forget()
+
+    def state_of(self, ranges: Iterable[Range]) -> list[Piece]:
+        """The committed state of these ranges, copied; nothing for elements that have none yet."""
+        stored = self._all()
+        return [
+            piece
+            for index, begin, end in self._elements(ranges)
+            for piece in cuts(stored.get(index, ()), begin, end)
+        ]
+
+    def load_state(self, pieces: Iterable[Piece]) -> None:
+        """Take in state of held ranges, in place of what was there; other state is ignored."""
+        self.rollback()
+        kept, given = self._all(), by_parameter(pieces)
+        self._chunks.clear()
+        found: list[Piece] = []
+        for index, begin, end in self._elements(self._held):
+            fresh = cuts(given.get(index, ()), begin, end)
+            found += fresh
+            for low, high in gaps(fresh, begin, end):
+                found += cuts(kept.get(index, ()), low, high)
+        self._store = by_parameter(found)
+
+    def distribute(self, state_dict: dict[str, Any]) -> None:
+        """Take the held part, and all hyper-parameters, of a whole optimiser's state."""
+        self._optimizer.load_state_dict({"state": {}, "param_groups": state_dict["param_groups"]})
+        self._chunks.clear()
+        self._staged.clear()
+        self._store = {}
+        self.load_state(pieces_of(self._optimizer, self._parameters, state_dict))
+
+    def collect(self, pieces: Iterable[Piece]) -> dict[str, Any]:
+        """The whole optimiser's state from the pieces of all owners."""
+        return assemble(self._optimizer, self._parameters, pieces)
+
+    def _adopt(self, flats: Sequence[Tensor], unused: Collection[int]) -> None:
+        with torch.no_grad():
+            for slots in self._slots.values():
+                for slot in slots:
+                    if slot.parameter not in unused:
+                        parameter = self._parameters[slot.parameter]
+                        parameter.copy_(flats[slot.bucket][slot.begin : slot.end].view(parameter.shape))
+
+    def _all(self) -> dict[int, list[Piece]]:
+        """Committed state of each parameter, wherever it lies, not copied."""
+        stored = [piece for pieces in self._store.values() for piece in pieces]
+        return by_parameter([*stored, *(p for chunk in self._chunks.values() for p in chunk.pieces())])
+
+    def _elements(self, ranges: Iterable[Range]) -> list[tuple[int, int, int]]:
+        """Parameters that ranges touch, and their elements in them."""
+        found = []
+        for range_ in ranges:
+            for slot in self._slots.get(range_.bucket, ()):
+                part = overlap(range_, Range(slot.bucket, slot.begin, slot.end))
+                if part is not None:
+                    found.append((slot.parameter, part.begin - slot.begin, part.end - slot.begin))
+        return found
+
+    def _make_chunk(self, key: Range) -> "_Chunk":
+        if not any(overlap(key, held) == key for held in self._held):
+            raise MusterError(f"{key} was summed here, but this task does not hold it")
+        parts, slices = [], []
+        for slot in self._slots[key.bucket]:
+            inside = overlap(key, Range(slot.bucket, slot.begin, slot.end))
+            if inside is None:
+                continue
+            parameter = self._parameters[slot.parameter]
+            begin, end = inside.begin - slot.begin, inside.end - slot.begin
+            group = self._groups.get(id(parameter))
+            at, trained = inside.begin - key.begin, group is not None
+            parts.append(_Part(slot.parameter, parameter, begin, end, at, trained))
+            if group is not None:
+                slices.append((self._take(slot.parameter, begin, end), group, parameter.dtype))
+        return _Chunk(parts, SliceOptimizer(self._optimizer, slices) if slices else None)
+
+    def _take(self, index: int, begin: int, end: int) -> Piece:
+        """State of elements of a parameter, out of the store."""
+        stored = self._store.pop(index, [])
+        touched = [piece for piece in stored if piece.begin < end and begin < piece.end]
+        rest = [piece for piece in stored if not (piece.begin < end and begin < piece.end)]
+        # Views: a copy of the rest for each of many chunks would cost their number squared.
+        rest += cuts(touched, 0, begin, copy=False)
+        rest += cuts(touched, end, self._parameters[index].numel(), copy=False)
+        if rest:
+            self._store[index] = rest
+        return joined(cuts(touched, begin, end), index, begin, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Elements [begin, end) of a parameter that lie in a chunk from `at` on."""
+
+    index: int
+    parameter: Any
+    begin: int
+    end: int
+    at: int
+    trained: bool
+    """Whether the optimiser has this parameter; else it stays as it is."""
+
+    @property
+    def direct(self) -> bool:
+        """Whether a part can be read without touching the rest: flat and in host memory."""
+        return bool(self.parameter.is_cpu and self.parameter.is_contiguous())
+
+    def read(self) -> Tensor:
+        """The elements in host memory, not copied where they lie there."""
+        return self.parameter.detach().reshape(-1)[self.begin : self.end].cpu()
+
+    def inside(self, chunk: Tensor) -> Tensor:
+        """Where they lie in a chunk."""
+        return chunk[self.at : self.at + self.end - self.begin]
+
+
+class _Chunk:
+    """What is summed and updated at once: slices of one or more parameters."""
+
+    def __init__(self, parts: Sequence[_Part], slices: SliceOptimizer | None) -> None:
+        self._parts, self._slices = parts, slices
+        # Copies of what cannot be read cheaply while a backward pass runs, by their place in `parts`.
+        self._host: dict[int, Tensor] = {}
+        self._next: dict[int, Tensor] = {}
+
+    def update(self, options: Options, tensor: Tensor) -> None:
+        """Gradients in, parameters out, in place."""
+        self._check(tensor)
+        gradients = tensor.clone()
+        values = []
+        for place, part in enumerate(self._parts):
+            inside = part.inside(tensor)
+            inside.copy_(self._value(place, part))
+            values.append(inside.to(part.parameter.dtype))  # the same memory where types agree
+        if self._slices is not None:
+            trained = [place for place, part in enumerate(self._parts) if part.trained]
+            given = [self._parts[place].inside(gradients) for place in trained]
+            self._slices.step(options, [values[place] for place in trained], given)
+        for place, (part, value) in enumerate(zip(self._parts, values, strict=True)):
+            if value.dtype != tensor.dtype:
+                part.inside(tensor).copy_(value)
+            if not part.direct:
+                self._next[place] = value.clone()
+
+    def commit(self, unused: Collection[int]) -> None:
+        """Keep the last update, but for unused parameters."""
+        if self._slices is not None:
+            self._slices.commit(unused)
+        kept = {i: value for i, value in self._next.items() if self._parts[i].index not in unused}
+        self._host.update(kept)
+        self._next.clear()
+
+    def rollback(self) -> None:
+        """Take the last update back."""
+        if self._slices is not None:
+            self._slices.rollback()
+        self._next.clear()
+
+    def forget(self) -> None:
+        """Read parameters anew."""
+        self._host.clear()
+
+    def pieces(self) -> list[Piece]:
+        """Committed state, not copied."""
+        return [] if self._slices is None else self._slices.pieces()
+
+    def _value(self, place: int, part: _Part) -> Tensor:
+        known = self._host.get(place)
+        return part.read() if known is None else known
+
+    def _check(self, tensor: Tensor) -> None:
+        for part in self._parts:
+            kind = part.parameter.dtype
+            if torch.promote_types(kind, tensor.dtype) != tensor.dtype:
+                raise BadTrainingError(f"parameters of {kind} do not fit into sums of {tensor.dtype}")
+
+
+def _alike(optimizer: Any, members: dict[int, list[Tensor]]) -> Any:
+    """An optimiser of the same class and hyper-parameters for other tensors, by group."""
+    options = options_of(optimizer)
+    known = inspect.signature(type(optimizer)).parameters
+    defaults = {name: _plain(name, v) for name, v in optimizer.defaults.items() if name in known}
+    groups = [{**options[group], "params": leaves} for group, leaves in members.items()]
+    return type(optimizer)(groups, **defaults)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A hyper-parameter for slices in host memory: a rate kept in a tensor as a number."""
+    if name == "capturable":
+        return False  # it asks for tensors on a GPU
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def _copy(part: Any, spare: Any) -> Any:
+    """A copy of a part of the state, in memory that is there already where it fits."""
+    if not isinstance(part, Tensor):
+        return part
+    fits = isinstance(spare, Tensor) and spare.shape == part.shape and spare.dtype == part.dtype
+    return spare.copy_(part) if fits else part.clone()
+
+
+def _length(ranges: Iterable[Range]) -> int:
+    return sum(range_.end - range_.begin for range_ in ranges)

@@ -1,0 +1,1 @@
+"""What training carries from step to step: kept, saved, sent."""

@@ -1,0 +1,276 @@
+"""State goes to a joiner while the others train: tensor by tensor, over as many steps as it takes.
+
+Between the beginning of a step and its update the donor's parameters rest: a *window*, numbered by
+the steps done so far. What is sent in window w holds w updates. A joiner is a member with weight zero:
+it gets the same summed gradients as all others, so it applies update k to whatever came in a window
+before k, and nothing has to be sent twice or copied aside.
+"""
+
+import contextlib
+import socket
+import threading
+from typing import Any
+
+import torch
+
+from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
+from muster.runtime.errors import BrokenGroupError
+from muster.runtime.members.peers import connect
+from muster.runtime.state.state import TrainingState
+
+
+class Donor:
+    """Sends the state to whoever asks for it at the post, inside the windows."""
+
+    def __init__(self, state: TrainingState) -> None:
+        self._state = state
+        self._change = threading.Condition()
+        self._window: int | None = None
+        self._shutting = False
+        """The window is about to end: only those who are owed a tensor still get one."""
+        self._last = -1
+        self._inside = 0
+        """Tensors under way."""
+        self._owed: set[str] = set()
+        """Joiners that have not got a tensor in this window yet: each gets one at least."""
+        self._joiners: dict[str, int] = {}
+        """Joiner -> the window it takes part in next."""
+        self._settings: list[Any] = []
+        self._extras = torch.empty(0, dtype=torch.uint8)
+        self._closed = False
+        self._rests: Any = None
+        """The moment on a GPU from which on the state rests."""
+
+    def open(self, window: int) -> None:
+        """Main thread: from now on the state rests, with so many updates in it."""
+        with self._change:
+            self._window = self._last = window
+            self._owed = {joiner for joiner, after in self._joiners.items() if after == window}
+            if self._joiners:
+                self._rests = _moment()
+                # The forward pass may change buffers (BatchNorm), so they are taken now.
+                self._settings, self._extras = self._state.settings(), self._state.extras()
+            self._change.notify_all()
+
+    def await_joiners(self, count: int, seconds: float) -> None:
+        """Main thread: until so many ask for the state, before the window in which they all get it."""
+        with self._change:
+            if not self._change.wait_for(lambda: len(self._joiners) >= count, seconds):
+                raise BrokenGroupError(f"only {len(self._joiners)} of {count} ask for the state")
+
+    def shut(self) -> None:
+        """Main thread: the state is about to change; waits for what is under way."""
+        with self._change:
+            self._shutting = True
+            while self._inside or self._owed:
+                self._change.wait()
+            self._window, self._shutting = None, False
+            self._change.notify_all()
+
+    def close(self) -> None:
+        """No more windows."""
+        with self._change:
+            self._closed, self._window = True, None
+            self._owed.clear()
+            self._change.notify_all()
+
+    def serve(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Post's thread: one joiner's whole transfer."""
+        joiner = str(request["task"])
+        connection.settimeout(float(request["timeout"]))
+        try:
+            first = self._enlist(joiner)
+            send_json(connection, {"first": first, "count": len(self._state.parameters)})
+            self._send_all(connection, joiner, first)
+        finally:
+            with self._change:
+                self._joiners.pop(joiner, None)
+                self._owed.discard(joiner)
+                self._change.notify_all()
+
+    def _enlist(self, joiner: str) -> int:
+        """From the next window on: this one may have begun without its settings and extras."""
+        with self._change:
+            self._joiners[joiner] = self._last + 1
+            self._change.notify_all()
+            return self._last + 1
+
+    def _send_all(self, connection: socket.socket, joiner: str, window: int) -> None:
+        sent, count = 0, len(self._state.parameters)
+        while sent < count:
+            settings, extras = self._await(window)
+            send_json(connection, {"window": window, "settings": settings})
+            while sent < count and self._enter(window, joiner):
+                try:
+                    described, tensors = self._state.tensors_of(sent)
+                    send_json(connection, described)
+                    for tensor in tensors:
+                        send_tensor(connection, self._in_host(tensor))
+                    sent += 1
+                finally:
+                    self._leave(joiner)
+            whole = sent == count
+            send_json(connection, {"end": window, "extras": extras.numel() if whole else -1})
+            if whole:
+                send_tensor(connection, extras)
+            window += 1
+
+    def _in_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy beside what the GPU computes, not behind it; nothing writes to the state meanwhile."""
+        if not tensor.is_cuda:
+            return tensor
+        stream = torch.cuda.Stream(tensor.device)
+        if self._rests is not None:
+            stream.wait_event(self._rests)
+        with torch.cuda.stream(stream):
+            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            host.copy_(tensor, non_blocking=True)
+        stream.synchronize()
+        return host
+
+    def _await(self, window: int) -> tuple[list[Any], torch.Tensor]:
+        with self._change:
+            while self._last < window and not self._closed:
+                self._change.wait()
+            if self._closed:
+                raise ConnectionError("the training has ended")
+            return self._settings, self._extras
+
+    def _enter(self, window: int, joiner: str) -> bool:
+        with self._change:
+            barred = self._shutting and joiner not in self._owed
+            if self._window != window or barred:
+                self._joiners[joiner] = window + 1
+                return False
+            self._inside += 1
+            return True
+
+    def _leave(self, joiner: str) -> None:
+        with self._change:
+            self._inside -= 1
+            self._owed.discard(joiner)
+            self._change.notify_all()
+
+
+def _moment() -> Any:
+    """What the GPU has been given to do so far."""
+    if not torch.cuda.is_initialized():
+        return None
+    event = torch.cuda.Event()
+    event.record()
+    return event
+
+
+class Joiner:
+    """Receives the state from a donor in a thread of its own, and knows which update holds for what."""
+
+    def __init__(
+        self, state: TrainingState, task: str, donor: str, address: str, token: str, deadline: float
+    ) -> None:
+        self.donor = donor
+        self._state = state
+        self._change = threading.Condition()
+        self._came: dict[int, int] = {}
+        """Parameter -> the window it came in."""
+        self._first: int | None = None
+        self._ended = -1
+        self._settings: dict[int, list[Any]] = {}
+        self._complete: int | None = None
+        self._error: str | None = None
+        request = {"kind": "state", "task": task, "timeout": deadline}
+        try:
+            self._connection = connect(address, request, token, deadline)
+        except OSError as problem:
+            raise BrokenGroupError(f"{donor} sends no state: {problem}") from problem
+        self._thread = threading.Thread(target=self._receive, name="muster-joiner", daemon=True)
+        self._thread.start()
+
+    @property
+    def complete(self) -> int | None:
+        """The window in which the last of the state came."""
+        with self._change:
+            return self._complete
+
+    def wait_complete(self) -> None:
+        """Until all of it is here."""
+        with self._change:
+            while self._complete is None and self._error is None:
+                self._change.wait()
+            self._check()
+            assert self._complete is not None
+            self._state.set_settings(self._settings[self._complete])
+
+    def before_update(self, update: int) -> list[int]:
+        """Parameters that this update is not for: not here yet, or sent with it already in them."""
+        with self._change:
+            while not self._knows(update - 1) and self._error is None:
+                self._change.wait()
+            self._check()
+            settings = self._settings.pop(update - 1, None)
+            if settings is not None:
+                self._state.set_settings(settings)
+            every = range(len(self._state.parameters))
+            return [i for i in every if self._came.get(i, update) > update - 1]
+
+    def close(self) -> None:
+        """Stop receiving."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+
+    def _knows(self, window: int) -> bool:
+        """Whether all that comes in a window has come."""
+        if self._first is None:
+            return False
+        return window < self._first or self._ended >= window or self._complete is not None
+
+    def _check(self) -> None:
+        if self._error is not None and self._complete is None:
+            raise BrokenGroupError(f"{self.donor} sends no more state: {self._error}")
+
+    def _receive(self) -> None:
+        try:
+            with self._connection:
+                self._read_all()
+        except Exception as problem:  # whatever it is, those who wait must hear of it
+            self._note(error=str(problem) or type(problem).__name__)
+
+    def _read_all(self) -> None:
+        hello = receive_json(self._connection)
+        with self._change:
+            self._first = int(hello["first"])
+            self._change.notify_all()
+        window = -1
+        while True:
+            frame = receive_json(self._connection)
+            if "window" in frame:
+                window = int(frame["window"])
+                with self._change:
+                    self._settings[window] = frame["settings"]
+            elif "parameter" in frame:
+                for tensor in self._state.room_for(frame):
+                    receive_into(self._connection, tensor)
+                with self._change:
+                    self._came[int(frame["parameter"])] = window
+            elif self._end(frame):
+                return
+
+    def _end(self, frame: dict[str, Any]) -> bool:
+        """A window is over; true if it was the last."""
+        if frame["extras"] >= 0:
+            extras = torch.empty(frame["extras"], dtype=torch.uint8)
+            receive_into(self._connection, extras)
+            self._state.set_extras(extras)
+            self._note(ended=int(frame["end"]), complete=int(frame["end"]))
+            return True
+        self._note(ended=int(frame["end"]))
+        return False
+
+    def _note(
+        self, ended: int | None = None, complete: int | None = None, error: str | None = None
+    ) -> None:
+        with self._change:
+            self._ended = self._ended if ended is None else ended
+            self._complete = complete if complete is not None else self._complete
+            self._error = error or self._error
+            self._change.notify_all()

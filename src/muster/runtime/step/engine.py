@@ -1,0 +1,297 @@
+"""One member's part in each step of an elastic training.
+
+Told once:
+
+  begin     where the step stands and which samples are this task's; the donor's window opens
+  sum       gradients and ballots are summed; a member that is gone shows here
+  update    the window shuts, the optimiser steps
+  commit    the position moves on; from the ballots: new shares, requests, the switch to a built plan
+  redo      the step came to nothing: survivors find each other, and it is cut and done again
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+
+import torch
+
+from muster.runtime.comm.base import Transfer, by_link
+from muster.runtime.data.feed import Feed, Part
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.members.ballot import SAVE, Vote, fill, read, unused
+from muster.runtime.members.crew import Crew, close_aside
+from muster.runtime.members.membership import LEAST_PATIENCE, Membership
+from muster.runtime.members.regroup import Place
+from muster.runtime.settings import Settings
+from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.stopwatch import Stopwatch
+from muster.wire.messages import StepDone, Straggling, Transferred
+
+
+@dataclass
+class Timing:
+    """Of the step under way, in s."""
+
+    begun: float = 0.0
+    forward: float = 0.0
+    backward: float = 0.0
+    handed: float = 0.0
+    summed: float = 0.0
+    transfers: list[Transfer] = field(default_factory=list)
+
+
+class Engine(Membership):
+    """A member that does steps: votes, agreement and the place in the data."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: TrainingState,
+        buckets: Buckets,
+        feed: Feed,
+        device: torch.device,
+        deadline: float,
+    ) -> None:
+        super().__init__(settings, state, buckets, feed, deadline)
+        self.stopwatch = Stopwatch(device)
+        self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
+        self._reported: tuple[int, float] = (0, 0.0)
+        """The generation of the last step that was reported, and when."""
+        self.part = Part(0, 0, feed.batch)
+        self.timing = Timing()
+        self._votes: tuple[Vote, ...] = ()
+        self.void = False
+        """The step under way came to nothing: it is cut and done again."""
+        self._broken = False
+        """And that is because somebody is gone."""
+        self.on_commit: Callable[[Position, float], None] = lambda *_: None
+        """Told of every step, before members change: where it began, the sum of its losses."""
+
+    def begin(self) -> Part:
+        """A step begins: this task's samples of it."""
+        crew, position = self._crew(), self.state.position
+        self.void = self._broken = False
+        self._votes = ()
+        self.stopwatch.begin()
+        self.timing = Timing(begun=time.monotonic())
+        if self._holds:
+            self.donor.open(position.step)
+            self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
+        else:
+            self.part = Part(0, 0, self.feed.total(position))
+        try:
+            self.owned.begin(crew)
+            crew.communicator.begin()
+        except BrokenGroupError:
+            self.lose()
+        if crew.size > 1:
+            on_device = crew.choice.kind == "nccl"
+            self.buckets.begin(lambda bucket: self._put(crew, bucket), on_device)
+        return self.part
+
+    def _put(self, crew: Crew, bucket: int) -> None:
+        if not self.timing.handed:
+            self.timing.handed = time.monotonic()
+        crew.communicator.put(bucket)
+
+    def keep_pace(self) -> None:
+        """Wait out what a virtual device of fixed speed would still compute."""
+        ready = self.timing.begun + self.part.count * self._sample_seconds
+        left = ready - time.monotonic()
+        if left > 0 and not self.void:
+            time.sleep(left)
+
+    def sum(self, loss: float, failed: bool = False) -> None:
+        """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
+        try:
+            if not self.void:
+                self._sum(self._crew(), loss, failed)
+        except BrokenGroupError:
+            self.lose()
+        self.timing.summed = time.monotonic()
+
+    def _sum(self, crew: Crew, loss: float, failed: bool) -> None:
+        alone = crew.size == 1
+        if not alone and self.works:
+            if self.part.count and not failed:
+                self.buckets.finish()
+            else:
+                self.buckets.withhold()
+        self.timing.forward, self.timing.backward = self.stopwatch.read()
+        self._step_seconds = self.timing.forward + self.timing.backward
+        fill(crew.ballot, crew.rank, crew.size, self._vote(loss, failed), self.buckets.used)
+        if not alone:
+            crew.communicator.put(len(self.buckets.host))
+            self.timing.transfers = crew.communicator.finish()
+        self._votes = read(crew.ballot, crew.size)
+        if crew.holdings:
+            self.owned.vote(crew, unused(crew.ballot, crew.size))
+        self._judge(crew)
+
+    def _judge(self, crew: Crew) -> None:
+        """What the summed ballots say of the step: not a number, nothing, or good."""
+        losses = sum(vote.loss for vote in self._votes)
+        if not isfinite(losses):
+            raise BadTrainingError(
+                f"the loss of step {self.state.position.step + 1} is {losses}: nothing was applied; "
+                "a smaller learning rate or gradient clipping may help"
+            )
+        samples = sum(vote.samples for vote in self._votes)
+        if any(vote.failed for vote in self._votes):
+            self.void = True
+            self._agreed.learn(self._votes[: crew.workers])
+        elif not samples:
+            self.void = True  # shards without samples: nothing to apply, but they are done
+            self._move_on(crew)
+        elif crew.holdings:
+            self.buckets.idle()
+        elif self.works:
+            if crew.size > 1:
+                self.buckets.spread(unused(crew.ballot, crew.size))
+            if samples != self.part.total:
+                self.buckets.scale(self.part.total / samples)
+
+    def _vote(self, loss: float, failed: bool) -> Vote:
+        able = self.works and (self._holds or self._completes())
+        line = self._gauge.line() or (0.0, 0.0)
+        return Vote(
+            samples=0 if failed else self.part.count,
+            loss=0.0 if failed else loss,
+            built=self._pending.built(),
+            able=float(able),
+            cap=self.cap,
+            fixed=line[0],
+            per_sample=line[1],
+            noise=self._gauge.noise(),
+            request=self._request,
+            failed=float(failed),
+            finished=self.part.finished,
+            far=self.part.far,
+        )
+
+    def _completes(self) -> bool:
+        """Whether this joiner will hold the whole state once this step is applied."""
+        if self._joiner is None:
+            return False
+        complete = self._joiner.complete
+        return complete is not None and complete <= self.state.position.step
+
+    def before_update(self) -> list[int]:
+        """The state is about to change; parameters that must be left out on a joiner."""
+        if self._holds:
+            self.donor.shut()
+        if self._joiner is None:
+            return []
+        try:
+            return self._joiner.before_update(self.state.position.step + 1)
+        except BrokenGroupError:
+            self.lose()  # the others notice, and all agree anew
+            return list(range(len(self.buckets.parameters)))
+
+    def unused(self) -> list[int]:
+        """Parameters that nobody had a gradient of in this step."""
+        if self.updates:
+            return unused(self._crew().ballot, self._crew().size)
+        return [i for i, parameter in enumerate(self.buckets.parameters) if parameter.grad is None]
+
+    def commit(self) -> None:
+        """The step is done: move on, and do what the ballots agreed on."""
+        crew, before = self._crew(), self.state.position
+        mine, losses = self._votes[crew.rank], sum(vote.loss for vote in self._votes)
+        if self._joiner is not None and mine.able:
+            self._joiner.close()
+            self._joiner, self._holds = None, True
+        self.state.losses += losses
+        self._report(crew, mine)
+        if self._before is not None:
+            # Everybody has entered this generation, so nobody waits for anything in the one before.
+            close_aside(self._before)
+            self._before = None
+            self._stores.forget(crew.generation)
+            self._meeting.stand(Place(crew.plan))
+        self._move_on(crew)
+        self._agreed.learn(self._votes[: crew.workers])
+        self._note_stragglers(crew)
+        self._note_requests()
+        try:
+            self.on_commit(before, losses)
+        except BrokenGroupError:  # a checkpoint that all take part in, where owners update
+            self._request |= SAVE
+            self.lose()
+            self.redo()
+        else:
+            self._switch(crew, self._votes)
+
+    def gather(self, wanted: bool) -> Packed | None:
+        """Where owners keep the optimiser's state: all of it for the primary, while the others wait."""
+        return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    def end(self) -> None:
+        """Nobody may go before all have come to the end: each keeps what another may need."""
+        if self.updates:
+            self.owned.end(self._crew(), LEAST_PATIENCE)
+
+    def _move_on(self, crew: Crew) -> None:
+        """The position after this step, which every member derives for itself."""
+        votes = self._votes[: crew.workers]
+        self.state.position = self.feed.after(self.state.position, crew.tasks, votes)
+
+    def _note_stragglers(self, crew: Crew) -> None:
+        for task, factor in self._agreed.stragglers(crew.tasks[: crew.workers]):
+            if crew.rank == 0:
+                step = self.state.position.step
+                self.link.send(Straggling(self.settings.task, task, crew.generation, step, factor))
+
+    def _note_requests(self) -> None:
+        self.requested = 0
+        for vote in self._votes:
+            self.requested |= int(vote.request)
+        if self.requested:
+            self._request = 0
+
+    def redo(self) -> None:
+        """The step came to nothing: find who is left, and stand where it began."""
+        if not self._broken:
+            return  # all are here: samples were missing, and the caps are known now
+        began = time.monotonic()
+        before = set(self.crew.tasks if self.crew else ())
+        self.buckets.abandon()
+        self._recover()
+        assert self.crew is not None
+        self._tell_change("failure", began, tuple(sorted(before - set(self.crew.tasks))))
+
+    def lose(self) -> None:
+        """The group is of no use any more; dropped at once, so that nobody waits in it."""
+        self.void = self._broken = True
+        self._crew().close()
+
+    def _report(self, crew: Crew, mine: Vote) -> None:
+        timing, task = self.timing, self.settings.task
+        if mine.samples:
+            self._gauge.note(int(mine.samples), timing.forward + timing.backward)
+        total = sum(vote.samples for vote in self._votes)
+        ended = timing.begun + timing.forward + timing.backward
+        position = self.state.position
+        generation, reported = self._reported
+        self._reported = crew.generation, time.monotonic()
+        self.link.send(
+            StepDone(
+                task,
+                crew.generation,
+                position.step + 1,
+                position.epoch,
+                int(mine.samples),
+                sum(vote.loss for vote in self._votes) / total,
+                timing.forward,
+                timing.backward,
+                max(0.0, timing.summed - ended),
+                max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
+                self._reported[1] - reported if generation == crew.generation else 0.0,
+                self._holds,
+            )
+        )
+        for link, (size, seconds) in by_link(timing.transfers).items():
+            self.link.send(Transferred(task, crew.generation, link, size, seconds))

@@ -1,0 +1,537 @@
+"""What a training script holds: `ctx = muster.init()`, and a loop that knows nothing of devices.
+
+    ctx = muster.init()
+    ctx.wrap(model, optimizer)
+    ctx.data(dataset, global_batch=256, epochs=3)
+    for x, y in ctx.steps():
+        optimizer.zero_grad()
+        losses = F.cross_entropy(model(x), y, reduction="none")
+        ctx.backward(losses)
+        optimizer.step()
+
+A step whose group breaks is done again: `optimizer.step()` then does nothing, and the loop gets the
+same samples once more, cut anew among those who are left.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.data.feed import Feed, Indexed, Leased, Part
+from muster.runtime.data.loader import Loader
+from muster.runtime.data.samples import Order, Position, sample_seed
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LostServerError
+from muster.runtime.members.ballot import LEAVE, SAVE, STOP
+from muster.runtime.members.leaving import LeftError
+from muster.runtime.members.link import Link
+from muster.runtime.settings import Settings, from_environment
+from muster.runtime.shape.capture import Context, capture, order
+from muster.runtime.shape.trace import mapped, tensors
+from muster.runtime.shards.mirror import LostShardError
+from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.state import TrainingState
+from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.device import Reading, default_device, device_name
+from muster.runtime.step.engine import Engine
+from muster.runtime.step.heap import keep_heap
+from muster.runtime.step.warm import guess_losses, warm_up
+from muster.wire.messages import Captured, Failed, Saved
+
+FITS = 0.75
+"""Of a share that did not fit into memory, tried next: allocators need some room to spare."""
+
+
+def init(*, deadline: float = 30.0) -> "Session":
+    """Begin: reads who this task is from its environment; without one it trains alone.
+
+    `deadline`: seconds after which a silent member counts as gone, where no plan says otherwise.
+    """
+    return Session(from_environment(os.environ), deadline)
+
+
+UNASKED = 1_000
+"""Steps between checkpoints that the script did not ask for: there to stop and go on by."""
+
+
+class Session:
+    """One task's side of an elastic training."""
+
+    def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
+        self._deadline = deadline
+        if settings.coordinator is not None:
+            sys.excepthook = Telltale(self, sys.excepthook)
+        keep_heap()
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        self.device = torch.device(settings.device or default_device(settings.task))
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        self.settings = replace(settings, device=device_name(self.device))
+        self._state: TrainingState | None = None
+        self._feed: Feed | None = None
+        self._ends: Callable[[Position], bool] = lambda _: False
+        self._length = 0
+        """Steps in all, where no loss ends the training before; 0: not known."""
+        self._engine: Engine | None = None
+        self._checkpoints: Checkpoints | None = None
+        self._every: int | None = None
+        self._allow_unused = False
+        self._until: Callable[[float], bool] | None = None
+        self._forward: Callable[[Any, Any], Tensor] = guess_losses
+        self._part = Part(0, 0, 0)
+        self._summed = self._applied = False
+        self.clips = False
+        """Whether gradients are changed between sum and update."""
+        self._fitted = 0
+        """The largest share of this worker that has fitted into memory."""
+        self.loss: float | None = None
+        """Mean loss of the last step over the global batch."""
+        self.epoch_loss: float | None = None
+        """Mean loss of the last whole epoch."""
+        if settings.checkpoint:
+            self.checkpoint(settings.checkpoint, every=UNASKED)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody but this task."""
+        return self.settings.coordinator is None
+
+    # what the user hands over
+
+    def wrap(
+        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+    ) -> tuple[Any, Any]:
+        """Take over model and optimiser (and schedule); they stay the user's own objects.
+
+        `allow_unused`: parameters that get no gradient are left alone, as in plain training.
+        """
+        if self._state is not None:
+            raise BadTrainingError("wrap() was called twice: one model and one optimiser to a training")
+        model.to(self.device)
+        if optimizer.state:
+            optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
+        self._state = TrainingState(model, optimizer, scheduler)
+        self._allow_unused = allow_unused
+        self._check_optimizer(model, optimizer)
+        optimizer.step = _Guarded(optimizer.step, self._update)
+        if scheduler is not None:
+            scheduler.step = _Guarded(scheduler.step, self._unless_void)
+        return model, optimizer
+
+    def data(
+        self,
+        dataset: Any,
+        global_batch: int,
+        *,
+        epochs: int | None = None,
+        steps: int | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        collate: Callable[[list[Any]], Any] | None = None,
+        augment: bool = False,
+        loaders: int = 1,
+    ) -> None:
+        """What to train on: the batch is that of all workers together, and never changes.
+
+        Ends after so many `epochs` or `steps`, whichever is first. A dataset of streams has `shards()`
+        and `shard(i)`: its shards are leased to workers, and a sample may be seen again after a loss.
+        """
+        self._ends = lambda position: (
+            (epochs is not None and position.epoch >= epochs)
+            or (steps is not None and position.step >= steps)
+        )
+        if hasattr(dataset, "shards"):
+            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
+            self._length = (steps or 0) if epochs is None else 0
+            return
+        if not hasattr(dataset, "__len__"):
+            raise BadTrainingError(
+                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
+                "one of streams with shards() -> int and shard(i) -> iterator"
+            )
+        pin = self.device.type == "cuda"
+        loader = Loader(dataset, collate, loaders, seed, augment, pin)
+        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
+        self._feed = Indexed(samples, loader, self._ends)
+        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
+        self._length = min((end for end in ends if end is not None), default=0)
+
+    def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
+        """Write the whole state every so many steps, in a thread; begin from the latest one."""
+        self._checkpoints, self._every = Checkpoints(folder, keep, self._tell_saved, say), every
+
+    def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
+        """How losses come from model and batch, where that is known: for the training's shape, and so
+        that a joiner is warm before it is let in."""
+        self._forward = losses
+
+    def until(self, met: Callable[[float], bool] | None) -> None:
+        """End after an epoch whose mean loss meets this."""
+        self._until = met
+
+    # where it stands
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return self._state.position.step if self._state else 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under way, from 0."""
+        return self._state.position.epoch if self._state else 0
+
+    @property
+    def workers(self) -> int:
+        """Workers that train now."""
+        crew = self._engine.crew if self._engine else None
+        return crew.workers if crew else 1
+
+    @property
+    def share(self) -> int:
+        """Samples of this worker in the step under way; its batch is a stand-in where that is 0."""
+        return self._part.count
+
+    @property
+    def generation(self) -> int:
+        """How often the set of tasks has changed."""
+        crew = self._engine.crew if self._engine else None
+        return crew.generation if crew else 0
+
+    @property
+    def primary(self) -> bool:
+        """Whether this worker speaks for all: print, plot and save on this one."""
+        return self._engine.primary if self._engine else self.settings.task == "worker-0"
+
+    # the loop
+
+    def steps(self) -> Iterator[Any]:
+        """This worker's part of each step, until the training ends."""
+        state, feed = self._ready()
+        engine = self._engine = self._make_engine(state, feed)
+        try:
+            engine.join()
+            if engine.works:
+                yield from self._loop(engine, state, feed)
+            else:
+                self._serve(engine, state)
+            self._end(engine, state)
+        except LostShardError as problem:
+            say(f"{problem}; the last step is done, and no other checkpoint is written")
+            engine.leave()
+
+    def backward(self, losses: Tensor) -> None:
+        """Gradients of the mean loss over the global batch, summed over all workers.
+
+        `losses`: one for each sample of this worker's batch (reduction="none").
+        """
+        engine = self._engine
+        if engine is None:
+            raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
+        if self._summed:
+            raise BadTrainingError("backward() was called twice in one step")
+        engine.stopwatch.mark()
+        loss = self._differentiate(losses) if self._part.count else 0.0
+        engine.keep_pace()
+        engine.stopwatch.mark()
+        self._summed = True
+        engine.sum(loss)
+        self._check_used(engine)
+
+    def attempt(self, forward: Callable[[], Tensor]) -> None:
+        """`backward(forward())`; a batch that does not fit into memory is cut anew, with less here."""
+        try:
+            self.backward(forward())
+        except torch.OutOfMemoryError as problem:
+            self._shrink(problem)
+
+    def _shrink(self, problem: torch.OutOfMemoryError) -> None:
+        """Tell the others with the next ballot how much fits; the step is void."""
+        engine, count = self._engine, self._part.count
+        assert engine is not None
+        if count <= 1:
+            raise BadTrainingError("not even one sample fits into this device's memory") from problem
+        # The largest share that has fitted is not given up for one that did not.
+        engine.cap = max(1, int(count * FITS), self._fitted if self._fitted < count else 0)
+        self._summed = True
+        engine.sum(0.0, failed=True)
+
+    def _differentiate(self, losses: Tensor) -> float:
+        """The sum of the losses; their gradients are handed over on the way."""
+        self._check_losses(losses)
+        total = losses.sum()
+        value = Reading(total.detach())
+        try:
+            (total / self._part.total).backward()
+        except BrokenGroupError:
+            assert self._engine is not None
+            self._engine.lose()
+        return value.get()
+
+    # inside
+
+    def tell(self, message: Failed) -> None:
+        """Say this before the process ends, even where training has not begun."""
+        link = self._engine.link if self._engine else Link(self.settings, "", lambda _: None)
+        if self._engine is None:
+            link.start()
+        link.send(message)
+        link.flush(5.0)
+
+    def _ready(self) -> tuple[TrainingState, Feed]:
+        if self._state is None:
+            raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
+        if self._feed is None:
+            raise BadTrainingError(
+                "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
+            )
+        self._state.feed = self._feed
+        return self._state, self._feed
+
+    def _make_engine(self, state: TrainingState, feed: Feed) -> Engine:
+        context = self._capture(state, feed)
+        known = {name: i for i, name in enumerate(state.names)}
+        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
+        engine = Engine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine.restore, engine.on_commit, engine.clips = self._restore, self._note_step, self.clips
+        if self._checkpoints is not None:
+            engine.before_leaving = self._checkpoints.close
+        steps = self._length if self._until is None else 0
+        engine.link.send(Captured(self.settings.task, context.to_dict(), steps, feed.batch))
+        return engine
+
+    def _capture(self, state: TrainingState, feed: Feed) -> Context:
+        """The training's shape; on the way everything that the first step needs is loaded."""
+        example = _moved(feed.example(), self.device)
+        rows = max(1, len(next(iter(tensors(example)), ())))
+        size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
+        if self.settings.coordinator is not None and self.settings.role == "worker":
+            warm_up(state.model, self._forward, example)
+        return capture(state.model, self._forward, example, feed.samples, size)
+
+    def _loop(self, engine: Engine, state: TrainingState, feed: Feed) -> Iterator[Any]:
+        while not self._is_over(engine, state):
+            self._part = engine.begin()
+            self._summed = self._applied = False
+            yield self._batch(state, feed)
+            if not self._summed:
+                raise BadTrainingError("the loop took a batch and did not call ctx.backward(losses)")
+            if engine.void:
+                engine.redo()
+                continue
+            if not self._applied:
+                raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
+            engine.commit()
+
+    def _is_over(self, engine: Engine, state: TrainingState) -> bool:
+        return bool(engine.requested & STOP) or self._is_done(state)
+
+    def _is_done(self, state: TrainingState) -> bool:
+        """Whether the training has come to the end that its user set."""
+        return self._ends(state.position) or self._is_met(state)
+
+    def _is_met(self, state: TrainingState) -> bool:
+        at_end = state.position.cursor == 0 and self.epoch_loss is not None
+        return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
+
+    def _serve(self, engine: Engine, state: TrainingState) -> None:
+        """A server takes part in every step with nothing of its own."""
+        while not self._is_over(engine, state):
+            self._part = engine.begin()
+            engine.sum(0.0)
+            if engine.void:
+                engine.redo()
+                continue
+            if engine.updates:
+                engine.owned.commit()
+            engine.commit()
+
+    def _batch(self, state: TrainingState, feed: Feed) -> Any:
+        """This worker's samples; where it has none, a stand-in whose losses do not count."""
+        part = self._part
+        # Dropout and the like: other numbers for other samples, the same again when a step is redone.
+        seed = sample_seed(feed.seed, state.position.step, part.first)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        return _moved(feed.load(state.position, part), self.device)
+
+    def _note_step(self, before: Position, losses: float) -> None:
+        """A step is done and counted: its loss, the epoch's, a checkpoint where one is due."""
+        engine, state = self._engine, self._state
+        assert engine is not None and state is not None
+        self.loss = losses / self._part.total
+        self._fitted = max(self._fitted, self._part.count)
+        if state.position.epoch > before.epoch:
+            self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
+            state.losses = 0.0
+        if before.step == 0 and self._checkpoints is not None and engine.primary:
+            self._checkpoints.prepare(state.whole())  # the optimiser has made its state by now
+        due = self._every is not None and state.position.step % self._every == 0
+        if due or engine.requested & (SAVE | STOP):
+            self._save(engine, state)
+
+    def _end(self, engine: Engine, state: TrainingState) -> None:
+        if engine.holds or engine.updates:
+            self._save_last(engine, state)
+        if engine.requested & LEAVE and not self._is_done(state):
+            engine.leave("stopped")
+            raise LeftError(0)
+        if not engine.holds:
+            engine.leave("finished" if not engine.works else "left")
+            raise LeftError(0)  # it does not have the whole state, so it has nothing to show
+        engine.leave()
+        engine.feed.close()
+
+    def _save_last(self, engine: Engine, state: TrainingState) -> None:
+        """The last checkpoint; where owners update all come to it, and again if one of them is lost."""
+        engine.ended = True
+        while True:
+            try:
+                self._save(engine, state, wait=True)
+                break
+            except BrokenGroupError:
+                engine.lose()
+                engine.redo()
+        engine.end()
+
+    def _save(self, engine: Engine, state: TrainingState, wait: bool = False) -> None:
+        if self._checkpoints is None and not wait:
+            return
+        optimizer = engine.gather(self._checkpoints is not None)
+        if self._checkpoints is not None and engine.primary:
+            signature, whole = signature_of(state.model, state.optimizer), state.whole()
+            if optimizer is not None:
+                whole["optimizer"] = optimizer
+            self._checkpoints.save(state.position.step, whole, signature, wait)
+
+    def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
+        """Checkpoint's thread."""
+        if self._engine is not None:
+            self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
+
+    def _restore(self) -> bool:
+        if self._checkpoints is None or self._state is None:
+            return False
+        found = self._checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        if found is not None:
+            self._state.restore(found[1])
+        return found is not None
+
+    def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The user's optimizer.step(): not where the step came to nothing."""
+        engine = self._engine
+        if engine is None:
+            return step(*args, **kwargs)
+        if not self._summed:
+            raise BadTrainingError("optimizer.step() came before ctx.backward(losses)")
+        if engine.void:
+            return None
+        if engine.updates:
+            engine.owned.commit()
+            self._applied = engine.state.optimizer._opt_called = True  # torch's schedulers look for it
+            return None
+        hidden = engine.before_update()
+        if engine.void:
+            return None
+        parameters = engine.buckets.parameters
+        kept = {index: parameters[index].grad for index in hidden}
+        for index in hidden:
+            parameters[index].grad = None
+        result = step(*args, **kwargs)
+        for index, grad in kept.items():
+            parameters[index].grad = grad
+        self._applied = True
+        return result
+
+    def _unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return None if self._engine is not None and self._engine.void else step(*args, **kwargs)
+
+    # checks
+
+    def _check_optimizer(self, model: Any, optimizer: Any) -> None:
+        trained = {id(p) for p in model.parameters() if p.requires_grad}
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if not trained:
+            raise BadTrainingError("the model has no parameters to train")
+        if not trained & held:
+            raise BadTrainingError("the optimiser holds none of the model's parameters")
+        if type(optimizer).__name__ == "LBFGS":
+            raise BadTrainingError(
+                "LBFGS evaluates the loss many times in a step: it cannot be shared out"
+            )
+
+    def _check_losses(self, losses: Tensor) -> None:
+        count = self._part.count
+        if not isinstance(losses, Tensor) or losses.dim() == 0:
+            raise BadTrainingError(
+                f"the loss is one number for {count} samples: return one for each of them "
+                '(reduction="none"), so that unequal shares of the batch are weighted rightly'
+            )
+        if losses.shape[0] != count:
+            raise BadTrainingError(
+                f"the losses have shape {list(losses.shape)} for {count} samples: return one for each, "
+                "the mean over everything but the first dimension"
+            )
+        if losses.dim() != 1:
+            raise BadTrainingError(
+                f"the losses have shape {list(losses.shape)}: return one number for each sample, "
+                "e.g. losses.flatten(1).mean(1)"
+            )
+
+    def _check_used(self, engine: Engine) -> None:
+        if self._allow_unused or engine.void:
+            return
+        unused = [engine.state.names[index] for index in engine.unused()]
+        if unused:
+            raise BadTrainingError(
+                f"no gradient reached {', '.join(unused[:5])}{' ...' if len(unused) > 5 else ''}: "
+                "take them out of the model, or pass allow_unused=True to leave them as they are"
+            )
+
+
+class Telltale:
+    """The interpreter's last word on an error: the user's own end the job everywhere.
+
+    Being left out by the others does not, nor does the loss of a parameter server.
+    """
+
+    def __init__(self, session: Session, before: Callable[..., Any]) -> None:
+        self._session, self._before = session, before
+
+    def __call__(self, kind: type[BaseException], problem: BaseException, trace: Any) -> None:
+        """Tell the coordinator, then print as ever."""
+        if isinstance(problem, Exception) and not isinstance(problem, ExcludedError | LostServerError):
+            line = f"{kind.__name__}: {problem}"
+            text = "".join(traceback.format_exception(kind, problem, trace))
+            self._session.tell(Failed(self._session.settings.task, line, text))
+        self._before(kind, problem, trace)
+
+
+class _Guarded:
+    """Stands in for a bound method and asks first."""
+
+    def __init__(self, method: Callable[..., Any], guard: Callable[..., Any]) -> None:
+        self._method, self._guard = method, guard
+        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers look for it
+        self.__self__ = getattr(method, "__self__", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._guard(self._method, *args, **kwargs)
+
+
+def _moved(batch: Any, device: torch.device) -> Any:
+    return mapped(batch, lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def say(text: str) -> None:
+    """A line for the user, on standard error."""
+    print(f"muster: {text}", file=sys.stderr, flush=True)

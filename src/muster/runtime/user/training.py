@@ -1,0 +1,143 @@
+"""A training, declared: what to train on what, and nothing of how or where."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.state import TrainingState
+from muster.runtime.user.session import Session, init
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """An end: the mean loss of an epoch is below this."""
+
+    bound: float
+
+    def __call__(self, loss: float) -> bool:
+        return loss < self.bound
+
+
+class _Loss:
+    """`muster.loss < 0.1` says when a training may end."""
+
+    def __lt__(self, bound: float) -> Below:
+        return Below(bound)
+
+    __le__ = __lt__
+
+
+loss = _Loss()
+
+
+class Training:
+    """Declare a training, then `run()` it: here alone, or as one of however many workers there are."""
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        optimizer: Any,
+        loss: Callable[..., Tensor],
+        dataset: Any,
+        global_batch: int,
+        epochs: int | None = None,
+        steps: int | None = None,
+        until: Callable[[float], bool] | None = None,
+        checkpoint: str | None = None,
+        checkpoint_every: int = 100,
+        scheduler: Any = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        collate: Callable[[list[Any]], Any] | None = None,
+        augment: bool = False,
+        clip: float | None = None,
+        allow_unused: bool = False,
+        on_step: Callable[[Session], None] | None = None,
+        asynchronous: bool = False,
+    ) -> None:
+        """What to train, on what, until when.
+
+        `loss`: a criterion with reduction="none", called as criterion(model(*inputs), target) with the
+        last of the batch as target; or a function loss(model, *batch). Either returns one number for
+        each sample. `until`: ends when the mean loss of an epoch meets it (`muster.loss < 0.1`).
+        `clip`: largest norm of the gradient. `on_step`: called with each step, on every worker.
+        `asynchronous`: parameter servers apply each worker's gradient at once, without waiting for the
+        others: no common steps, samples at least once, and a result that depends on who is fast.
+        """
+        if epochs is None and steps is None and until is None:
+            raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self._loss, self._until, self._clip, self._on_step = loss, until, clip, on_step
+        self._dataset, self._global_batch = dataset, global_batch
+        self._data = {
+            "epochs": epochs,
+            "steps": steps,
+            "seed": seed,
+            "shuffle": shuffle,
+            "drop_last": drop_last,
+            "collate": collate,
+            "augment": augment,
+        }
+        self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
+        self._asynchronous = asynchronous
+        if asynchronous and clip is not None:
+            raise BadTrainingError(
+                "clip= needs the whole gradient, which no server of an asynchronous job sees"
+            )
+
+    def run(self) -> Session:
+        """Train to the end; the session tells where it stands."""
+        ctx = init()
+        if self._asynchronous and not ctx.alone:
+            return self._run_asynchronously(ctx)
+        ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=self._allow_unused)
+        ctx.data(self._dataset, self._global_batch, **self._data)  # type: ignore[arg-type]
+        if self._checkpoint is not None:
+            ctx.checkpoint(self._checkpoint, every=self._every)
+        ctx.forward(self.losses)
+        ctx.until(self._until)
+        ctx.clips = self._clip is not None
+        for batch in ctx.steps():
+            self._step(ctx, batch)
+        return ctx
+
+    def _run_asynchronously(self, ctx: Session) -> Session:
+        from muster.runtime.asynchronous.task import AsyncTask
+
+        self.model.to(ctx.device)
+        folder = Checkpoints(self._checkpoint) if self._checkpoint is not None else None
+        state = TrainingState(self.model, self.optimizer, self.scheduler)
+        options = {
+            **self._data,
+            "dataset": self._dataset,
+            "batch": self._global_batch,
+            "until": self._until,
+            "scheduler": self.scheduler,
+            "save_every": self._every,
+        }
+        AsyncTask(ctx.settings, state, ctx.device).run(self.losses, folder, options)
+        return ctx
+
+    def losses(self, model: Any, batch: Any) -> Tensor:
+        """One loss for each sample of a batch."""
+        parts = list(batch) if isinstance(batch, list | tuple) else [batch]
+        if isinstance(self._loss, nn.Module):
+            return self._loss(model(*parts[:-1]), parts[-1])
+        return self._loss(model, *parts)
+
+    def _step(self, ctx: Session, batch: Any) -> None:
+        self.optimizer.zero_grad()
+        ctx.attempt(lambda: self.losses(self.model, batch))
+        if self._clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
+        self.optimizer.step()
+        if self.scheduler is not None:
+            self.scheduler.step()
+        if self._on_step is not None:
+            self._on_step(ctx)

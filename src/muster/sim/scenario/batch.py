@@ -1,0 +1,229 @@
+"""Many simulations: several at a time, each in a process of its own, stored as soon as it is done.
+
+A folder with a result.json is a simulation that is done, so whatever interrupts a batch, the next one
+finds what is there and does the rest.
+"""
+
+import os
+import shutil
+import signal
+import traceback
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol
+
+from muster.files.errors import InputError
+from muster.sim.report.files import Form, read_index, write_result
+from muster.sim.scenario.configuration import Configuration
+from muster.sim.scenario.prepare import prepare, run_prepared
+from muster.sim.scenario.run import Progress
+
+REPORTED = 0.2
+"""s between two reports of a process: as often as an eye notices."""
+TRACE = "error.txt"
+"""Where a simulation that failed leaves its traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where results go and how."""
+
+    folder: Path
+    form: Form = Form.CSV
+    stints: bool = False
+
+    def place(self, configuration: Configuration) -> Path:
+        """The folder of one simulation."""
+        name = f"{configuration.policy}-{configuration.seed}-{configuration.hash}"
+        return self.folder / name
+
+    def has(self, configuration: Configuration) -> bool:
+        """Whether it is done: whole, of this very configuration, in this form, with what is wanted."""
+        try:
+            index = read_index(self.place(configuration))
+        except InputError:
+            return False
+        kept = index.get("configuration", {}).get("stints", False)
+        same = index.get("hash") == configuration.hash and index.get("form") == self.form
+        return same and (kept or not self.stints)
+
+    def drop(self, configurations: Iterable[Configuration]) -> None:
+        """Forget these, if they are there."""
+        for each in configurations:
+            shutil.rmtree(self.place(each), ignore_errors=True)
+
+
+class Watcher(Protocol):
+    """Told how a batch goes on."""
+
+    def began(self, configuration: Configuration, jobs: int) -> None:
+        """A simulation of so many jobs has begun."""
+        ...
+
+    def moved(self, configuration: Configuration, done: int) -> None:
+        """So many of its jobs are done."""
+        ...
+
+    def ended(self, configuration: Configuration) -> None:
+        """It is over, done or failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A simulation that ended with an error of this program, and where it is told in full."""
+
+    configuration: Configuration
+    why: str
+    told: Path
+
+
+def of_all(
+    configuration: Configuration, policies: Sequence[str], seeds: Sequence[int]
+) -> list[Configuration]:
+    """The configuration under each policy and seed, seed by seed: policies can be compared early."""
+    return [replace(configuration, policy=name, seed=seed) for seed in seeds for name in policies]
+
+
+def run_batch(
+    configurations: Sequence[Configuration], store: Store, watcher: Watcher, workers: int = 1
+) -> list[Failure]:
+    """Simulate and store them all. Bad input ends it; a failure of one does not stop the others."""
+    if workers > 1 and len(configurations) > 1:
+        return _Crew(store, watcher).run(configurations, workers)
+    failures = []
+    for each in configurations:
+        try:
+            _simulate(each, store, watcher)
+        except InputError:
+            raise
+        except Exception as error:
+            failures.append(_failed(each, store, repr(error), traceback.format_exc()))
+        watcher.ended(each)
+    return failures
+
+
+def _simulate(configuration: Configuration, store: Store, watcher: Watcher) -> None:
+    prepared = prepare(configuration)
+    watcher.began(configuration, prepared.jobs.survey.jobs)
+    progress: Progress = lambda done, _: watcher.moved(configuration, done)  # noqa: E731
+    result = run_prepared(prepared, progress, stints=store.stints)
+    write_result(result, store.place(configuration), store.form)
+    (store.place(configuration) / TRACE).unlink(missing_ok=True)
+
+
+def _failed(configuration: Configuration, store: Store, why: str, trace: str) -> Failure:
+    told = store.place(configuration) / TRACE
+    told.parent.mkdir(parents=True, exist_ok=True)
+    told.write_text(trace, encoding="utf-8")
+    return Failure(configuration, why, told)
+
+
+# Several at a time
+
+
+class _Crew:
+    """Processes at work, one for each simulation: what one leaves behind in memory ends with it."""
+
+    def __init__(self, store: Store, watcher: Watcher) -> None:
+        self._store = store
+        self._watcher = watcher
+        self._busy: dict[Connection, tuple[Any, Configuration]] = {}
+        self._failures: list[Failure] = []
+
+    def run(self, configurations: Sequence[Configuration], workers: int) -> list[Failure]:
+        """Until all are done; on the way out, whatever the reason, nobody is left at work."""
+        waiting = deque(configurations)
+        try:
+            while waiting or self._busy:
+                while waiting and len(self._busy) < workers:
+                    self._start(waiting.popleft())
+                for connection in wait(list(self._busy)):
+                    assert isinstance(connection, Connection)
+                    self._hear(connection)
+        finally:
+            for process, _ in self._busy.values():
+                process.terminate()
+            for process, _ in self._busy.values():
+                process.join()
+        return self._failures
+
+    def _start(self, configuration: Configuration) -> None:
+        # Many threads on small matrices make OpenBLAS a hundred times slower where cores are busy.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # A fresh interpreter: a copy of this one might hold a lock of the progress bar's thread.
+        context = get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        arguments = (configuration, self._store, theirs)
+        process = context.Process(target=_work, args=arguments, daemon=True)
+        process.start()
+        theirs.close()
+        self._busy[ours] = process, configuration
+
+    def _hear(self, connection: Connection) -> None:
+        """Take in what a process says; one that falls silent without a word has failed."""
+        process, configuration = self._busy[connection]
+        try:
+            word, told = connection.recv()
+        except EOFError:
+            process.join()
+            word, told = "failed", f"ended with exit code {process.exitcode} before it was done"
+        if word == "began":
+            self._watcher.began(configuration, told)
+        elif word == "moved":
+            self._watcher.moved(configuration, told)
+        elif word == "refused":
+            raise InputError(told)
+        else:
+            if word == "failed":
+                why = told.strip().splitlines()[-1]
+                self._failures.append(_failed(configuration, self._store, why, told))
+            process.join()
+            connection.close()
+            del self._busy[connection]
+            self._watcher.ended(configuration)
+
+
+class _Wire:
+    """A watcher at the other end of a pipe."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._last = 0.0
+
+    def began(self, configuration: Configuration, jobs: int) -> None:
+        """Pass it on."""
+        self._connection.send(("began", jobs))
+
+    def moved(self, configuration: Configuration, done: int) -> None:
+        """Pass it on, not too often."""
+        now = monotonic()
+        if now - self._last >= REPORTED:
+            self._last = now
+            self._connection.send(("moved", done))
+
+    def ended(self, configuration: Configuration) -> None:
+        """The last word is said elsewhere."""
+
+
+def _work(configuration: Configuration, store: Store, connection: Connection) -> None:
+    """What a process does. A pipe that nobody reads any more: the batch is gone, and so are we."""
+    # Ctrl-C goes to the whole group of processes; the one that started us sees to it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        try:
+            _simulate(configuration, store, _Wire(connection))
+            connection.send(("done", None))
+        except InputError as error:
+            connection.send(("refused", str(error)))
+        except ConnectionError:
+            raise
+        except Exception:
+            connection.send(("failed", traceback.format_exc()))
+    except ConnectionError:
+        return

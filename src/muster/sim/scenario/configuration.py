@@ -1,0 +1,152 @@
+"""Everything a result depends on, as plain values: the same ones give the same result to the digit.
+
+Files count by what is in them, not by where they lie, and a generator by its parameters, not by how
+they were written. So a result is stored under its hash, and found again by whoever asks for the same.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from muster import __version__
+from muster.files.errors import InputError
+from muster.sim.disturbance import UNDISTURBED, Disturbance
+from muster.sim.engine import INTERVAL
+from muster.sim.scenario.run import digest
+from muster.sim.trace import philly
+from muster.sim.trace.front import T4_HEADER
+from muster.sim.trace.generate import GENERATORS
+from muster.sim.trace.spec import parse_spec
+
+NOISE = 0.05
+"""Standard deviation of the logarithm of what jobs measure of themselves, unless told otherwise."""
+
+
+class TraceKind(StrEnum):
+    """What a trace is."""
+
+    GENERATOR = "generator"
+    PHILLY = "philly"
+    T4 = "t4"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How often a node fails and how long it is then gone: means of exponential times, in s."""
+
+    mtbf: float
+    repair: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One simulation. Times in s; paths as they were given."""
+
+    cluster: str
+    trace: str
+    """A file or a generator, as docs/traces.md writes them."""
+    policy: str
+    seed: int = 0
+    # What is known
+    oracle: bool = False
+    noise: float = NOISE
+    # What jobs are
+    rigid: bool = False
+    most: int | None = None
+    free_batch: bool = False
+    speeds: str | None = None
+    first: int | None = None
+    sort: bool = False
+    skip: bool = False
+    one_pool: bool = False
+    # What changes cost, and when they are decided
+    pause: float | None = None
+    """None: each job's own."""
+    restarts: bool = False
+    release: float = 0.0
+    checkpoint: float = 600.0
+    interval: float = INTERVAL
+    rounds: bool = False
+    strategy: str = "adaptive"
+    migrate: bool = True
+    # What the world does to them
+    interference: Disturbance = UNDISTURBED
+    failures: Failures | None = None
+    incidents: str | None = None
+    until: float | None = None
+
+    @property
+    def hash(self) -> str:
+        """Twelve hexadecimal digits; results of one hash are equal."""
+        return digest(self.values(), self.seed)
+
+    def values(self) -> dict[str, Any]:
+        """What the result depends on, the seed apart: files by their SHA-256."""
+        plain = asdict(self)
+        del plain["seed"]
+        if self.oracle:  # it measures nothing
+            del plain["noise"]
+        for name, path in self.files().items():
+            plain[name] = f"sha256:{fingerprint(Path(path))}"
+        if kind_of(self.trace) is TraceKind.GENERATOR:
+            spec = parse_spec(self.trace)
+            name = self.trace.partition(":")[0].strip()
+            plain["trace"] = {"generator": name, **asdict(spec.parameters)}
+        return {"version": __version__, **plain}
+
+    def files(self) -> dict[str, str]:
+        """The files and folders it is made of, by what they are."""
+        named = {"cluster": self.cluster, "speeds": self.speeds, "incidents": self.incidents}
+        if kind_of(self.trace) is not TraceKind.GENERATOR:
+            named["trace"] = self.trace
+        return {name: path for name, path in named.items() if path is not None}
+
+    def shown(self) -> Mapping[str, Any]:
+        """The values with the names of the files, for people; the names are no part of the hash."""
+        return {**self.values(), "files": self.files()}
+
+
+def kind_of(trace: str) -> TraceKind:
+    """What a trace is, by its name or its first line."""
+    path = Path(trace)
+    if trace.partition(":")[0].strip() in GENERATORS and not path.exists():
+        return TraceKind.GENERATOR
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            header = tuple(file.readline(1000).strip().split(","))
+    except OSError:
+        return TraceKind.TABLE  # what is wrong with it is said when it is read
+    if header == philly.HEADER:
+        return TraceKind.PHILLY
+    return TraceKind.T4 if header == T4_HEADER else TraceKind.TABLE
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file, or of all files of a folder and their names."""
+    if path.is_dir():
+        files = sorted(each for each in path.rglob("*") if each.is_file())
+        whole = hashlib.sha256()
+        for each in files:
+            whole.update(f"{each.relative_to(path).as_posix()} {_of_file(each)}\n".encode())
+        return whole.hexdigest()
+    return _of_file(path)
+
+
+def _of_file(path: Path) -> str:
+    try:
+        state = path.stat()
+        return _digested(path, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise InputError.at(str(path), error.strerror or str(error)) from None
+
+
+@lru_cache(maxsize=4096)
+def _digested(path: Path, changed: int, size: int) -> str:
+    """Once for each state of a file: every policy and seed of a comparison asks for it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

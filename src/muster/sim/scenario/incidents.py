@@ -1,0 +1,92 @@
+"""Nodes that come and go: from a file, or drawn by the seed."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from muster.files.errors import InputError, one_of, shown
+from muster.files.source.quantity import parse_duration
+from muster.model.cluster import Cluster
+from muster.model.event import NodeDraining, NodeEvent, NodeLost, NodeReturned
+from muster.sim.scenario.configuration import Failures
+
+HEADER = ("at", "node", "event")
+MOST = 1_000_000
+"""Incidents drawn at the most: beyond it a run would be nothing but failures."""
+
+_EVENTS: dict[str, type[NodeLost] | type[NodeReturned] | type[NodeDraining]] = {
+    "lost": NodeLost,
+    "returned": NodeReturned,
+    "draining": NodeDraining,
+}
+
+
+def read_incidents(path: Path, cluster: Cluster) -> tuple[NodeEvent, ...]:
+    """The incidents of a CSV `at,node,event`, by time; InputError, one line, for anything wrong."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.reader(file)
+            heading = tuple(cell.strip() for cell in next(reader, ()))
+            if heading != HEADER:
+                raise InputError.at(str(path), f"the first line must be: {','.join(HEADER)}", line=1)
+            found = [_incident(path, reader.line_num, row, cluster) for row in filter(None, reader)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError.at(str(path), f"cannot be read: {error}") from None
+    return tuple(sorted(found, key=lambda event: event.at))
+
+
+def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster) -> NodeEvent:
+    def wrong(problem: str, field: str = "") -> InputError:
+        return InputError.at(str(path), problem, line=line, field=field)
+
+    cells = [cell.strip() for cell in row]
+    if len(cells) != len(HEADER):
+        raise wrong(f"has {len(cells)} values instead of {len(HEADER)}")
+    at, node, event = cells
+    if node not in cluster.index:
+        raise wrong(one_of(node, "node of the cluster", list(cluster.index)[:20]), "node")
+    if event not in _EVENTS:
+        raise wrong(one_of(event, "event", _EVENTS), "event")
+    try:
+        moment = _moment(at)
+    except ValueError as error:
+        raise wrong(str(error), "at") from None
+    return _EVENTS[event](node, moment)
+
+
+def _moment(text: str) -> float:
+    """Seconds, plain or with units: `3600`, `1h30m`."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return parse_duration(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"must be 0 or later, not {shown(text)}")
+    return seconds
+
+
+def drawn(cluster: Cluster, failures: Failures, seed: int, horizon: float) -> tuple[NodeEvent, ...]:
+    """Every node fails and returns by itself up to a moment; one that is lost then still returns."""
+    expected = 2 * len(cluster.nodes) * horizon / (failures.mtbf + failures.repair)
+    if expected > MOST:
+        raise InputError.at(
+            "--failures",
+            f"some {expected:,.0f} incidents in {horizon / 86400:,.0f} days; "
+            "take a longer mtbf, or end sooner with --until",
+        )
+    found = [event for node in cluster.nodes for event in _of_node(node.name, failures, seed, horizon)]
+    return tuple(sorted(found, key=lambda event: (event.at, event.node)))
+
+
+def _of_node(
+    node: str, failures: Failures, seed: int, horizon: float
+) -> Iterator[NodeLost | NodeReturned]:
+    # A stream for each node: another node more or less leaves the others' failures as they were.
+    random = Random(f"{seed}/failures/{node}")
+    now = random.expovariate(1 / failures.mtbf)
+    while now < horizon:
+        yield NodeLost(node, now)
+        now += random.expovariate(1 / failures.repair)
+        yield NodeReturned(node, now)
+        now += random.expovariate(1 / failures.mtbf)

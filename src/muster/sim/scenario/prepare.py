@@ -1,0 +1,167 @@
+"""From a configuration to a simulation, every file read and checked, and to its result."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+
+from muster.core.cycle.cycle_state import STRATEGIES, Rules
+from muster.files.cluster.cluster_file import ClusterFile, load_cluster
+from muster.files.errors import InputError, did_you_mean, one_of, shown
+from muster.model.cluster import Cluster
+from muster.model.event import NodeEvent
+from muster.model.pool import Pool, PoolError, PoolTree, single_pool
+from muster.policy.registry import POLICIES
+from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.engine import Setting
+from muster.sim.executor import Pauses
+from muster.sim.result import Fate, Result
+from muster.sim.scenario.configuration import Configuration, TraceKind, kind_of
+from muster.sim.scenario.incidents import drawn, read_incidents
+from muster.sim.scenario.jobs import Jobs, Survey, jobs_of
+from muster.sim.scenario.run import Progress, simulate
+
+SLACK = 10.0
+"""Failures are drawn for the last submission and so many times the work: ten times as long as all jobs
+need one after another's heels is long enough for any policy that gets through them at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A simulation ready to run."""
+
+    configuration: Configuration
+    setting: Setting
+    jobs: Jobs
+    horizon: float = inf
+    """s up to which failures were drawn."""
+    note: str | None = None
+    """What a reader must know of the pools."""
+
+
+def prepare(configuration: Configuration) -> Prepared:
+    """Read and check everything; InputError, one line, for anything wrong."""
+    policy = POLICIES.get(configuration.policy)
+    if policy is None:
+        raise InputError.at("--policy", one_of(configuration.policy, "policy", POLICIES))
+    strategies = ("adaptive", *STRATEGIES)
+    if configuration.strategy not in strategies:
+        raise InputError.at("--strategy", one_of(configuration.strategy, "strategy", strategies))
+    loaded = load_cluster(Path(configuration.cluster))
+    failures = configuration.failures
+    jobs = jobs_of(configuration, weigh=failures is not None)
+    horizon = _horizon(configuration, jobs.survey, loaded.cluster) if failures is not None else inf
+    pools, note = _pools(configuration, loaded, jobs.survey)
+    setting = Setting(
+        cluster=loaded.cluster,
+        pools=pools,
+        policy=policy,
+        rules=Rules(strategy=configuration.strategy, migrate=configuration.migrate),
+        pauses=Pauses(release=configuration.release, checkpoint=configuration.checkpoint),
+        beliefs=_beliefs(configuration, loaded.cluster, jobs.survey),
+        interval=configuration.interval,
+        rounds=configuration.rounds,
+        disturbance=configuration.interference,
+        incidents=_incidents(configuration, loaded.cluster, horizon),
+        seed=configuration.seed,
+        noise=configuration.noise,
+        until=inf if configuration.until is None else configuration.until,
+    )
+    return Prepared(configuration, setting, jobs, horizon, note)
+
+
+def run_prepared(
+    prepared: Prepared, progress: Progress | None = None, *, stints: bool = False
+) -> Result:
+    """Simulate, and say in the result what was asked for."""
+    configuration, arrivals = prepared.configuration, prepared.jobs.arrivals()
+    result = simulate(prepared.setting, arrivals, configuration.values(), progress, stints=stints)
+    _refuse_nothing_left(configuration, result)
+    shown_with_files = {**configuration.shown(), "stints": stints}
+    notes = (*_notes(prepared, result), *result.notes)
+    return replace(result, configuration=shown_with_files, notes=notes)
+
+
+def seed_matters(configuration: Configuration, policies: Iterable[str]) -> bool:
+    """Whether anything is drawn by the seed: jobs, failures, or what an informed policy is told."""
+    if kind_of(configuration.trace) is TraceKind.GENERATOR or configuration.failures is not None:
+        return True
+    measured = not configuration.oracle and configuration.noise > 0
+    return measured and any(POLICIES[name].informed for name in policies if name in POLICIES)
+
+
+def _pools(
+    configuration: Configuration, loaded: ClusterFile, survey: Survey
+) -> tuple[PoolTree, str | None]:
+    """The file's pools; where it has none, one for each that the trace names, all with one share."""
+    cluster = loaded.cluster
+    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    if configuration.one_pool:
+        return single_pool(whole), None
+    leaves = loaded.pools.leaves()
+    missing = [name for name in survey.pools if name not in leaves]
+    if not missing:
+        return loaded.pools, None
+    if leaves == ("default",):
+        try:
+            made = PoolTree({name: Pool(name) for name in survey.pools})
+            return made, f"{len(survey.pools)} pools were made for those of the trace, of equal shares"
+        except PoolError as error:
+            raise InputError.at(configuration.trace, str(error)) from None
+    hint = did_you_mean(missing[0], leaves)
+    problem = (
+        f"no pool of {configuration.cluster} that takes jobs is called {shown(missing[0])}{hint}; "
+        "--one-pool puts all jobs into one"
+    )
+    raise InputError.at(configuration.trace, problem)
+
+
+def _beliefs(configuration: Configuration, cluster: Cluster, survey: Survey) -> Callable[[], Beliefs]:
+    if configuration.oracle:
+        return Oracle
+    # Imported here: an oracle does without it.
+    from muster.sim.learnt import Learnt
+
+    kinds = [kind for kind in cluster.configurations.values() if kind.devices]
+    each = {kind.device_type: 0 for kind in kinds}
+    for kind in kinds:
+        each[kind.device_type] = max(each[kind.device_type], kind.devices)
+    return partial(Learnt, each, survey.ranges, free_batch=configuration.free_batch)
+
+
+def _horizon(configuration: Configuration, survey: Survey, cluster: Cluster) -> float:
+    if configuration.until is not None:
+        return configuration.until
+    devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+    return survey.last + SLACK * (survey.work / max(1, devices) + survey.longest)
+
+
+def _incidents(configuration: Configuration, cluster: Cluster, horizon: float) -> tuple[NodeEvent, ...]:
+    if configuration.incidents is not None:
+        return read_incidents(Path(configuration.incidents), cluster)
+    if configuration.failures is None:
+        return ()
+    return drawn(cluster, configuration.failures, configuration.seed, horizon)
+
+
+def _refuse_nothing_left(configuration: Configuration, result: Result) -> None:
+    if all(record.fate is Fate.REFUSED for record in result.records):
+        why = result.notes[0].partition(": ")[2] if result.notes else "nothing is submitted by then"
+        count = len(result.records)
+        jobs = f"none of its {count:,} jobs can run" if count != 1 else "its one job cannot run"
+        raise InputError.at(configuration.trace, f"{jobs} on {configuration.cluster}: {why}")
+
+
+def _notes(prepared: Prepared, result: Result) -> list[str]:
+    """What a reader must know of the input."""
+    notes = []
+    left_out = prepared.jobs.left_out.note()
+    if left_out is not None:
+        notes.append(left_out)
+    if prepared.note is not None:
+        notes.append(prepared.note)
+    last = max((sample.at for sample in result.samples), default=0.0)
+    if last > prepared.horizon:
+        notes.append(f"no node failed after {prepared.horizon:,.0f} s, up to which failures were drawn")
+    return notes
