@@ -263,8 +263,8 @@ def _restart(bench: Bench) -> float:
 
 
 def _changes(record: Record) -> list[tuple[int, int, int]]:
-    """(step, generation, workers) where either changed."""
-    states = list(zip(record.generations, record.workers, strict=True))
+    """(step, formation, workers) where either changed."""
+    states = list(zip(record.formations, record.workers, strict=True))
     return [(step, *now) for step, (before, now) in enumerate(pairwise(states), 1) if now != before]
 
 

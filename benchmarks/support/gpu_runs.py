@@ -143,9 +143,9 @@ def cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Excess of steps over the typical step of their generation, in s.
+    """Excess of steps over the typical step of their formation, in s.
 
-    Its own generation: with another number of workers steps are of another length, which is no stall.
+    Its own formation: with another number of workers steps are of another length, which is no stall.
     """
 
     change: float
@@ -158,12 +158,12 @@ def stall(record: Record, since: float, until: float) -> Stall:
     """What a change between two times cost the survivor."""
     found = steps(record)
     kinds: dict[int, list[float]] = {}
-    for seconds, generation in zip(found, record.generations, strict=False):
-        kinds.setdefault(generation, []).append(seconds)
-    usual = {generation: statistics.median(seconds) for generation, seconds in kinds.items()}
+    for seconds, formation in zip(found, record.formations, strict=False):
+        kinds.setdefault(formation, []).append(seconds)
+    usual = {formation: statistics.median(seconds) for formation, seconds in kinds.items()}
     inside = [
-        (generation, seconds - usual[generation])
-        for seconds, generation, begun in zip(found, record.generations, record.begun, strict=False)
+        (formation, seconds - usual[formation])
+        for seconds, formation, begun in zip(found, record.formations, record.begun, strict=False)
         if begun + seconds >= since and begun <= until
     ]
     change = [one[1] + two[1] for one, two in pairwise(inside) if one[0] != two[0]]

@@ -36,7 +36,7 @@ class Record:
     begun: list[float] = field(default_factory=list)
     """When each turn of the loop began."""
     workers: list[int] = field(default_factory=list)
-    generations: list[int] = field(default_factory=list)
+    formations: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     """Samples of the batch, here."""
     warm: float = 0.0
@@ -128,7 +128,7 @@ def with_muster(options: argparse.Namespace) -> None:
         for x, y in ctx.steps():
             _note(record, len(x), idle)
             record.workers.append(ctx.workers)
-            record.generations.append(ctx.generation)
+            record.formations.append(ctx.formation)
             optimizer.zero_grad()
             time.sleep(pause * len(x))
             ctx.backward(losses(model, x, y))

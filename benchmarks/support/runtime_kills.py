@@ -50,13 +50,13 @@ def muster_loss(blows: int, number: int, deadline: float) -> Loss:
             for blow in range(blows):
                 job.wait_members(WORKERS, PATIENCE)
                 job.wait_step(job.history.step + STEADY, PATIENCE)
-                generation = job.history.generation
+                formation = job.history.formation
                 victim = job.history.members[blow % WORKERS]
                 # Anywhere in a step: what is under way decides how it is noticed.
                 time.sleep(0.037 * blow % 0.3)
                 struck.append((time.monotonic(), victim))
                 job.kill(victim, number)
-                job.wait_generation(generation + 1, PATIENCE + deadline)
+                job.wait_formation(formation + 1, PATIENCE + deadline)
                 job.wait_step(job.history.step + 2, PATIENCE)
                 job.kill(victim)
             job.wait_members(WORKERS, PATIENCE)

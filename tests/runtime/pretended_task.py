@@ -29,7 +29,7 @@ class Pretended:
         self.plan: Plan | None = None
         self.stopped = False
         self.members: tuple[str, ...] = ()
-        self.generation = 0
+        self.formation = 0
         self.link = Link(self.settings, "127.0.0.1:1", self.note)
         (folder / self.name).write_text(str(os.getpid()))
 
@@ -56,7 +56,7 @@ class Pretended:
                 sys.exit(1)
             time.sleep(STEP_S)
             step += 1
-            self.link.send(StepDone(self.name, self.generation, step, 0, 4, 1 / step, 0, 0, 0, 0))
+            self.link.send(StepDone(self.name, self.formation, step, 0, 4, 1 / step, 0, 0, 0, 0))
         if self.stopped:
             self.end(step, "left")
 
@@ -64,27 +64,27 @@ class Pretended:
         """Whether the plan is to leave."""
         with self.news:
             plan, self.plan = self.plan, None
-        if plan is None or plan.after != self.generation or plan.generation <= self.generation:
+        if plan is None or plan.after != self.formation or plan.formation <= self.formation:
             return False
         names = tuple(member.task for member in plan.members)
         if self.name not in names:
             self.end(step, "left")
             return True
-        self.change(plan.generation, names, "start" if plan.after == 0 else "plan", step)
+        self.change(plan.formation, names, "start" if plan.after == 0 else "plan", step)
         return False
 
     def drop_dead(self, step: int) -> None:
         lost = tuple(name for name in self.members if not self.lives(name))
         if lost:
             names = tuple(name for name in self.members if name not in lost)
-            self.change(self.generation + 1, names, "failure", step, lost)
+            self.change(self.formation + 1, names, "failure", step, lost)
 
     def change(
-        self, generation: int, names: tuple[str, ...], cause: str, step: int, lost: tuple[str, ...] = ()
+        self, formation: int, names: tuple[str, ...], cause: str, step: int, lost: tuple[str, ...] = ()
     ) -> None:
-        self.generation = self.link.generation = generation
+        self.formation = self.link.formation = formation
         self.members = names
-        self.link.send(Changed(self.name, generation, step, names, 0.25, cause, lost))
+        self.link.send(Changed(self.name, formation, step, names, 0.25, cause, lost))
 
     def lives(self, name: str) -> bool:
         try:
@@ -100,7 +100,7 @@ class Pretended:
         return True
 
     def end(self, step: int, how: str) -> None:
-        self.link.send(Ended(self.name, self.generation, step, how))
+        self.link.send(Ended(self.name, self.formation, step, how))
         self.link.flush(10)
         self.link.close()
 

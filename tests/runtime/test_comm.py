@@ -275,7 +275,7 @@ def test_a_member_that_does_not_come_is_noticed_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_hundred_generations_leak_no_thread_and_no_descriptor(broken: bool) -> None:
+def test_a_hundred_formations_leak_no_thread_and_no_descriptor(broken: bool) -> None:
     """Each of two members, two threads and their sockets; closed at rest, and with work under way."""
 
     def act(group: Group) -> None:

@@ -65,17 +65,17 @@ def test_one_that_wakes_up_later_disturbs_nobody(tmp_path: Path) -> None:
         job.stop_coordinator()  # which would end it at once
         job.kill("worker-2", signal.SIGSTOP)
         until = time.monotonic() + LONG
-        while "worker-2" in job.ask(first, kind="generation")["members"]:
+        while "worker-2" in job.ask(first, kind="formation")["members"]:
             assert time.monotonic() < until
             time.sleep(0.05)  # between two questions: nobody tells of it while the coordinator is away
         job.kill("worker-2", signal.SIGCONT)
         job.wait_exit("worker-2")
-        assert "ExcludedError: worker-0 is in generation 2 without worker-2" in job.output()
+        assert "ExcludedError: worker-0 is in formation 2 without worker-2" in job.output()
         job.start_coordinator()
-        job.wait_generation(3, LONG)  # the coordinator still wants three
+        job.wait_formation(3, LONG)  # the coordinator still wants three
         job.ahead(5)
         outcome = job.end()
-    assert [(c.generation, c.members, c.cause) for c in outcome.history.changes[1:]] == [
+    assert [(c.formation, c.members, c.cause) for c in outcome.history.changes[1:]] == [
         (2, ("worker-0", "worker-1"), "failure"),
         (3, ("worker-0", "worker-1", "worker-3"), "plan"),
     ]

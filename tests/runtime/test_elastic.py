@@ -36,8 +36,8 @@ def test_one_three_two_four(
         (2, "plan"),
         (4, "plan"),
     ]
-    for generation, workers in ((1, 1), (2, 3), (3, 2), (4, 4)):
-        steps = job.steps_of(generation)
+    for formation, workers in ((1, 1), (2, 3), (3, 2), (4, 4)):
+        steps = job.steps_of(formation)
         assert len(steps) > 3
         # Joiners have the state after some steps, and then samples of their own.
         assert len(job.workers_of(max(steps))) == workers

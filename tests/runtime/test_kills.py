@@ -17,9 +17,9 @@ SLOW_STATE = ("--slow-state", "0.05")
 
 def trainers(job: Job) -> list[str]:
     """Living workers that had samples in the last step: they hold the state."""
-    living, last = job.pids, (job.history.step, job.history.generation)
+    living, last = job.pids, (job.history.step, job.history.formation)
     recent = [d for d in job.record.done[-20:] if d.samples and d.task in living]
-    return sorted({d.task for d in recent if (d.step, d.generation) == last})
+    return sorted({d.task for d in recent if (d.step, d.formation) == last})
 
 
 def wait_trainers(job: Job, count: int) -> None:
@@ -35,8 +35,8 @@ def wait_incomplete(job: Job, joiner: str) -> None:
 def wait_lost(job: Job, *tasks: str) -> None:
     """Until the members have gone on without these, and done a step."""
     job._wait_for(lambda: not set(tasks) & set(job.history.members), f"loss of {tasks}", LONG)
-    generation = job.history.generation
-    job._wait_for(lambda: job.record.done[-1].generation >= generation, "step", LONG)
+    formation = job.history.formation
+    job._wait_for(lambda: job.record.done[-1].formation >= formation, "step", LONG)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_resizes_up_and_down(launch: Start, tmp_path: Path) -> None:
         outcome = job.wait(LONG)
     assert outcome.code == 0
     assert outcome.history.lost == {}
-    assert [change.generation for change in outcome.history.changes] == [1, 2, 3, 4]
+    assert [change.formation for change in outcome.history.changes] == [1, 2, 3, 4]
 
 
 def test_a_killed_worker_is_noted_and_the_others_go_on(launch: Start, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_killed_worker_is_replaced(launch: Start, tmp_path: Path) -> None:
     with launch(tmp_path, workers=2, replace=True) as job:
         job.wait_members(2, LONG)
         job.kill("worker-0")
-        job.wait_generation(3, LONG)
+        job.wait_formation(3, LONG)
         assert job.history.members == ("worker-1", "worker-2")
         finish(tmp_path)
         assert job.wait(LONG).code == 0

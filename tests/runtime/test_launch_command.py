@@ -114,8 +114,8 @@ def test_control_c_stops_all(tmp_path: Path) -> None:
     ) as job:
         assert job.stdout
         assert job.stderr
-        # "generation 1 ...": all tasks are up.
-        while not job.stderr.readline().startswith("generation 1"):
+        # "formation 1 ...": all tasks are up.
+        while not job.stderr.readline().startswith("formation 1"):
             pass
         job.send_signal(signal.SIGINT)
         _, said = job.communicate(timeout=LONG)
@@ -146,8 +146,8 @@ def test_the_summary_tells_what_happened() -> None:
     assert history.mean_rate == pytest.approx(3.2)
     assert summary(Outcome(0, "", history))[:6] == [
         "finished at step 2, epoch 1, loss 2; 16 samples in 5.0 s, 3/s",
-        "  generation 1 at step 0: 2 workers and 1 server, the start",
-        "  generation 2 at step 2: 1 worker, after a failure, lost worker-1, server-0, "
+        "  formation 1 at step 0: 2 workers and 1 server, the start",
+        "  formation 2 at step 2: 1 worker, after a failure, lost worker-1, server-0, "
         "training paused 12 ms, ring",
         "  lost worker-1: signal 9",
         "  worker-1 took 3.2 times as long per sample at step 1",
@@ -155,7 +155,7 @@ def test_the_summary_tells_what_happened() -> None:
     ]
     # All 16 samples were reported within the last 10 s; 6 - 1 = 5 s have passed since the first.
     assert describe_progress(history, 6.0) == (
-        "step 2 · epoch 1 · loss 2 · 3 samples/s · 1 worker · generation 2"
+        "step 2 · epoch 1 · loss 2 · 3 samples/s · 1 worker · formation 2"
     )
     assert describe_change(history.changes[0]).endswith("the start")
 

@@ -28,8 +28,8 @@ def step(number: int) -> StepDone:
     return StepDone("worker-0", 1, number, 0, 8, 1.0, 0.1, 0.1, 0.1, 0.1)
 
 
-def change(generation: int) -> Changed:
-    return Changed("worker-0", generation, 5, ("worker-0",), 0.0, "plan")
+def change(formation: int) -> Changed:
+    return Changed("worker-0", formation, 5, ("worker-0",), 0.0, "plan")
 
 
 @dataclass
@@ -90,7 +90,7 @@ def test_says_hello_then_everything_in_order(desk: Desk, make: Callable[..., Lin
         "secret",
         "127.0.0.1:9",
     )
-    assert (hello.generation, hello.ready) == (0, False)
+    assert (hello.formation, hello.ready) == (0, False)
     assert take(channel, 50) == [step(number) for number in range(50)]
     assert not link.flush(0)
     channel.send(Received(50))
@@ -146,14 +146,14 @@ def test_a_new_coordinator_learns_who_and_where(desk: Desk, make: Callable[..., 
     link.start()
     channel, _ = desk.accept()
     link.send(Ready("worker-0"))
-    link.generation = 3
+    link.formation = 3
     link.send(change(3))
     take(channel, 2)
     channel.send(Received(2))
     assert link.flush(20)
     channel.close()
     channel, hello = desk.accept()
-    assert (hello.generation, hello.ready) == (3, True)
+    assert (hello.formation, hello.ready) == (3, True)
     assert channel.receive() == change(3)  # answered before, yet this desk may be another
     channel.close()
 

@@ -23,8 +23,8 @@ def job_of(folder: Path, *args: str, **options: Any) -> Job:
 def wait_lost(job: Job, *tasks: str) -> None:
     """Until the members have gone on without these, and done a step."""
     job._wait_for(lambda: not set(tasks) & set(job.history.members), f"loss of {tasks}", LONG)
-    generation = job.history.generation
-    job._wait_for(lambda: job.record.done[-1].generation >= generation, "step", LONG)
+    formation = job.history.formation
+    job._wait_for(lambda: job.record.done[-1].formation >= formation, "step", LONG)
 
 
 def pieces_kept(folder: Path, step: int) -> list[int]:
@@ -104,12 +104,12 @@ def test_owner_and_mirror_at_once_and_a_checkpoint(tmp_path: Path) -> None:
         for victim in ("worker-1", "worker-2"):
             job.kill(victim)
         wait_lost(job, "worker-1", "worker-2")
-        begun = job.history.generation
+        begun = job.history.formation
         job.ahead(12)
         done = job.record.done
-        again = min(d.step for d in done if d.generation >= begun)
+        again = min(d.step for d in done if d.formation >= begun)
         assert again % 5 == 1  # the first after a checkpoint
-        assert again <= max(d.step for d in done if d.generation < begun)
+        assert again <= max(d.step for d in done if d.formation < begun)
         outcome = job.end()
     assert sorted(outcome.history.members) == ["worker-0", "worker-3"]
 

@@ -42,8 +42,8 @@ def three() -> Iterator[list[Survivor]]:
         yield made
 
 
-def plan_of(generation: int, members: list[Survivor], after: int = 0) -> Plan:
-    return Plan(generation, after, tuple(one.me for one in members))
+def plan_of(formation: int, members: list[Survivor], after: int = 0) -> Plan:
+    return Plan(formation, after, tuple(one.me for one in members))
 
 
 def agree(survivors: list[Survivor], patience: float = LONG) -> list[Plan | ExcludedError]:
@@ -115,7 +115,7 @@ def test_all_survive(three: list[Survivor]) -> None:
         one.meeting.stand(Place(plan_of(4, three)))
     plans = agree(three)
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1", "worker-2"]] * 3
-    assert {(plan.generation, plan.after) for plan in plans if isinstance(plan, Plan)} == {(5, 4)}
+    assert {(plan.formation, plan.after) for plan in plans if isinstance(plan, Plan)} == {(5, 4)}
 
 
 @pytest.mark.parametrize("dead", [0, 1, 2])
@@ -142,19 +142,19 @@ def test_one_that_answers_and_does_not_come_is_left_out(three: list[Survivor]) -
     # It comes later: the others have gone on, and it must not go on alone.
     (late,) = agree(three[2:], patience=0.2)
     assert isinstance(late, ExcludedError)
-    assert "worker-0 is in generation 5 without worker-2" in str(late)
+    assert "worker-0 is in formation 5 without worker-2" in str(late)
 
 
 def test_half_of_them_have_switched_already(three: list[Survivor]) -> None:
-    """A step apart: one is in the new generation, the other still in that before it."""
+    """A step apart: one is in the new formation, the other still in that before it."""
     before, after = plan_of(4, three[:2]), plan_of(5, three, after=4)
     three[0].meeting.stand(Place(after, before))
     three[1].meeting.stand(Place(before))
     three[2].close()
     plans = agree(three[:2])
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1"]] * 2
-    # Above every generation that one of them was in.
-    assert {plan.generation for plan in plans if isinstance(plan, Plan)} == {6}
+    # Above every formation that one of them was in.
+    assert {plan.formation for plan in plans if isinstance(plan, Plan)} == {6}
 
 
 def test_a_server_never_leads() -> None:
@@ -170,10 +170,10 @@ def test_a_server_never_leads() -> None:
 
 def test_a_registration_of_the_past_is_refused(three: list[Survivor]) -> None:
     three[0].meeting.stand(Place(plan_of(7, three[:2])))
-    request = {"kind": "regroup", "task": "worker-2", "generation": 4}
+    request = {"kind": "regroup", "task": "worker-2", "formation": 4}
     with connect(three[0].me.address, request, TOKEN, LONG) as connection:
         assert receive_json(connection) == {"excluded": 7}
-    request = {"kind": "regroup", "task": "worker-1", "generation": 7}
+    request = {"kind": "regroup", "task": "worker-1", "formation": 7}
     with connect(three[0].me.address, request, TOKEN, LONG) as connection:
         assert receive_json(connection) == {"noted": True}
         three[0].meeting.close()  # who waits there is sent away

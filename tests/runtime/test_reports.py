@@ -85,7 +85,7 @@ def test_a_virtual_device_takes_its_time(table: TensorDataset) -> None:
     assert [one.samples for one in done] == [8, 8, 4] * 2
     for one in done:
         assert one.forward + one.backward >= one.samples * each
-    # The first step of a generation follows none; every other takes all of its computing.
+    # The first step of a formation follows none; every other takes all of its computing.
     assert done[0].seconds == 0
     assert all(one.seconds >= one.samples * each for one in done[1:])
     assert all(one.holds for one in done)

@@ -8,17 +8,17 @@ from muster.roster.roster import Roster
 from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, StepDone, Stop
 
 
-def hello(task: str, generation: int = 0, ready: bool = False) -> Hello:
+def hello(task: str, formation: int = 0, ready: bool = False) -> Hello:
     role, _, number = task.rpartition("-")
-    return Hello("j", task, role, f"127.0.0.1:{1000 + int(number)}", 7, "", generation, ready)
+    return Hello("j", task, role, f"127.0.0.1:{1000 + int(number)}", 7, "", formation, ready)
 
 
-def changed(generation: int, *members: str, lost: tuple[str, ...] = ()) -> Changed:
-    return Changed(members[0], generation, 5, members, 0.1, "failure" if lost else "plan", lost)
+def changed(formation: int, *members: str, lost: tuple[str, ...] = ()) -> Changed:
+    return Changed(members[0], formation, 5, members, 0.1, "failure" if lost else "plan", lost)
 
 
-def stepped(task: str, generation: int, holds: bool = True) -> StepDone:
-    return StepDone(task, generation, 7, 0, 4, 1.0, 0.1, 0.1, 0.0, 0.0, holds=holds)
+def stepped(task: str, formation: int, holds: bool = True) -> StepDone:
+    return StepDone(task, formation, 7, 0, 4, 1.0, 0.1, 0.1, 0.0, 0.0, holds=holds)
 
 
 def plans(acts: list[Act]) -> dict[str, Plan]:
@@ -41,14 +41,14 @@ def come(roster: Roster, *tasks: str) -> list[Act]:
 
 
 def running(workers: int, servers: int = 0, terms: Terms | None = None) -> Roster:
-    """A job in its first generation."""
+    """A job in its first formation."""
     roster = Roster(terms or Terms())
     begun = [act.task for act in roster.resize(workers, servers) if isinstance(act, Begin)]
-    (plan,) = {plan.generation: plan for plan in plans(come(roster, *begun)).values()}.values()
-    roster.heard(changed(plan.generation, *names(plan)))
+    (plan,) = {plan.formation: plan for plan in plans(come(roster, *begun)).values()}.values()
+    roster.heard(changed(plan.formation, *names(plan)))
     for name in begun:
         if name.startswith("worker"):
-            roster.heard(stepped(name, plan.generation))
+            roster.heard(stepped(name, plan.formation))
     return roster
 
 
@@ -65,7 +65,7 @@ def test_starts_what_is_asked_for_and_waits_for_all() -> None:
     assert set(told) == {"worker-0", "worker-1", "server-0"}
     plan = told["worker-0"]
     assert names(plan) == ["worker-0", "worker-1", "server-0"]
-    assert (plan.generation, plan.after) == (1, 0)
+    assert (plan.formation, plan.after) == (1, 0)
     assert (plan.deadline, plan.sync, plan.owners) == (7.0, "sharded", "update")
     assert plan.members[1].address == "127.0.0.1:1001"
 
@@ -77,7 +77,7 @@ def test_joiners_are_named_when_all_are_ready() -> None:
     told = plans(come(roster, "worker-1"))
     assert set(told) == {"worker-0", "worker-1", "worker-2"}
     assert names(told["worker-0"]) == ["worker-0", "worker-1", "worker-2"]
-    assert (told["worker-0"].generation, told["worker-0"].after) == (2, 1)
+    assert (told["worker-0"].formation, told["worker-0"].after) == (2, 1)
 
 
 def test_the_newest_leave_and_are_told() -> None:
@@ -97,10 +97,10 @@ def test_a_plan_overtaken_by_a_failure_is_made_anew() -> None:
     roster.resize(4)
     assert names(plans(come(roster, "worker-3"))["worker-0"]) == [f"worker-{n}" for n in range(4)]
     roster.exited("worker-1", "signal 9")
-    # The members call their new generation 2 by themselves; the plan, 2 as well, is void.
+    # The members call their new formation 2 by themselves; the plan, 2 as well, is void.
     told = plans(roster.heard(changed(2, "worker-0", "worker-2", lost=("worker-1",))))
     assert names(told["worker-3"]) == ["worker-0", "worker-2", "worker-3"]
-    assert (told["worker-3"].generation, told["worker-3"].after) == (3, 2)
+    assert (told["worker-3"].formation, told["worker-3"].after) == (3, 2)
     assert roster.lost == {"worker-1": "signal 9"}
 
 
@@ -137,8 +137,8 @@ def test_a_joiner_that_dies_is_taken_out_of_the_plan() -> None:
     come(roster, "worker-1", "worker-2")
     told = plans(roster.exited("worker-2", "signal 9"))
     assert names(told["worker-0"]) == ["worker-0", "worker-1"]
-    # Higher than the plan that named the dead one, and after the same generation.
-    assert (told["worker-0"].generation, told["worker-0"].after) == (3, 1)
+    # Higher than the plan that named the dead one, and after the same formation.
+    assert (told["worker-0"].formation, told["worker-0"].after) == (3, 1)
 
 
 def test_a_plan_that_nobody_takes_up_is_made_anew_and_then_without_its_joiners() -> None:
@@ -188,7 +188,7 @@ def test_who_reconnects_is_told_the_plan_again() -> None:
     roster = running(1)
     roster.resize(2)
     come(roster, "worker-1")
-    assert names(plans(roster.hello(hello("worker-0", generation=1)))["worker-0"]) == [
+    assert names(plans(roster.hello(hello("worker-0", formation=1)))["worker-0"]) == [
         "worker-0",
         "worker-1",
     ]
@@ -219,7 +219,7 @@ def test_all_gone_begins_again_from_the_checkpoint() -> None:
     roster = running(2, servers=1, terms=Terms(restarts=1))
     roster.exited("worker-0", "signal 9")
     acts = roster.exited("worker-1", "signal 9")
-    # The server knows a generation that is no more: it goes as well.
+    # The server knows a formation that is no more: it goes as well.
     assert acts == [
         Kill("server-0"),
         Begin("worker-2", "worker"),
@@ -227,8 +227,8 @@ def test_all_gone_begins_again_from_the_checkpoint() -> None:
         Begin("server-1", "server"),
     ]
     told = plans(come(roster, "worker-2", "worker-3", "server-1"))
-    # After nothing: nobody takes over from anybody; yet no generation is used twice.
-    assert (told["worker-2"].generation, told["worker-2"].after) == (2, 0)
+    # After nothing: nobody takes over from anybody; yet no formation is used twice.
+    assert (told["worker-2"].formation, told["worker-2"].after) == (2, 0)
     roster.heard(changed(2, "worker-2", "worker-3", "server-1"))
     assert roster.exited("server-0", "signal 9") == []
     roster.exited("worker-2", "signal 9")
@@ -275,18 +275,18 @@ def test_stop_tells_all_and_ends_when_they_have() -> None:
 def test_a_new_coordinator_takes_over_who_lives() -> None:
     roster = Roster(used={"worker-0", "worker-1", "worker-2"}, expected={"worker-0", "worker-2"})
     assert roster.resize(2, 0) == []
-    assert roster.hello(hello("worker-2", generation=4, ready=True)) == []
-    assert roster.hello(hello("worker-0", generation=4, ready=True)) == []
+    assert roster.hello(hello("worker-2", formation=4, ready=True)) == []
+    assert roster.hello(hello("worker-0", formation=4, ready=True)) == []
     assert roster.heard(changed(4, "worker-0", "worker-2")) == []
     assert roster.resize(3) == [Begin("worker-3", "worker")]
     told = plans(come(roster, "worker-3"))
-    assert (told["worker-0"].generation, told["worker-0"].after) == (5, 4)
+    assert (told["worker-0"].formation, told["worker-0"].after) == (5, 4)
 
 
 def test_a_new_coordinator_hears_that_one_died_meanwhile() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
     roster.resize(2, 0)
-    roster.hello(hello("worker-0", generation=1, ready=True))
+    roster.hello(hello("worker-0", formation=1, ready=True))
     assert roster.heard(changed(1, "worker-0", "worker-1")) == []
     assert roster.exited("worker-1", "signal 9") == []
     assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == []
@@ -297,7 +297,7 @@ def test_a_new_coordinator_hears_that_one_died_meanwhile() -> None:
 def test_a_new_coordinator_does_not_count_old_losses_again() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0"})
     roster.resize(1, 0)
-    roster.hello(hello("worker-0", generation=2, ready=True))
+    roster.hello(hello("worker-0", formation=2, ready=True))
     assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == []
     assert roster.target == {"worker": 1, "server": 0}
     assert roster.lost == {}
@@ -306,7 +306,7 @@ def test_a_new_coordinator_does_not_count_old_losses_again() -> None:
 def test_a_new_coordinator_kills_who_hung_meanwhile() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
     roster.resize(2, 0)
-    roster.hello(hello("worker-0", generation=2, ready=True))
+    roster.hello(hello("worker-0", formation=2, ready=True))
     assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [Kill("worker-1")]
     assert roster.expected == set()
 
@@ -314,7 +314,7 @@ def test_a_new_coordinator_kills_who_hung_meanwhile() -> None:
 def test_who_left_unheard_is_not_lost() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
     roster.resize(1, 0)
-    roster.hello(hello("worker-0", generation=2, ready=True))
+    roster.hello(hello("worker-0", formation=2, ready=True))
     assert roster.exited("worker-1", "exit code 0") == []
     assert roster.heard(changed(2, "worker-0")) == []
     assert roster.lost == {}
@@ -376,15 +376,15 @@ def test_a_leaver_stays_until_another_has_the_state() -> None:
     told = plans(roster.heard(stepped("worker-1", 2)))
     assert set(told) == {"worker-0", "worker-1"}
     assert names(told["worker-0"]) == ["worker-1"]
-    assert (told["worker-0"].generation, told["worker-0"].after) == (3, 2)
+    assert (told["worker-0"].formation, told["worker-0"].after) == (3, 2)
     assert roster.heard(changed(3, "worker-1")) == []
 
 
 def test_a_new_coordinator_waits_to_hear_who_has_the_state() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
     assert roster.resize(1, 0, leave=["worker-0"]) == []
-    roster.hello(hello("worker-0", generation=4, ready=True))
-    roster.hello(hello("worker-1", generation=4, ready=True))
+    roster.hello(hello("worker-0", formation=4, ready=True))
+    roster.hello(hello("worker-1", formation=4, ready=True))
     assert roster.heard(changed(4, "worker-0", "worker-1")) == []
     assert names(plans(roster.heard(stepped("worker-1", 4)))["worker-0"]) == ["worker-1"]
 
@@ -459,7 +459,7 @@ class Story:
     def step(self, task: str) -> None:
         if task in self.roster.members:
             self.holding.add(task)
-            self.check(self.roster.heard(stepped(task, self.roster.generation)))
+            self.check(self.roster.heard(stepped(task, self.roster.formation)))
 
     def die(self, task: str, how: str) -> None:
         self.dead.add(task)
@@ -467,17 +467,17 @@ class Story:
         self.check(self.roster.exited(task, how))
 
     def take_plan(self) -> None:
-        if self.plans and self.plans[-1].after == self.roster.generation:
+        if self.plans and self.plans[-1].after == self.roster.formation:
             plan = self.plans[-1]
-            self.check(self.roster.heard(changed(plan.generation, *names(plan))))
+            self.check(self.roster.heard(changed(plan.formation, *names(plan))))
 
     def regroup(self) -> None:
         left = [name for name in self.roster.members if name not in self.dead]
         lost = tuple(name for name in self.roster.members if name in self.dead)
         if left and lost:
             # As real members do: one above all that they know of.
-            generation = max(plan.generation for plan in self.plans) + len(self.dead)
-            self.check(self.roster.heard(changed(generation, *left, lost=lost)))
+            formation = max(plan.formation for plan in self.plans) + len(self.dead)
+            self.check(self.roster.heard(changed(formation, *left, lost=lost)))
 
     def living(self) -> list[str]:
         return [task for task in self.begun if task not in self.dead]
@@ -489,8 +489,8 @@ class Story:
         }
         for plan in plans(acts).values():
             if not self.plans or plan != self.plans[-1]:
-                assert all(plan.generation > earlier.generation for earlier in self.plans)
-                assert plan.after == self.roster.generation
+                assert all(plan.formation > earlier.formation for earlier in self.plans)
+                assert plan.after == self.roster.formation
                 assert not self.dead & set(names(plan)) - set(self.roster.members)
                 # Never more than asked; who was told to go is there only as the last with the state.
                 staying = set(names(plan)) - self.left
@@ -510,7 +510,7 @@ class Story:
 
 @given(st.data())
 def test_whatever_happens(data: st.DataObject) -> None:
-    """No name and no generation twice, no dead task planned, never a herd of tasks; who was told to
+    """No name and no formation twice, no dead task planned, never a herd of tasks; who was told to
     leave does."""
     terms = Terms(replace=data.draw(st.booleans()), restarts=data.draw(st.integers(0, 2)))
     story = Story(terms, data.draw(st.integers(1, 4)))
@@ -526,7 +526,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             names = st.sampled_from(story.begun)
             story.resize(data.draw(st.integers(1, 4)), data.draw(st.frozensets(names, max_size=4)))
         elif kind == "wake":
-            story.check(story.roster.woken(story.roster.generation))
+            story.check(story.roster.woken(story.roster.formation))
         elif kind == "take":
             story.take_plan()
         elif kind == "regroup":

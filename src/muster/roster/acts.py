@@ -54,18 +54,18 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Call `woken` with this generation when so many seconds have passed."""
+    """Call `woken` with this formation when so many seconds have passed."""
 
     seconds: float
-    generation: int
+    formation: int
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Call `check_plan` with this generation when so many seconds have passed."""
+    """Call `check_plan` with this formation when so many seconds have passed."""
 
     seconds: float
-    generation: int
+    formation: int
 
 
 Act = Begin | Tell | Kill | Finish | Wake | Check

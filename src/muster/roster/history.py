@@ -23,12 +23,12 @@ class History:
     """The last step that is done; -1: none."""
     epoch: int = 0
     loss: float = float("nan")
-    generation: int = 0
+    formation: int = 0
     members: tuple[str, ...] = ()
     samples: int = 0
     losses: dict[int, float] = field(default_factory=dict)
     changes: list[Changed] = field(default_factory=list)
-    """One for each generation; its pause is the longest of those who were members before."""
+    """One for each formation; its pause is the longest of those who were members before."""
     saved: list[Saved] = field(default_factory=list)
     stragglers: list[Straggling] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class History:
     latest: float = 0.0
     """Clock at the last one."""
     _last: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Generation and step of each task's last report."""
+    """Formation and step of each task's last report."""
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def note(self, message: Message, now: float) -> None:
@@ -87,9 +87,9 @@ class History:
         return self.samples / (self.latest - self.began)
 
     def _note_step(self, done: StepDone, now: float) -> None:
-        if (done.generation, done.step) <= self._last.get(done.task, (0, -1)):
+        if (done.formation, done.step) <= self._last.get(done.task, (0, -1)):
             return
-        self._last[done.task] = (done.generation, done.step)
+        self._last[done.task] = (done.formation, done.step)
         self.began = now if self.began is None else self.began
         self.latest = now
         self.samples += done.samples
@@ -102,16 +102,16 @@ class History:
 
     def _note_change(self, change: Changed) -> None:
         for place, known in enumerate(self.changes):
-            if known.generation == change.generation:
+            if known.formation == change.formation:
                 if _weight(change) > _weight(known):
                     self.changes[place] = change
                 return
         self.changes.append(change)
-        self.changes.sort(key=lambda one: one.generation)
-        if change.generation > self.generation:
-            self.generation, self.members = change.generation, change.members
+        self.changes.sort(key=lambda one: one.formation)
+        if change.formation > self.formation:
+            self.formation, self.members = change.formation, change.members
 
 
 def _weight(change: Changed) -> tuple[bool, float]:
-    """Which of two reports of one generation counts: a joiner's wait for its plan is nobody's pause."""
+    """Which of two reports of one formation counts: a joiner's wait for its plan is nobody's pause."""
     return change.cause != "start", change.pause

@@ -1,7 +1,7 @@
 """Who shall be a member, decided without clock or socket: what happened goes in, what to do comes out.
 
-The members are the truth: the generation that they report is taken over, whatever was planned.
-A plan names the generation it changes; when that has moved on the plan is void and is made anew.
+The members are the truth: the formation that they report is taken over, whatever was planned.
+A plan names the formation it changes; when that has moved on the plan is void and is made anew.
 """
 
 from collections.abc import Collection, Iterable
@@ -49,7 +49,7 @@ class _Task:
     """A plan has named it."""
     joined: bool = False
     """The members have named it."""
-    generation: int = 0
+    formation: int = 0
     """What its last `Hello` said."""
 
     @property
@@ -70,7 +70,7 @@ class Roster:
     """Names that are taken for ever."""
     expected: set[str] = field(default_factory=set)
     """Tasks of an earlier coordinator that live: nothing is decided before all have connected."""
-    generation: int = 0
+    formation: int = 0
     """What the members have reported; 0 while there are none."""
     members: tuple[str, ...] = ()
     over: Finish | None = None
@@ -83,17 +83,17 @@ class Roster:
     """Tasks that were lost since then and are not replaced."""
     _plan: Plan | None = None
     _highest: int = 0
-    """The highest generation ever planned or reported."""
+    """The highest formation ever planned or reported."""
     _adopted: int = 0
-    """The highest generation ever reported."""
+    """The highest formation ever reported."""
     retired: set[str] = field(default_factory=set)
     """Tasks from before the last restart."""
     _restarts: int = 0
     _patience: int = -1
-    """The generation for whose joiners there was a wait; see `_wait_once`."""
+    """The formation for whose joiners there was a wait; see `_wait_once`."""
     _waited_out: int = -1
     _refused: int = 0
-    """Plans after this generation that were not taken up."""
+    """Plans after this formation that were not taken up."""
     _stopping: str = ""
     _leave: bool = False
 
@@ -131,13 +131,13 @@ class Roster:
         if hello.task in self.retired:
             return [Kill(hello.task)]
         task = self._know(hello.task, hello.role)
-        if task.leaving and not hello.generation:
+        if task.leaving and not hello.formation:
             return [Kill(hello.task)]  # it was dismissed before it was born
-        task.address, task.generation = hello.address, hello.generation
+        task.address, task.formation = hello.address, hello.formation
         task.device = hello.device
-        task.ready = task.ready or hello.ready or hello.generation > 0
+        task.ready = task.ready or hello.ready or hello.formation > 0
         self.expected.discard(hello.task)
-        self._highest = max(self._highest, hello.generation)
+        self._highest = max(self._highest, hello.formation)
         again: list[Act] = []
         if self._stopping:
             again.append(Tell(hello.task, Stop(self._stopping, self._leave)))
@@ -182,15 +182,15 @@ class Roster:
                 self._lose(name)
         return self._steer()
 
-    def woken(self, generation: int) -> list[Act]:
+    def woken(self, formation: int) -> list[Act]:
         """The time of a `Wake` has passed."""
-        self._waited_out = generation
+        self._waited_out = formation
         return self._steer()
 
-    def check_plan(self, generation: int) -> list[Act]:
+    def check_plan(self, formation: int) -> list[Act]:
         """The time of a `Check` has passed: a plan that was not taken up is made anew, once; then its
         joiners are given up, since members alone have agreed before."""
-        if self.over or self._plan is None or self._plan.generation != generation:
+        if self.over or self._plan is None or self._plan.formation != formation:
             return []
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
         self._plan, self._refused = None, self._refused + 1
@@ -204,7 +204,7 @@ class Roster:
 
     def _adopt(self, change: Changed) -> list[Act]:
         """The members say who they are: that is so, whatever was planned."""
-        if change.generation <= self._adopted:
+        if change.formation <= self._adopted:
             return []
         staying = {one.task for one in self._plan.members} if self._plan else set()
         missing = set(self.members) - set(change.members)
@@ -213,9 +213,9 @@ class Roster:
         lost = sorted(known | (missing & staying))
         self.expected.difference_update(lost)
         leavers = missing - set(lost)
-        self.generation, self.members = change.generation, change.members
-        self._adopted, self._plan, self._refused = change.generation, None, 0
-        self._highest = max(self._highest, change.generation)
+        self.formation, self.members = change.formation, change.members
+        self._adopted, self._plan, self._refused = change.formation, None, 0
+        self._highest = max(self._highest, change.formation)
         for name in change.members:
             task = self._know(name)
             task.ready = task.joined = True
@@ -270,7 +270,7 @@ class Roster:
         joiners = {one.task for one in self._plan.members} - set(self.members) if self._plan else set()
         if any(not self._tasks[name].alive for name in joiners):
             self._plan = None
-        ahead = any(task.alive and task.generation > self._adopted for task in self._tasks.values())
+        ahead = any(task.alive and task.formation > self._adopted for task in self._tasks.values())
         unseen = any(
             not self._tasks[name].alive or not self._tasks[name].address for name in self.members
         )
@@ -290,7 +290,7 @@ class Roster:
         return names
 
     def _with_donors(self, wanted: list[str]) -> list[str]:
-        """Leavers stay for one more generation where nobody else is known to have the state: a plan
+        """Leavers stay for one more formation where nobody else is known to have the state: a plan
         with none of its holders would begin the training anew."""
         workers = [name for name in wanted if self._tasks[name].role == "worker"]
         if any(self._tasks[name].holds for name in workers):
@@ -344,7 +344,7 @@ class Roster:
         terms = self.terms
         self._plan = Plan(
             self._highest,
-            self.generation,
+            self.formation,
             members,
             terms.deadline,
             terms.sync,
@@ -374,17 +374,17 @@ class Roster:
         lost = [task for task in workers if task.lost]
         if workers and all(task.gone == CLEAN_EXIT for task in lost or workers):
             return self._finish("")  # a script that trains without telling, or not at all
-        if self._waited_out != self.generation and any(task.alive and task.named for task in workers):
+        if self._waited_out != self.formation and any(task.alive and task.named for task in workers):
             return self._wait_once()
         return self._restart() if lost else []
 
     def _wait_once(self) -> list[Act]:
         """A joiner that a plan has named may be a member by now and just about to say so."""
-        if self._patience == self.generation:
+        if self._patience == self.formation:
             return []
-        self._patience = self.generation
+        self._patience = self.formation
         # Who has not answered for the deadline counts as gone; so does the joiner.
-        return [Wake(self.terms.deadline, self.generation)]
+        return [Wake(self.terms.deadline, self.formation)]
 
     def _restart(self) -> list[Act]:
         """All workers are gone: new tasks begin, from the last checkpoint."""
@@ -397,7 +397,7 @@ class Roster:
         for name in past:
             del self._tasks[name]
         self.retired.update(past)
-        self.generation, self.members, self._plan = 0, (), None
+        self.formation, self.members, self._plan = 0, (), None
         self._missed = dict.fromkeys(ROLES, 0)
         return [*(Kill(name) for name in left), *self._steer()]
 

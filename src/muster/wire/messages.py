@@ -1,20 +1,20 @@
 """Messages between a coordinator (launcher or daemon) and the tasks of a job: frozen, JSON on the wire.
 
-Every message that orders or reports a change carries the generation it belongs to; what is older is
+Every message that orders or reports a change carries the formation it belongs to; what is older is
 ignored. A field may be added with a default; anything else is a new `VERSION`.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 
 ROLES = ("worker", "server")
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One task of a generation: its name, role ("worker" or "server"), and where its peers reach it."""
+    """One task of a formation: its name, role ("worker" or "server"), and where its peers reach it."""
 
     task: str
     role: str
@@ -30,9 +30,9 @@ class Member:
 class Plan:
     """The members that a job shall have next. Their order is the order of the ranks, workers first."""
 
-    generation: int
+    formation: int
     after: int
-    """The generation it changes; members that have moved on ignore it."""
+    """The formation it changes; members that have moved on ignore it."""
     members: tuple[Member, ...]
     deadline: float = 30.0
     """Seconds after which a member that has not answered counts as gone."""
@@ -72,8 +72,8 @@ class Hello:
     address: str
     pid: int
     token: str = ""
-    generation: int = 0
-    """The generation it is a member of; 0: of none yet."""
+    formation: int = 0
+    """The formation it is a member of; 0: of none yet."""
     ready: bool = False
     """It has said `Ready`, perhaps to a coordinator that is no more."""
     device: str = ""
@@ -111,7 +111,7 @@ class StepDone:
     """One committed step as one worker saw it; times in seconds."""
 
     task: str
-    generation: int
+    formation: int
     step: int
     epoch: int
     samples: int
@@ -125,7 +125,7 @@ class StepDone:
     sync: float
     """From the first bucket handed over to the last sum."""
     seconds: float = 0.0
-    """From the end of the step before to that of this one; 0: the first of a generation."""
+    """From the end of the step before to that of this one; 0: the first of a formation."""
     holds: bool = True
     """The task has the whole state; a joiner that is still being sent it has not."""
 
@@ -135,7 +135,7 @@ class Transferred:
     """One transfer: over which link, bytes, seconds."""
 
     task: str
-    generation: int
+    formation: int
     link: str
     """"ring" for a collective, else the name of the other task."""
     bytes: int
@@ -147,7 +147,7 @@ class Changed:
     """The members changed: what they are now, since which step, and how long training stood still."""
 
     task: str
-    generation: int
+    formation: int
     step: int
     members: tuple[str, ...]
     pause: float
@@ -165,7 +165,7 @@ class Straggling:
 
     task: str
     straggler: str
-    generation: int
+    formation: int
     step: int
     factor: float
     """Its seconds per sample over the others' median."""
@@ -197,7 +197,7 @@ class Ended:
     ("stopped")."""
 
     task: str
-    generation: int
+    formation: int
     step: int
     how: str
 

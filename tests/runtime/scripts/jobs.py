@@ -118,15 +118,15 @@ class Job(Launch):
         files = sorted((self.folder / "logs").glob("*.log"))
         return "\n".join(f"--- {file.name}\n{file.read_text()}" for file in files)
 
-    def steps_of(self, generation: int) -> set[int]:
-        """Steps that were done in a generation."""
-        return self.look(lambda _: {d.step for d in self.record.done if d.generation == generation})
+    def steps_of(self, formation: int) -> set[int]:
+        """Steps that were done in a formation."""
+        return self.look(lambda _: {d.step for d in self.record.done if d.formation == formation})
 
     def workers_of(self, step: int) -> set[str]:
-        """Who had samples in a step that counts: the reports of its last generation."""
+        """Who had samples in a step that counts: the reports of its last formation."""
         reports = self.look(lambda _: [d for d in self.record.done if d.step == step])
-        last = max(report.generation for report in reports)
-        return {report.task for report in reports if report.generation == last and report.samples}
+        last = max(report.formation for report in reports)
+        return {report.task for report in reports if report.formation == last and report.samples}
 
 
 @cache

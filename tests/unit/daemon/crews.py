@@ -25,7 +25,7 @@ class Crew:
     job: Job
     now: float = 1_000.0
     step: int = 0
-    generation: int = 0
+    formation: int = 0
     names: tuple[str, ...] = ()
     batch: int = 64
     heard: list[Message] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Crew:
 
     def start(self, nodes: Sequence[int] = (1,), *, step: int = 0) -> None:
         """The job is given devices, and all its workers are new."""
-        self.generation, self.step, self.names = 0, step, ()
+        self.formation, self.step, self.names = 0, step, ()
         self.resize(nodes, "start")
 
     def resize(self, nodes: Sequence[int], cause: str = "plan", pause: float = 0.5) -> None:
@@ -47,8 +47,8 @@ class Crew:
             self.names += (f"worker-{self._used}",)
             self._used += 1
         before, self.names = self.names, self.names[: sum(nodes)]
-        self.generation += 1
-        change = (self.generation, self.step, self.names, pause, cause)
+        self.formation += 1
+        change = (self.formation, self.step, self.names, pause, cause)
         self.say(*(Changed(name, *change) for name in before if name in self.names))
         self.beliefs.holds(self.job, Held(TYPE, tuple(nodes)), self.now)
 
@@ -66,7 +66,7 @@ class Crew:
         share = self.batch // len(self.names)
         loss = 1.0 / self.step
         times = ((seconds - wait) / 2, (seconds - wait) / 2, wait, wait)
-        return StepDone(name, self.generation, self.step, 0, share, loss, *times, seconds)
+        return StepDone(name, self.formation, self.step, 0, share, loss, *times, seconds)
 
     def stop(self) -> None:
         """The job's devices are taken from it."""

@@ -155,7 +155,7 @@ def test_a_program_that_reports_nothing_takes_as_long_as_its_user_says(beliefs: 
     plain = job("a", 2, command=("make", "all"), duration=600.0, number=1)
     assert isclose(seconds(beliefs, plain, 2), 600.0)
     crew = Crew(beliefs, plain)
-    crew.names, crew.generation = (), 0
+    crew.names, crew.formation = (), 0
     beliefs.holds(plain, _held(2), 1_000.0)
     finish = beliefs.finish("a", seen(plain), 1_200.0)
     assert finish is not None
@@ -174,7 +174,7 @@ def test_programs_that_report_nothing_resemble_each_other(beliefs: Beliefs) -> N
 def test_asynchronous_workers_do_steps_side_by_side(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a", work=1_000.0))
     crew.start((4,))
-    crew.generation += 1
+    crew.formation += 1
     change = Changed("worker-0", 2, 0, crew.names, 0.0, "plan", sync="asynchronous")
     crew.say(change)
     for _ in range(20):

@@ -104,7 +104,7 @@ class Rig:
     def greet(self, name: str, generation: int = 0) -> None:
         role = name.rpartition("-")[0]
         ready = generation == 0
-        hello = Hello("j", name, role, f"h:{name}", 1, generation=generation, ready=ready)
+        hello = Hello("j", name, role, f"h:{name}", 1, formation=generation, ready=ready)
         self.gang.hear(hello)
 
     def train(self, generation: int, *names: str) -> None:
@@ -333,7 +333,7 @@ def test_live_shrinking_gives_up_the_slot_that_was_decided() -> None:
     plan = rig.hands.said[-1][1]
     assert isinstance(plan, Plan)
     assert [member.task for member in plan.members] == ["worker-1"]
-    rig.train(plan.generation, "worker-1")
+    rig.train(plan.formation, "worker-1")
     assert not rig.kinds(Resized)
     rig.end("worker-0")
     assert len(rig.kinds(Resized)) == 1
@@ -349,8 +349,8 @@ def test_live_migration_brings_the_new_before_the_old_goes() -> None:
         rig.greet(name)
     everybody = rig.hands.said[-1][1]
     assert isinstance(everybody, Plan)
-    rig.train(everybody.generation, *(member.task for member in everybody.members))
-    rig.step(everybody.generation, *sorted(rig.names))
+    rig.train(everybody.formation, *(member.task for member in everybody.members))
+    rig.step(everybody.formation, *sorted(rig.names))
     plan = rig.hands.said[-1][1]
     assert isinstance(plan, Plan)
     assert {member.task for member in plan.members} == {"worker-2", "worker-3"}
@@ -535,7 +535,7 @@ def test_a_live_change_under_way_is_gone_on_with() -> None:
     again.greet("worker-2")
     plan = again.hands.said[-1][1]
     assert isinstance(plan, Plan)
-    again.train(plan.generation, "worker-0", "worker-1", "worker-2")
+    again.train(plan.formation, "worker-0", "worker-1", "worker-2")
     assert len(again.kinds(Resized)) == 1
 
 

@@ -81,7 +81,7 @@ def test_a_job_that_is_started_again_goes_on_from_its_checkpoint(crew: Crew) -> 
 
 def test_what_is_said_before_the_daemon_knows_that_it_runs_counts(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, job("a", number=1))
-    crew.names, crew.generation = ("worker-0",), 1
+    crew.names, crew.formation = ("worker-0",), 1
     crew.say(Changed("worker-0", 1, 0, crew.names, 0.0, "start"))
     crew.train(2, 0.1)
     crew.resize((1,), "start")

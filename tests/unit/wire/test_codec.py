@@ -47,7 +47,7 @@ def test_the_line_of_a_plan() -> None:
     plan = Plan(2, 1, (Member("worker-0", "worker", "127.0.0.1:80"),), batch=(256,))
     assert json.loads(encode(plan)) == {
         "kind": "Plan",
-        "generation": 2,
+        "formation": 2,
         "after": 1,
         "members": [
             {
@@ -107,13 +107,13 @@ def test_whole_numbers_are_fine_as_floats() -> None:
         (b'{"kind":"Stop","reason":null}', "Stop.reason: str is needed, not None"),
         (b'{"kind":"Captured","task":"t","shape":[]}', "Captured.shape: dict is needed"),
         (
-            b'{"kind":"Plan","generation":2,"after":1,"members":[{"task":"a"}]}',
+            b'{"kind":"Plan","formation":2,"after":1,"members":[{"task":"a"}]}',
             "field 'role' is missing",
         ),
-        (b'{"kind":"Plan","generation":2,"after":1,"members":["a"]}', "Member: an object is needed"),
-        (b'{"kind":"Plan","generation":2,"after":1,"members":"a"}', "a list is needed"),
+        (b'{"kind":"Plan","formation":2,"after":1,"members":["a"]}', "Member: an object is needed"),
+        (b'{"kind":"Plan","formation":2,"after":1,"members":"a"}', "a list is needed"),
         (
-            b'{"kind":"Plan","generation":2,"after":1,"members":[],"deadline":"soon"}',
+            b'{"kind":"Plan","formation":2,"after":1,"members":[],"deadline":"soon"}',
             "a number is needed",
         ),
         (b"[" * 100_000, "not JSON"),

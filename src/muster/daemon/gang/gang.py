@@ -4,7 +4,7 @@ Decides without clock, socket or process: decisions, reports and messages go in;
 signals come out at its `Hands`. Told once:
 
   start      order a task for every slot; `Started` when all of them run (or train, see `_is_up`)
-  change     live: joiners begin beside the others, the roster raises the generation, leavers go;
+  change     live: joiners begin beside the others, the roster raises the formation, leavers go;
              else: all are stopped, and all begin anew in their new places
   stop       ask for a checkpoint, SIGTERM, SIGKILL; `Preempted` or `Cancelled` when all are gone
   failure    a task is started again in its place while the budget lasts; then the gang ends as a whole
@@ -282,7 +282,7 @@ class Gang(Stopping):
         def passed() -> None:
             if roster is self.roster:
                 decide = roster.woken if isinstance(act, Wake) else roster.check_plan
-                self._act(decide(act.generation))
+                self._act(decide(act.formation))
                 self._settle()
 
         self.hands.later(act.seconds, passed)

@@ -245,10 +245,10 @@ class Beliefs:
             self._applications.learn(self._kin(live))
         held = live.held
         # A loss or a change under way: what these tasks report is of other devices than are held.
-        if held is None or track.workers != sum(held.shape) or done.generation != track.generation:
+        if held is None or track.workers != sum(held.shape) or done.formation != track.formation:
             return
-        if live.window is None or live.window.generation != done.generation:
-            live.window = Window(done.generation, track.asynchronous)
+        if live.window is None or live.window.formation != done.formation:
+            live.window = Window(done.formation, track.asynchronous)
         report = live.window.add(done)
         if report is not None:
             self._show(live, held, report, now)

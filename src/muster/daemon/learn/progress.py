@@ -1,7 +1,7 @@
 """How far a job is, from its tasks' messages. Any of them may come twice; each counts once.
 
 Who speaks for the job are its members, as they name themselves in their last change. A job that was
-stopped and started again has others altogether (names are not used twice), who count their generations
+stopped and started again has others altogether (names are not used twice), who count their formations
 from 1 again and go on from a checkpoint: what those of before say late counts no more.
 """
 
@@ -127,21 +127,21 @@ class Track:
     saved: int = 0
     reported: bool = False
     """Whether it has ever reported a step."""
-    generation: int = 0
+    formation: int = 0
     members: tuple[str, ...] = ()
-    """Of that generation; empty: they have not said."""
+    """Of that formation; empty: they have not said."""
     asynchronous: bool = False
     """Each report is a step of its own: workers do not wait for each other."""
     rate: Rate = field(default_factory=Rate)
     losses: Losses = field(default_factory=Losses)
     _at: tuple[int, int] = (0, 0)
-    """Generation and step of the foremost report of these members."""
+    """Formation and step of the foremost report of these members."""
     _tasks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Generation and step of each task's last report."""
+    """Formation and step of each task's last report."""
     _past: set[str] = field(default_factory=set)
     """Members of before the job was last started."""
     _pauses: dict[int, tuple[bool, float]] = field(default_factory=dict)
-    """Of each generation since then: whether it was planned, and s of pause."""
+    """Of each formation since then: whether it was planned, and s of pause."""
     _earlier: tuple[int, float] = (0, 0.0)
     """Resizes and pauses of before."""
 
@@ -152,14 +152,14 @@ class Track:
 
     def note_step(self, done: StepDone, now: float) -> bool:
         """Take a report in; false for one that tells nothing of how the job does now."""
-        at = done.generation, done.step
+        at = done.formation, done.step
         if done.task in self._past or at <= self._tasks.get(done.task, (0, 0)):
             return False
         self._tasks[done.task] = at
         self.reported = True
         self.samples += done.samples
         self.rate.add(done.samples, now)
-        if done.generation < self.generation:
+        if done.formation < self.formation:
             return False
         if at >= self._at:
             self._at = at
@@ -173,15 +173,15 @@ class Track:
         if change.task in self._past:
             return
         anew = bool(self.members) and not set(self.members) & set(change.members)
-        if anew and change.generation <= self.generation:
+        if anew and change.formation <= self.formation:
             self._begin_anew()
-        if change.generation > self.generation:
-            self.generation, self.members = change.generation, change.members
+        if change.formation > self.formation:
+            self.formation, self.members = change.formation, change.members
             self.asynchronous = change.sync == "asynchronous"
-        planned, pause = self._pauses.get(change.generation, (False, 0.0))
+        planned, pause = self._pauses.get(change.formation, (False, 0.0))
         # A joiner's wait for its plan is nobody's pause.
         own = change.pause if change.cause != "start" else 0.0
-        self._pauses[change.generation] = planned or change.cause == "plan", max(pause, own)
+        self._pauses[change.formation] = planned or change.cause == "plan", max(pause, own)
 
     def _begin_anew(self) -> None:
         """The job was stopped, and others have taken over."""
@@ -189,7 +189,7 @@ class Track:
         self._pauses = {}
         self._past |= self._tasks.keys() | set(self.members)
         self._tasks = {}
-        self.generation, self.members, self._at = 0, (), (0, 0)
+        self.formation, self.members, self._at = 0, (), (0, 0)
 
     def note_shape(self, captured: Captured, shape: str) -> bool:
         """How long it is, and what it trains; whether that is new."""
@@ -237,8 +237,10 @@ class Track:
     def restored(state: TrackState) -> "Track":
         """The same track again."""
         track = Track(loss=state.loss, shape=state.shape, members=state.members)
+        # Stores of 0.1.0 call the formation a generation.
+        counts = {"formation": state.counts.get("generation", 0)} | state.counts
         for name in _COUNTS:
-            setattr(track, name, state.counts[name])
+            setattr(track, name, counts[name])
         track._tasks, track._pauses = dict(state.tasks), dict(state.pauses)
         track._earlier = state.earlier
         track._at = max(track._tasks.values(), default=(0, 0))
@@ -253,7 +255,7 @@ _COUNTS = (
     "batch",
     "saved",
     "reported",
-    "generation",
+    "formation",
     "asynchronous",
 )
 """Plain fields of a track that outlive the daemon."""

@@ -6,7 +6,7 @@ from muster.perf.learnt.learner import Report
 from muster.wire.messages import StepDone
 
 SKIPPED = 3
-"""Steps at the begin of a generation that do not count: caches are cold, shares not yet balanced."""
+"""Steps at the begin of a formation that do not count: caches are cold, shares not yet balanced."""
 
 ENOUGH_STEPS, ENOUGH_SECONDS = 10, 5.0
 """A first measurement is there after so many steps or s, whichever comes first: the mean of ten has a
@@ -19,12 +19,12 @@ correct a belief soon, the later ones smooth out checkpoints and the like."""
 
 @dataclass(slots=True)
 class Window:
-    """The reports of one generation on one set of devices, since the last measurement."""
+    """The reports of one formation on one set of devices, since the last measurement."""
 
-    generation: int
+    formation: int
     asynchronous: bool = False
     _first: int | None = None
-    """The first step of the generation that was reported here."""
+    """The first step of the formation that was reported here."""
     _needed: float = 0.0
     """s of a whole window; 0: the first is not done."""
     _begin: int | None = None

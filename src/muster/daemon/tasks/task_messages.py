@@ -20,7 +20,7 @@ class Ear:
         self._daemon, self._around = daemon, around
         self._saved: dict[str, float] = {}
         self._changed: dict[str, int] = {}
-        """The last generation of each job's runtime that was counted."""
+        """The last formation of each job that was counted."""
 
     def admit(self, hello: Hello) -> bool:
         """Whether it is a task of a job of ours."""
@@ -50,8 +50,8 @@ class Ear:
         daemon.hands_out()
 
     def _note_change(self, job: str, change: Changed) -> None:
-        if change.cause != "start" and change.generation > self._changed.get(job, 0):
-            self._changed[job] = change.generation
+        if change.cause != "start" and change.formation > self._changed.get(job, 0):
+            self._changed[job] = change.formation
             self._daemon.metrics.resized(change.pause)
 
     def _note_saved(self, job: str) -> None:

@@ -95,20 +95,20 @@ class AsyncTask:
                 self._plan = message
                 self._change.notify_all()
         if known:
-            self._link.generation = message.generation
+            self._link.formation = message.formation
             cause, words = ("start" if first else "plan"), "asynchronous"
             self._link.send(
-                Changed(self._settings.task, message.generation, 0, tasks, 0.0, cause, sync=words)
+                Changed(self._settings.task, message.formation, 0, tasks, 0.0, cause, sync=words)
             )
 
     def _report(self, report: Report) -> None:
         """After each update of this worker."""
         now = time.monotonic()
-        generation = self._plan.generation if self._plan else 0
+        formation = self._plan.formation if self._plan else 0
         self._link.send(
             StepDone(
                 self._settings.task,
-                generation,
+                formation,
                 report.updates,
                 0,
                 report.samples - self._samples,
@@ -125,8 +125,8 @@ class AsyncTask:
             raise LeftError(0)
 
     def _end(self, how: str) -> None:
-        generation = self._plan.generation if self._plan else 0
-        self._link.send(Ended(self._settings.task, generation, 0, how))
+        formation = self._plan.formation if self._plan else 0
+        self._link.send(Ended(self._settings.task, formation, 0, how))
         self._link.flush(5.0)
         self._link.close()
         self._post.close()

@@ -1,1 +1,1 @@
-"""Ways to sum the gradients of one step over the members of one generation."""
+"""Ways to sum the gradients of one step over the members of one formation."""

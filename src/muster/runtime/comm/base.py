@@ -44,7 +44,7 @@ class Alone:
 
 
 class Communicator(Protocol):
-    """Sums buckets over the members of one generation, step after step.
+    """Sums buckets over the members of one formation, step after step.
 
     Buckets are flat tensors given at construction; they hold this member's gradients at `put` and the
     members' sum after `finish`. All members put the same buckets in the same order. Any call may raise

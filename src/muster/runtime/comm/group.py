@@ -1,4 +1,4 @@
-"""A gloo process group of one generation, made by hand: no global state, so old and new coexist."""
+"""A gloo process group of one formation, made by hand: no global state, so old and new coexist."""
 
 import time
 from collections.abc import Callable
@@ -22,12 +22,12 @@ _devices: dict[str, Any] = {}
 
 
 def serve_store(host: str) -> StoreServer:
-    """A store at which the members of one generation find each other; lives as long as the object."""
+    """A store at which the members of one formation find each other; lives as long as the object."""
     return StoreServer(host)
 
 
 class Group:
-    """Members of one generation; once it is over, every call raises `BrokenGroupError`."""
+    """Members of one formation; once it is over, every call raises `BrokenGroupError`."""
 
     def __init__(
         self, address: tuple[str, int], name: str, rank: int, size: int, host: str, deadline: float

@@ -11,7 +11,7 @@ from muster.runtime.errors import BrokenGroupError
 
 
 class Hub:
-    """Where the members of one generation meet; one that is killed breaks it for all others."""
+    """Where the members of one formation meet; one that is killed breaks it for all others."""
 
     def __init__(self, size: int, deadline: float = 10.0) -> None:
         self.size, self.deadline = size, deadline

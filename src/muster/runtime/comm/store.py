@@ -1,4 +1,4 @@
-"""A small store at which the members of a generation find each other.
+"""A small store at which the members of a formation find each other.
 
 torch's own TCPStore asks the name service for the name behind each address, and waits for its answer:
 where the name service is slow, members would stand still for seconds, in the middle of a recovery.

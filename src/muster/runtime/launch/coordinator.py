@@ -142,7 +142,7 @@ class Coordinator:
         earlier = self._timers.get(type(act))
         if earlier is not None:
             earlier.cancel()
-        timer = threading.Timer(act.seconds, self._do, [lambda: decide(act.generation)])
+        timer = threading.Timer(act.seconds, self._do, [lambda: decide(act.formation)])
         timer.daemon = True
         self._timers[type(act)] = timer
         timer.start()
@@ -218,7 +218,7 @@ class Coordinator:
     def _hear(self, message: Message) -> bool:
         def decide() -> list[Act]:
             # What a task of before the last restart says of its members may bear the number of the
-            # generation that came after it.
+            # formation that came after it.
             if not isinstance(message, Changed) or message.task not in self.roster.retired:
                 self.history.note(message, time.monotonic())
             return self.roster.heard(message)

@@ -171,11 +171,9 @@ class Launch:
         """Until a worker has reported this step."""
         self._wait_for(lambda: self.history.step >= step, f"step {step}", timeout)
 
-    def wait_generation(self, generation: int, timeout: float) -> None:
-        """Until the members have reported this generation or a later one."""
-        self._wait_for(
-            lambda: self.history.generation >= generation, f"generation {generation}", timeout
-        )
+    def wait_formation(self, formation: int, timeout: float) -> None:
+        """Until the members have reported this formation or a later one."""
+        self._wait_for(lambda: self.history.formation >= formation, f"formation {formation}", timeout)
 
     def wait_members(self, count: int, timeout: float) -> None:
         """Until the members have reported that they are so many, servers included."""
@@ -241,9 +239,7 @@ class Launch:
 
     def _where(self) -> str:
         seen = self.history
-        return (
-            f"step {seen.step}, generation {seen.generation}, living: {', '.join(self._tasks.living)}"
-        )
+        return f"step {seen.step}, formation {seen.formation}, living: {', '.join(self._tasks.living)}"
 
     def _note_finish(self) -> None:
         one = self._coordinator

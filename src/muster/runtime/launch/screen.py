@@ -92,19 +92,19 @@ class Screen:
 
 
 def describe_progress(history: History, now: float) -> str:
-    """One line: step, epoch, loss, samples/s, workers, generation."""
+    """One line: step, epoch, loss, samples/s, workers, formation."""
     if history.step < 0:
         return "the workers start" if not history.members else "the first step runs"
     return (
         f"step {history.step:,} · epoch {history.epoch} · loss {history.loss:.4g} · "
         f"{history.rate(now):,.0f} samples/s · {count_members(history.members)} · "
-        f"generation {history.generation}"
+        f"formation {history.formation}"
     )
 
 
 def describe_change(change: Changed) -> str:
     """One line: who the members are since when, and what it cost."""
-    parts = [f"generation {change.generation} at step {change.step:,}: {count_members(change.members)}"]
+    parts = [f"formation {change.formation} at step {change.step:,}: {count_members(change.members)}"]
     parts.append(
         {"start": "the start", "plan": "as planned", "failure": "after a failure"}.get(change.cause, "")
     )

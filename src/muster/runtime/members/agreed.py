@@ -22,7 +22,7 @@ class Agreed:
         self.shares: tuple[int, ...] = ()
 
     def enter(self, rows: Sequence[Standing], able: list[bool], plan: Plan) -> None:
-        """A generation begins: the workers' rows, and who of them can work."""
+        """A formation begins: the workers' rows, and who of them can work."""
         self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
 

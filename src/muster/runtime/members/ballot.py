@@ -1,4 +1,4 @@
-"""What members tell each other with every step, and when a generation begins.
+"""What members tell each other with every step, and when a formation begins.
 
 A ballot is a small float32 vector in which each rank fills its own row and leaves the others' zero:
 the sum that is made of them beside the gradients' is everybody's row, exactly and alike on all ranks.
@@ -24,7 +24,7 @@ class Vote:
     loss: float = 0.0
     """Sum of their losses."""
     built: float = 0.0
-    """The generation whose group this rank has built and could switch to; 0: none."""
+    """The formation whose group this rank has built and could switch to; 0: none."""
     able: float = 0.0
     """1 when the rank holds the whole state and can take samples in the next step."""
     cap: float = 0.0
@@ -45,7 +45,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One rank's row of a roll call: where it stands when a generation begins (float64)."""
+    """One rank's row of a roll call: where it stands when a formation begins (float64)."""
 
     worker: float = 0.0
     holds: float = 0.0
@@ -62,9 +62,9 @@ class Standing:
     layout: float = 0.0
     """Checksum of the buckets: all members must train the same model."""
     kept: float = 0.0
-    """Where owners update: the generation whose part of the optimiser's state it keeps; 0: of none."""
+    """Where owners update: the formation whose part of the optimiser's state it keeps; 0: of none."""
     prepared: float = 0.0
-    """The generation whose part it has got and will keep if all others have theirs; 0: of none."""
+    """The formation whose part it has got and will keep if all others have theirs; 0: of none."""
     ended: float = 0.0
     """1 when its training is over."""
 

@@ -1,4 +1,4 @@
-"""The members of one generation, met and ready to sum: built beside the generation that still runs."""
+"""The members of one formation, met and ready to sum: built beside the formation that still runs."""
 
 import re
 import threading
@@ -26,10 +26,10 @@ from muster.wire.messages import Member, Plan
 def plan_name(plan: Plan) -> str:
     """Alike for all who hold the same plan, and different for plans that differ in their members."""
     tasks = ",".join(f"{m.task}@{m.address}" for m in plan.members)
-    return f"{plan.generation}-{zlib.crc32(tasks.encode()):08x}"
+    return f"{plan.formation}-{zlib.crc32(tasks.encode()):08x}"
 
 
-def _generation_of(name: str) -> int:
+def _formation_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
@@ -40,7 +40,7 @@ def seniority(task: str) -> tuple[bool, int, str]:
 
 
 class Stores:
-    """The stores at which the members of a generation meet, served by its first member."""
+    """The stores at which the members of a formation meet, served by its first member."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -48,7 +48,7 @@ class Stores:
         self._stores: dict[str, Any] = {}
 
     def address(self, name: str) -> tuple[str, int]:
-        """Where the generation of this name meets."""
+        """Where the formation of this name meets."""
         with self._lock:
             if name not in self._stores:
                 self._stores[name] = serve_store(self._host)
@@ -58,16 +58,16 @@ class Stores:
         """Post's thread: tell a peer."""
         send_json(connection, {"address": self.address(str(request["name"]))})
 
-    def forget(self, generation: int) -> None:
-        """Those up to a generation have served their time; at later ones somebody may be meeting."""
+    def forget(self, formation: int) -> None:
+        """Those up to a formation have served their time; at later ones somebody may be meeting."""
         with self._lock:
-            for name in [name for name in self._stores if _generation_of(name) <= generation]:
+            for name in [name for name in self._stores if _formation_of(name) <= formation]:
                 del self._stores[name]
 
 
 @dataclass
 class Crew:
-    """A generation as one of its members holds it."""
+    """A formation as one of its members holds it."""
 
     plan: Plan
     rank: int
@@ -79,9 +79,9 @@ class Crew:
     """Where owners also update: who keeps which part of the optimiser's state."""
 
     @property
-    def generation(self) -> int:
+    def formation(self) -> int:
         """Its number."""
-        return self.plan.generation
+        return self.plan.formation
 
     @property
     def size(self) -> int:
@@ -113,7 +113,7 @@ def have_own_gpus(members: Sequence[Member]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What a task needs to build a generation: who it is, where it listens, what it sums."""
+    """What a task needs to build a formation: who it is, where it listens, what it sums."""
 
     task: str
     host: str
@@ -164,22 +164,22 @@ class Builder:
 
 
 class Pending:
-    """Plans that are built while training goes on; the highest generation that is ready counts."""
+    """Plans that are built while training goes on; the highest formation that is ready counts."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._change = threading.Condition()
         self._seen = 0
         self._stands = 0
-        """The generation that this task has entered; 0: none yet."""
+        """The formation that this task has entered; 0: none yet."""
         self._ready: tuple[Plan, Crew | None] | None = None
 
     def offer(self, plan: Plan) -> None:
         """Begin to build a plan; one that is older than what was seen already is ignored."""
         with self._change:
-            if plan.generation <= self._seen:
+            if plan.formation <= self._seen:
                 return
-            self._seen = plan.generation
+            self._seen = plan.formation
         if any(member.task == self._builder.task for member in plan.members):
             build = threading.Thread(target=self._build, args=(plan,), name="muster-build", daemon=True)
             build.start()
@@ -187,14 +187,14 @@ class Pending:
             self._put(plan, None)  # we leave: there is nothing to build
 
     def built(self) -> int:
-        """The generation that this task could switch to; 0: none."""
+        """The formation that this task could switch to; 0: none."""
         with self._change:
-            return self._ready[0].generation if self._ready else 0
+            return self._ready[0].formation if self._ready else 0
 
-    def take(self, generation: int) -> tuple[Plan, Crew | None]:
+    def take(self, formation: int) -> tuple[Plan, Crew | None]:
         """The plan to switch to, and its crew if this task is in it."""
         with self._change:
-            assert self._ready is not None and self._ready[0].generation == generation
+            assert self._ready is not None and self._ready[0].formation == formation
             ready, self._ready = self._ready, None
             return ready
 
@@ -206,14 +206,14 @@ class Pending:
             ready, self._ready = self._ready, None
             return ready
 
-    def discard(self, generation: int) -> None:
-        """This task stands in a generation: of what is built or under way only what follows it counts.
+    def discard(self, formation: int) -> None:
+        """This task stands in a formation: of what is built or under way only what follows it counts.
 
         A plan that follows may be there already: the coordinator makes it as soon as one member says
         that it has entered.
         """
         with self._change:
-            self._seen, self._stands = max(self._seen, generation), generation
+            self._seen, self._stands = max(self._seen, formation), formation
             ready = self._ready
             if ready is None or self._follows(ready[0]):
                 return
@@ -235,7 +235,7 @@ class Pending:
     def _put(self, plan: Plan, crew: Crew | None) -> None:
         with self._change:
             before = self._ready
-            late = plan.generation < self._seen or not self._follows(plan)
+            late = plan.formation < self._seen or not self._follows(plan)
             if not late:
                 self._ready = (plan, crew)
             self._change.notify_all()

@@ -2,7 +2,7 @@
 
 Messages are kept until the coordinator has answered that it dealt with them (`Received`). A connection
 that breaks loses none: the next one begins with those that were not answered, in their order. A
-coordinator may thus see a message twice; generation and step tell.
+coordinator may thus see a message twice; formation and step tell.
 """
 
 import contextlib
@@ -43,8 +43,8 @@ class Link:
 
     def __init__(self, settings: Settings, address: str, on_message: Callable[[Message], None]) -> None:
         """`address`: host:port of this task's post; `on_message` is called by the link's own thread."""
-        self.generation = 0
-        """What the next `Hello` says; set it when a generation begins."""
+        self.formation = 0
+        """What the next `Hello` says; set it when a formation begins."""
         self.dropped = 0
         """Messages that were given up: measurements above `KEPT`, and what JSON cannot hold."""
         self._settings, self._address, self._on_message = settings, address, on_message
@@ -157,7 +157,7 @@ class Link:
         own = self._settings
         who = (own.job, own.task, own.role, self._address, os.getpid())
         return Hello(
-            *who, token=own.token, generation=self.generation, ready=self._ready, device=own.device
+            *who, token=own.token, formation=self.formation, ready=self._ready, device=own.device
         )
 
     def _take_back(self) -> None:

@@ -39,7 +39,7 @@ STEPS_OF_PATIENCE = 5
 
 
 class Membership:
-    """The generation that a task is in, and the way to the next."""
+    """The formation that a task is in, and the way to the next."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Membership:
         self._before: Crew | None = None
         self._orders = threading.Lock()
         self._early: Plan | None = None
-        """A plan that follows a generation which this task has not entered yet."""
+        """A plan that follows a formation which this task has not entered yet."""
         self._holds = False
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
@@ -136,7 +136,7 @@ class Membership:
         with self._orders:
             self.crew = None
         self._meeting.stand(None)
-        self.link.generation = 0
+        self.link.formation = 0
         return False
 
     def leave(self, how: str = "finished") -> None:
@@ -147,7 +147,7 @@ class Membership:
         self.donor.close()
         if self._joiner is not None:
             self._joiner.close()
-        self.link.send(Ended(self.settings.task, crew.generation if crew else 0, step, how))
+        self.link.send(Ended(self.settings.task, crew.formation if crew else 0, step, how))
         self.link.flush(5.0)
         self.link.close()
         self._meeting.close()
@@ -160,17 +160,17 @@ class Membership:
     # changing members
 
     def _crew(self) -> Crew:
-        assert self.crew is not None, "no generation has been entered"
+        assert self.crew is not None, "no formation has been entered"
         return self.crew
 
     def _switch(self, crew: Crew, votes: Sequence[Vote]) -> None:
         """Go over to a plan that every member has built, between two steps."""
         built = {int(vote.built) for vote in votes}
-        generation = built.pop()
-        if built or not generation:
+        formation = built.pop()
+        if built or not formation:
             return
         began = time.monotonic()
-        plan, following = self._pending.take(generation)
+        plan, following = self._pending.take(formation)
         if following is None:
             self._part(plan)
         else:
@@ -198,18 +198,18 @@ class Membership:
 
     def _has_entered(self, member: Member, plan: Plan) -> bool:
         try:
-            answer = ask(member.address, {"kind": "generation"}, self.settings.token, 1.0)
+            answer = ask(member.address, {"kind": "formation"}, self.settings.token, 1.0)
         except (OSError, ValueError):
             return True
-        return int(answer["generation"]) >= plan.generation
+        return int(answer["formation"]) >= plan.formation
 
-    # entering a generation
+    # entering a formation
 
     def _enter(self, crew: Crew) -> None:
         """Call the roll: who holds the state, at which step; then donors and shares."""
         with self._orders:
             self.crew = crew
-        self.link.generation = crew.generation
+        self.link.formation = crew.formation
         self._meeting.stand(Place(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
@@ -288,7 +288,7 @@ class Membership:
 
     def _catch_up(self, crew: Crew) -> None:
         """What was being built is of the past; an order that came early is due now."""
-        self._pending.discard(crew.generation)
+        self._pending.discard(crew.formation)
         with self._orders:
             early, self._early = self._early, None
         if early is not None:
@@ -384,7 +384,7 @@ class Membership:
             assert crew is not None
             patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
             plan = self._meeting.agree(min(patience, crew.plan.deadline))
-            self._pending.discard(plan.generation)
+            self._pending.discard(plan.formation)
             self._meeting.stand(Place(plan))
             try:
                 self._enter(self._builder.build(plan))
@@ -398,11 +398,11 @@ class Membership:
             if crew is not None:
                 crew.close()
         self._before = None
-        self.owned.abandon(self.crew.generation if self.crew else 0)
+        self.owned.abandon(self.crew.formation if self.crew else 0)
         if self._joiner is not None:
             self._joiner.close()
             self._joiner = None
-        self._pending.discard(self.crew.generation if self.crew else 0)
+        self._pending.discard(self.crew.formation if self.crew else 0)
 
     # who this is, and what it hears and tells
 
@@ -438,13 +438,13 @@ class Membership:
 
     def _hear_plan(self, plan: Plan) -> None:
         with self._orders:
-            generation = self.crew.generation if self.crew else 0
-            if generation == 0 and all(m.task != self.settings.task for m in plan.members):
+            formation = self.crew.formation if self.crew else 0
+            if formation == 0 and all(m.task != self.settings.task for m in plan.members):
                 return
-            if plan.after > generation > 0:
+            if plan.after > formation > 0:
                 self._early = plan
                 return
-        if generation in (0, plan.after):
+        if formation in (0, plan.after):
             self._pending.offer(plan)
 
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
@@ -453,7 +453,7 @@ class Membership:
         self.link.send(
             Changed(
                 self.settings.task,
-                crew.generation,
+                crew.formation,
                 self.state.position.step,
                 crew.tasks,
                 time.monotonic() - began,

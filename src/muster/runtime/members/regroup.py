@@ -1,9 +1,9 @@
 """After a failure: who is left, and the plan they go on with. Needs no coordinator and no store.
 
 Survivors register at the post of the most senior member that answers; it waits for all whose death is
-not certain, and answers with a plan of a new generation. A refused connection is certain death. A
+not certain, and answers with a plan of a new formation. A refused connection is certain death. A
 member whose post answers is busy: it is waited for until the deadline. One whose post is silent for the
-whole of our patience hangs, and is left out. A member that finds the others in a generation without it
+whole of our patience hangs, and is left out. A member that finds the others in a formation without it
 has been left out itself: it must not go on alone.
 """
 
@@ -39,7 +39,7 @@ class Place:
 
     @property
     def candidates(self) -> list[Member]:
-        """All that may be in this generation or, one step behind, still in the one before."""
+        """All that may be in this formation or, one step behind, still in the one before."""
         return members_of(self.before, self.plan)
 
 
@@ -48,7 +48,7 @@ class _Registered:
     """A survivor that waits for the plan."""
 
     task: str
-    generation: int
+    formation: int
     connection: socket.socket
     gone: threading.Event
 
@@ -72,7 +72,7 @@ class Meeting:
         self._registered: dict[str, _Registered] = {}
         self._leading = False
         post.on("regroup", self._register)
-        post.on("generation", self._tell)
+        post.on("formation", self._tell)
 
     def stand(self, place: Place | None) -> None:
         """Tell peers from now on that this task is here; None: it will come to no meeting."""
@@ -116,7 +116,7 @@ class Meeting:
         request = {
             "kind": "regroup",
             "task": self._me.task,
-            "generation": place.plan.generation,
+            "formation": place.plan.formation,
         }
         try:
             with connect(leader.address, request, self._token, NOTED) as connection:
@@ -128,7 +128,7 @@ class Meeting:
             return None
         if "excluded" in answer:
             raise ExcludedError(
-                f"{leader.task} is in generation {answer['excluded']} without {self._me.task}"
+                f"{leader.task} is in formation {answer['excluded']} without {self._me.task}"
             )
         return _unpack(answer)
 
@@ -165,19 +165,19 @@ class Meeting:
         """
         began = time.monotonic()
         try:
-            answer = ask(member.address, {"kind": "generation"}, self._token, ASKED)
+            answer = ask(member.address, {"kind": "formation"}, self._token, ASKED)
         except ConnectionRefusedError:
             return math.inf
         except (OSError, ValueError):
             answer = {}
-        if not answer.get("members"):  # silent, or not in any generation
+        if not answer.get("members"):  # silent, or not in any formation
             return before + LOOK + min(time.monotonic() - began, ASKED)
         if answer["leading"] and seniority(member.task) < seniority(self._me.task):
             raise _SupersededError
         # Survivors' own plan and the coordinator's may bear the same number: who is in it decides.
-        if answer["generation"] >= place.plan.generation and self._me.task not in answer["members"]:
+        if answer["formation"] >= place.plan.formation and self._me.task not in answer["members"]:
             raise ExcludedError(
-                f"{member.task} is in generation {answer['generation']} without {self._me.task}"
+                f"{member.task} is in formation {answer['formation']} without {self._me.task}"
             )
         return 0.0
 
@@ -186,16 +186,16 @@ class Meeting:
             came = [self._registered.pop(m.task) for m in others if m.task in self._registered]
             strangers = list(self._registered.values())
             self._registered.clear()
-        highest = max([place.plan.generation, *(r.generation for r in came)])
+        highest = max([place.plan.formation, *(r.formation for r in came)])
         here = {r.task for r in came} | {self._me.task}
         members = tuple(m for m in place.candidates if m.task in here)
         plan = replace(
-            place.plan, generation=highest + 1, after=place.plan.generation, members=members, batch=()
+            place.plan, formation=highest + 1, after=place.plan.formation, members=members, batch=()
         )
         for registered in came:
             self._answer(registered, _pack(plan))
         for registered in strangers:
-            self._answer(registered, {"excluded": plan.generation})
+            self._answer(registered, {"excluded": plan.formation})
         return plan
 
     def _answer(self, registered: _Registered, answer: dict[str, Any]) -> None:
@@ -205,24 +205,24 @@ class Meeting:
 
     def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Post's thread: note a survivor, and keep its connection until the plan is made."""
-        task, generation = str(request["task"]), int(request["generation"])
+        task, formation = str(request["task"]), int(request["formation"])
         with self._change:
             plan = self._place.plan if self._place else None
-            if plan and plan.generation >= generation and task not in [m.task for m in plan.members]:
-                send_json(connection, {"excluded": plan.generation})
+            if plan and plan.formation >= formation and task not in [m.task for m in plan.members]:
+                send_json(connection, {"excluded": plan.formation})
                 return
             send_json(connection, {"noted": True})
-            registered = _Registered(task, generation, connection, threading.Event())
+            registered = _Registered(task, formation, connection, threading.Event())
             self._registered[task] = registered
             self._change.notify_all()
         registered.gone.wait()
 
     def _tell(self, connection: socket.socket, _request: dict[str, Any]) -> None:
-        """Post's thread: in which generation we are, and with whom."""
+        """Post's thread: in which formation we are, and with whom."""
         place = self._place
-        generation = place.plan.generation if place else 0
+        formation = place.plan.formation if place else 0
         members = [m.task for m in place.plan.members] if place else []
-        answer = {"generation": generation, "members": members, "leading": self._leading}
+        answer = {"formation": formation, "members": members, "leading": self._leading}
         send_json(connection, answer)
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ class Meeting:
 def _pack(plan: Plan) -> dict[str, Any]:
     members = [[m.task, m.role, m.address, m.bandwidth, m.device] for m in plan.members]
     return {
-        "generation": plan.generation,
+        "formation": plan.formation,
         "after": plan.after,
         "members": members,
         "deadline": plan.deadline,

@@ -1,7 +1,7 @@
 """Owners that also update, in a running job: `Plan.owners == "update"`.
 
 Every member keeps the optimiser's state of the ranges that it owns or mirrors, and nobody keeps all of
-it. So a generation begins with what moves between members, and all wait for it: owners that only reduce
+it. So a formation begins with what moves between members, and all wait for it: owners that only reduce
 resize without a stall, these save memory and time in every step instead. Two things decide a step:
 
   vote      after the sums, an empty all-reduce: who gets through it knows that all others have the
@@ -9,7 +9,7 @@ resize without a stall, these save memory and time in every step instead. Two th
   resolve   who did not get through it keeps the update staged until the survivors' roll call: if one of
             them has committed, so do all; else nobody has, and the step is done again
 
-The same holds for the rest in which a generation begins: what came for it is prepared, and taken over
+The same holds for the rest in which a formation begins: what came for it is prepared, and taken over
 when all have theirs.
 """
 
@@ -39,16 +39,16 @@ from muster.wire.messages import Member, Plan
 RATES = 1 << 30
 """The tag of hyper-parameters on their way to servers; chunks have small ones."""
 END = 1 << 62
-"""What a task whose training is over has settled: more than any generation."""
+"""What a task whose training is over has settled: more than any formation."""
 LOOK = 0.005
 """Seconds between two looks at a member that is still busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What this task will keep in a generation, once all have theirs."""
+    """What this task will keep in a formation, once all have theirs."""
 
-    generation: int
+    formation: int
     holdings: tuple[Holding, ...]
     """Empty: the optimiser itself keeps everything."""
     pieces: list[Piece]
@@ -57,7 +57,7 @@ class _Prepared:
 
 
 class Owned:
-    """This task's part of the optimiser's state, step by step and from generation to generation."""
+    """This task's part of the optimiser's state, step by step and from formation to formation."""
 
     def __init__(self, state: TrainingState, buckets: Buckets, post: Post, settings: Settings) -> None:
         self._state, self._buckets, self._settings = state, buckets, settings
@@ -66,7 +66,7 @@ class Owned:
         self._rest = Rest(post, state)
         self._updater: ShardUpdater | None = None
         self.kept = 0
-        """The generation whose holdings this task keeps; 0: it has all of the state, or nothing."""
+        """The formation whose holdings this task keeps; 0: it has all of the state, or nothing."""
         self._holdings: tuple[Holding, ...] = ()
         self._staged: list[int] | None = None
         """Parameters without a gradient in the step that awaits its vote; None: no step does."""
@@ -84,8 +84,8 @@ class Owned:
 
     @property
     def prepared(self) -> int:
-        """The generation that this task has got its part of; 0: none."""
-        return self._prepared.generation if self._prepared else 0
+        """The formation that this task has got its part of; 0: none."""
+        return self._prepared.formation if self._prepared else 0
 
     def check(self, leased: bool, clips: bool) -> None:
         """Raise where a training cannot be done by owners that update."""
@@ -148,7 +148,7 @@ class Owned:
     def resolve(self, crew: Crew, rows: Sequence[Standing]) -> bool:
         """Do what one of the survivors has done already; true if this task got the state by that."""
         prepared, self._prepared = self._prepared, None
-        joined = prepared is not None and _is_agreed(prepared.generation, rows)
+        joined = prepared is not None and _is_agreed(prepared.formation, rows)
         if joined and prepared is not None:
             self._adopt(prepared)
         following = self._state.position.step + 1
@@ -166,9 +166,9 @@ class Owned:
     def enter(
         self, crew: Crew, rows: Sequence[Standing], holders: Sequence[int], leavers: Sequence[Member]
     ) -> None:
-        """A generation begins: get what this task has to keep in it, and wait for all others.
+        """A formation begins: get what this task has to keep in it, and wait for all others.
 
-        `leavers`: members of the generation before that are not in this one, and wait for it.
+        `leavers`: members of the formation before that are not in this one, and wait for it.
         Raises `LostShardError`, on all members alike, where a part is nowhere.
         """
         asking = self._asking(crew, moment := _moment(crew.plan))
@@ -185,7 +185,7 @@ class Owned:
         new = crew.holdings or self._all_to(self._settings.task)
         try:
             pieces = self._fetch(asking, shards, new)
-            self._prepared = _Prepared(crew.generation, crew.holdings, pieces, known)
+            self._prepared = _Prepared(crew.formation, crew.holdings, pieces, known)
         except LostShardError as lost:
             problem = lost
         self._await_all(crew, problem)
@@ -197,16 +197,16 @@ class Owned:
         """Let the members of a plan without this task get what it keeps."""
         assert self._updater is not None
         self._rest.begin(_moment(plan), self._updater)
-        self._await_settled(plan.members, plan.generation, plan.deadline)
+        self._await_settled(plan.members, plan.formation, plan.deadline)
 
     def end(self, crew: Crew, patience: float) -> None:
         """The training is over here: go when it is everywhere."""
         self._settled = END
         self._await_settled(crew.plan.members, END, patience)
 
-    def abandon(self, generation: int) -> None:
-        """A generation has broken: those who still want something of it are told so."""
-        self._rest.end(over=generation)
+    def abandon(self, formation: int) -> None:
+        """A formation has broken: those who still want something of it are told so."""
+        self._rest.end(over=formation)
 
     def forget(self) -> None:
         """What this task kept is of no use any more."""
@@ -302,7 +302,7 @@ class Owned:
         updater.load_state(prepared.pieces)
         updater.refresh()
         self._updater, self._holdings = updater, prepared.holdings
-        self.kept = self._settled = prepared.generation
+        self.kept = self._settled = prepared.formation
         if not prepared.holdings:
             self._state.optimizer.load_state_dict(updater.collect(updater.state_of(self._whole)))
             self._updater, self.kept = None, 0
@@ -336,14 +336,14 @@ class Owned:
         return int(answer["settled"]) >= goal
 
 
-def _is_agreed(generation: int, rows: Sequence[Standing]) -> bool:
+def _is_agreed(formation: int, rows: Sequence[Standing]) -> bool:
     """Whether one member knows that all had got their part, or all that have anything had."""
     states = [{row.kept, row.prepared} for row in rows if row.holds or row.kept or row.prepared]
-    return any(row.kept == generation for row in rows) or all(generation in s for s in states)
+    return any(row.kept == formation for row in rows) or all(formation in s for s in states)
 
 
 def _moment(plan: Plan, suffix: str = "") -> Moment:
-    return Moment(plan.generation, plan_name(plan) + suffix)
+    return Moment(plan.formation, plan_name(plan) + suffix)
 
 
 def _covered(range_: Range, by: Sequence[Range]) -> bool:

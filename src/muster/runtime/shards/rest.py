@@ -1,8 +1,8 @@
 """State at rest: between two steps members fetch parameters and pieces of the optimiser's state.
 
-A *moment* names such a rest: a generation that begins, or a checkpoint within it. Whoever needs
+A *moment* names such a rest: a formation that begins, or a checkpoint within it. Whoever needs
 something asks for it at the post of one that has it, and is answered when that one has come to the same
-moment. So nothing of an earlier generation can reach a later one, and who asks knows when it has all.
+moment. So nothing of an earlier formation can reach a later one, and who asks knows when it has all.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from muster.runtime.state.state import TrainingState
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A rest of the members of a generation; they all give it the same name."""
+    """A rest of the members of a formation; they all give it the same name."""
 
-    generation: int
+    formation: int
     name: str
 
 
@@ -58,7 +58,7 @@ class Rest:
         self._change = threading.Condition()
         self._moment: Moment | None = None
         self._over = 0
-        """Generations up to this one are over: nobody gets anything of them."""
+        """Formations up to this one are over: nobody gets anything of them."""
         self._told: dict[str, Any] = {}
         self._extras = torch.empty(0, dtype=torch.uint8)
         self._updater: ShardUpdater | None = None
@@ -76,7 +76,7 @@ class Rest:
             self._change.notify_all()
 
     def end(self, over: int = 0) -> None:
-        """Main thread: things change again; `over`: the last generation that is of the past.
+        """Main thread: things change again; `over`: the last formation that is of the past.
 
         Whoever still waits or receives gets an error: what it is part of has failed.
         """
@@ -120,7 +120,7 @@ class Rest:
         with self._change:
             self._served.add(connection)
             self._change.wait_for(
-                lambda: self._moment == moment or self._over >= moment.generation, timeout
+                lambda: self._moment == moment or self._over >= moment.formation, timeout
             )
             here = self._moment == moment
             if not here:
@@ -136,7 +136,7 @@ class Asking:
     """How to ask others for what rests with them."""
 
     def __init__(self, moment: Moment, token: str, deadline: float) -> None:
-        self._request = {"moment": [moment.generation, moment.name], "timeout": deadline}
+        self._request = {"moment": [moment.formation, moment.name], "timeout": deadline}
         self._token, self._deadline = token, deadline
 
     def whole(self, address: str, state: TrainingState, parameters: bool) -> Shards:

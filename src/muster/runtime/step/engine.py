@@ -59,7 +59,7 @@ class Engine(Membership):
         self.stopwatch = Stopwatch(device)
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
-        """The generation of the last step that was reported, and when."""
+        """The formation of the last step that was reported, and when."""
         self.part = Part(0, 0, feed.batch)
         self.timing = Timing()
         self._votes: tuple[Vote, ...] = ()
@@ -207,10 +207,10 @@ class Engine(Membership):
         self.state.losses += losses
         self._report(crew, mine)
         if self._before is not None:
-            # Everybody has entered this generation, so nobody waits for anything in the one before.
+            # Everybody has entered this formation, so nobody waits for anything in the one before.
             close_aside(self._before)
             self._before = None
-            self._stores.forget(crew.generation)
+            self._stores.forget(crew.formation)
             self._meeting.stand(Place(crew.plan))
         self._move_on(crew)
         self._agreed.learn(self._votes[: crew.workers])
@@ -243,7 +243,7 @@ class Engine(Membership):
         for task, factor in self._agreed.stragglers(crew.tasks[: crew.workers]):
             if crew.rank == 0:
                 step = self.state.position.step
-                self.link.send(Straggling(self.settings.task, task, crew.generation, step, factor))
+                self.link.send(Straggling(self.settings.task, task, crew.formation, step, factor))
 
     def _note_requests(self) -> None:
         self.requested = 0
@@ -275,12 +275,12 @@ class Engine(Membership):
         total = sum(vote.samples for vote in self._votes)
         ended = timing.begun + timing.forward + timing.backward
         position = self.state.position
-        generation, reported = self._reported
-        self._reported = crew.generation, time.monotonic()
+        formation, reported = self._reported
+        self._reported = crew.formation, time.monotonic()
         self.link.send(
             StepDone(
                 task,
-                crew.generation,
+                crew.formation,
                 position.step + 1,
                 position.epoch,
                 int(mine.samples),
@@ -289,9 +289,9 @@ class Engine(Membership):
                 timing.backward,
                 max(0.0, timing.summed - ended),
                 max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
-                self._reported[1] - reported if generation == crew.generation else 0.0,
+                self._reported[1] - reported if formation == crew.formation else 0.0,
                 self._holds,
             )
         )
         for link, (size, seconds) in by_link(timing.transfers).items():
-            self.link.send(Transferred(task, crew.generation, link, size, seconds))
+            self.link.send(Transferred(task, crew.formation, link, size, seconds))

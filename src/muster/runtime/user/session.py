@@ -201,10 +201,10 @@ class Session:
         return self._part.count
 
     @property
-    def generation(self) -> int:
+    def formation(self) -> int:
         """How often the set of tasks has changed."""
         crew = self._engine.crew if self._engine else None
-        return crew.generation if crew else 0
+        return crew.formation if crew else 0
 
     @property
     def primary(self) -> bool:

@@ -1,4 +1,4 @@
-"""What belongs to an old generation never counts in a new one."""
+"""What belongs to an old formation never counts in a new one."""
 
 import threading
 from dataclasses import dataclass, field, replace
@@ -44,8 +44,8 @@ class Yard:
         return self.made[-1]
 
 
-def plan(generation: int, after: int, *members: Member) -> Plan:
-    return Plan(generation, after, members or (ME, OTHER))
+def plan(formation: int, after: int, *members: Member) -> Plan:
+    return Plan(formation, after, members or (ME, OTHER))
 
 
 def settle() -> None:
@@ -60,9 +60,9 @@ def yard() -> Yard:
     return Yard()
 
 
-def pending_at(yard: Yard, generation: int) -> Pending:
+def pending_at(yard: Yard, formation: int) -> Pending:
     pending: Pending = Pending(yard)  # type: ignore[arg-type]
-    pending.discard(generation)
+    pending.discard(formation)
     return pending
 
 
@@ -81,8 +81,8 @@ def test_a_plan_is_built_once(yard: Yard) -> None:
 def test_a_plan_older_than_what_was_seen_is_ignored(yard: Yard) -> None:
     pending = pending_at(yard, 5)
     yard.may.set()
-    for generation in (3, 4, 5):
-        pending.offer(plan(generation, 5))
+    for formation in (3, 4, 5):
+        pending.offer(plan(formation, 5))
     settle()
     assert (pending.built(), yard.made) == (0, [])
 
@@ -94,7 +94,7 @@ def test_the_newer_of_two_plans_counts(yard: Yard) -> None:
     yard.may.set()
     settle()
     assert pending.built() == 3
-    assert {built.plan.generation: built.closed for built in yard.made} == {2: True, 3: False}
+    assert {built.plan.formation: built.closed for built in yard.made} == {2: True, 3: False}
 
 
 def test_a_leaver_has_nothing_to_build(yard: Yard) -> None:
@@ -156,7 +156,7 @@ def test_plans_of_one_number_do_not_meet() -> None:
     assert len({plan_name(ours), plan_name(theirs), plan_name(moved)}) == 3
 
 
-def test_stores_of_later_generations_are_kept() -> None:
+def test_stores_of_later_formations_are_kept() -> None:
     stores = Stores("127.0.0.1")
     past, present, next_one = (stores.address(plan_name(plan(n, n - 1))) for n in (1, 2, 3))
     stores.forget(2)
@@ -176,7 +176,7 @@ def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:
             Member(task, "worker", job.address(task)) for task in ("worker-0", "worker-1", "worker-2")
         )
         alone = (members[0],)
-        # It stands in generation 3. The first was carried out long ago; the second changes a generation
+        # It stands in formation 3. The first was carried out long ago; the second changes a formation
         # of the past; the third has a number that was seen; the last follows what never was.
         for stale in (
             Plan(2, 1, members),
@@ -187,12 +187,12 @@ def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:
             for task in ("worker-0", "worker-1"):
                 coordinator._tell(task, stale)
         job.ahead(20)
-        assert job.history.generation == 3
+        assert job.history.formation == 3
         assert job.history.members == ("worker-0", "worker-1")
-        wrong = {"task": "worker-0", "generation": 3, "token": "wrong"}
+        wrong = {"task": "worker-0", "formation": 3, "token": "wrong"}
         with pytest.raises(ConnectionError):
             job.ask(job.address("worker-0"), kind="regroup", **wrong)
-        past = job.ask(job.address("worker-0"), kind="regroup", task="worker-2", generation=2)
+        past = job.ask(job.address("worker-0"), kind="regroup", task="worker-2", formation=2)
         assert past == {"excluded": 3}
         job.change(3)  # what is not stale still counts
         job.ahead(5)
