@@ -40,7 +40,7 @@ class Size:
 
 
 class Runs:
-    """Starts trainings and reads what they wrote; closes its nursery and folder at the end."""
+    """Starts trainings and reads what they wrote; closes its fork server and folder at the end."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -54,7 +54,7 @@ class Runs:
         """Of the process that tasks are forked from: a fork is safe with one."""
 
     def close(self) -> None:
-        """End the nursery."""
+        """End the fork server."""
         self._tasks.close()
         self._folder.cleanup()
 

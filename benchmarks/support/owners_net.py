@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from muster.runtime.comm.base import Communicator
-from muster.runtime.comm.choose import Choice, choose, make
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.choose import SyncChoice, choose, make
+from muster.runtime.comm.group import GlooGroup, serve_store
 from muster.runtime.comm.probe import probe
 from muster.wire.messages import Member
 from support.cases import payload_rate
@@ -47,7 +47,7 @@ class Way:
     """One way to synchronise: what was chosen and predicted, and the seconds it took."""
 
     name: str
-    choice: Choice
+    choice: SyncChoice
     bandwidths: tuple[float, ...]
     seconds: float
 
@@ -83,13 +83,13 @@ def run_task(task: Task, pipe: Connection) -> None:
     if store is not None:
         pipe.send(store.port)
     address = (task.homes[0].address, pipe.recv())
-    group = Group(address, "owners", task.rank, len(task.homes), home, DEADLINE)
+    group = GlooGroup(address, "owners", task.rank, len(task.homes), home, DEADLINE)
     pipe.send(_synchronise(task, group))
     pipe.recv()
     group.close()
 
 
-def _synchronise(task: Task, group: Group) -> Report:
+def _synchronise(task: Task, group: GlooGroup) -> Report:
     sizes = (FIRST, task.total - FIRST)
     flats = [torch.ones(size // 4) for size in sizes] + [torch.ones(16)]
     blank = [Member(f"w{i}", "worker", f"{home.address}:1") for i, home in enumerate(task.homes)]
@@ -112,7 +112,7 @@ def _synchronise(task: Task, group: Group) -> Report:
     return [(way, seen) for (way, _), seen in zip(ways, times, strict=True)]
 
 
-def _step(group: Group, flats: Sequence[Tensor], communicator: Communicator) -> float:
+def _step(group: GlooGroup, flats: Sequence[Tensor], communicator: Communicator) -> float:
     """Seconds of one synchronisation of ones; it must give the number of workers everywhere."""
     for flat in flats:
         flat.fill_(1.0)

@@ -5,19 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TypeVar
 
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.group import GlooGroup, serve_store
 
 HOST = "127.0.0.1"
 T = TypeVar("T")
 _names = count()
 
 
-def together(size: int, act: Callable[[Group], T], deadline: float = 10.0) -> list[T]:
+def together(size: int, act: Callable[[GlooGroup], T], deadline: float = 10.0) -> list[T]:
     """What each member of a fresh group answers, by rank; an error of any is raised."""
     store, name = serve_store(HOST), f"test-{next(_names)}"
 
     def member(rank: int) -> T:
-        group = Group((HOST, store.port), name, rank, size, HOST, deadline)
+        group = GlooGroup((HOST, store.port), name, rank, size, HOST, deadline)
         try:
             return act(group)
         finally:

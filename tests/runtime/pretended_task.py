@@ -11,9 +11,18 @@ import threading
 import time
 from pathlib import Path
 
-from muster.runtime.members.link import Link
+from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import from_environment
-from muster.wire.messages import Changed, Ended, Failed, Message, Plan, Ready, StepDone, Stop
+from muster.wire.messages import (
+    Changed,
+    Failed,
+    MemberPlan,
+    Message,
+    Ready,
+    StepDone,
+    Stop,
+    TrainingEnded,
+)
 
 STEP_S = 0.005
 """Seconds of a step that does nothing."""
@@ -26,16 +35,16 @@ class Pretended:
         self.settings = from_environment(os.environ)
         self.name, self.folder, self.steps = self.settings.task, folder, steps
         self.news = threading.Condition()
-        self.plan: Plan | None = None
+        self.plan: MemberPlan | None = None
         self.stopped = False
         self.members: tuple[str, ...] = ()
         self.formation = 0
-        self.link = Link(self.settings, "127.0.0.1:1", self.note)
+        self.link = CoordinatorLink(self.settings, "127.0.0.1:1", self.note)
         (folder / self.name).write_text(str(os.getpid()))
 
     def note(self, message: Message) -> None:
         with self.news:
-            if isinstance(message, Plan):
+            if isinstance(message, MemberPlan):
                 self.plan = message
             self.stopped = self.stopped or isinstance(message, Stop)
             self.news.notify_all()
@@ -100,7 +109,7 @@ class Pretended:
         return True
 
     def end(self, step: int, how: str) -> None:
-        self.link.send(Ended(self.name, self.formation, step, how))
+        self.link.send(TrainingEnded(self.name, self.formation, step, how))
         self.link.flush(10)
         self.link.close()
 

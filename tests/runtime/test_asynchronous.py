@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn, optim
 from torch.utils.data import TensorDataset
 
-from muster.runtime.asynchronous import LostServerError, Report, train_asynchronously
+from muster.runtime.asynchronous import AsyncReport, LostServerError, train_asynchronously
 from muster.runtime.asynchronous.batches import LeasedBatches
 from muster.runtime.asynchronous.protocol import KIND, Segment, assign, checksum
 from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
 from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.members.peers import Post, connect
+from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
 from muster.runtime.state.state import TrainingState
 
@@ -68,7 +68,7 @@ class Servers:
     """Servers in threads of this process, each with a model of its own."""
 
     def __init__(self, count: int, optimiser: Callable[[nn.Module], Any] = sgd, **options: Any) -> None:
-        self.posts = [Post("127.0.0.1", "secret") for _ in range(count)]
+        self.posts = [PeerServer("127.0.0.1", "secret") for _ in range(count)]
         self.addresses = [post.address for post in self.posts]
         self.results: list[Any] = [None] * count
         self.threads = []
@@ -105,11 +105,11 @@ class Servers:
         return self.results
 
 
-def work(servers: Servers, model: nn.Module, optimizer: Any, **options: Any) -> Report:
+def work(servers: Servers, model: nn.Module, optimizer: Any, **options: Any) -> AsyncReport:
     report = train_asynchronously(
         model, optimizer, forward, data(), 10, 3, "worker", servers.addresses, token="secret", **options
     )
-    assert isinstance(report, Report)
+    assert isinstance(report, AsyncReport)
     return report
 
 
@@ -322,7 +322,7 @@ def test_a_silent_workers_lease_goes_to_another() -> None:
     shard = Shard(sgd(model), parameters, assign(parameters, 1)[0])
     leases = LeasedBatches(order, epochs=3)
     server = ParameterServer(shard, checksum(parameters), leases, patience=0.2)
-    post = Post("127.0.0.1", "secret")
+    post = PeerServer("127.0.0.1", "secret")
     thread = threading.Thread(target=serve, args=(server, post, [], "secret"), daemon=True)
     thread.start()
     post.start()
@@ -353,7 +353,7 @@ def _preloaded() -> Iterator[None]:
 
 def serve_process(index: int, pipe: Connection, options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    post = Post("127.0.0.1", "secret")
+    post = PeerServer("127.0.0.1", "secret")
     post.start()
     pipe.send(post.address)
     model = made()
@@ -380,7 +380,7 @@ def work_process(pipe: Connection, servers: list[str], ready: Any, gone: Any, vi
             threading.Event().wait()
         return forward(model, batch)
 
-    def told(report: Report) -> None:
+    def told(report: AsyncReport) -> None:
         pipe.send(list(ids))
         if report.updates == 20:
             gone.wait(LIMIT)
@@ -390,7 +390,7 @@ def work_process(pipe: Connection, servers: list[str], ready: Any, gone: Any, vi
         model, sgd(model), watched, data(), 12, 20, "worker", servers,
         token="secret", workers=3, on_step=told,
     )  # fmt: skip
-    assert isinstance(report, Report)
+    assert isinstance(report, AsyncReport)
     weights = [value for p in model.parameters() for value in p.flatten().tolist()]
     pipe.send({"weights": weights, "updates": report.updates, "stalest": report.stalest})
 
@@ -454,7 +454,7 @@ def test_a_lost_server_is_named_and_so_is_the_checkpoint() -> None:
     servers, pipes, addresses = servers_begun(2, {"checkpoint": "/the/folder"})
     model = made()
 
-    def killing(report: Report) -> None:
+    def killing(report: AsyncReport) -> None:
         if report.updates == 3:
             os.kill(servers[1].pid, signal.SIGKILL)
             servers[1].join(LIMIT)
@@ -480,7 +480,7 @@ def test_a_stranger_gets_no_answer() -> None:
 
 def test_workers_before_their_servers() -> None:
     """The post is there, but serves nothing yet."""
-    post = Post("127.0.0.1", "secret")
+    post = PeerServer("127.0.0.1", "secret")
     post.start()
     model = made()
     found: list[Any] = []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from muster.runtime.launch.launcher import Outcome
+from muster.runtime.launch.launcher import LaunchOutcome
 from tests.runtime.scripts import tasks
 from tests.runtime.scripts.jobs import CLOSE, LONG, Job, check_result
 
@@ -14,7 +14,7 @@ AT = 2
 """Steps before the fault; see the script."""
 
 
-def fail(folder: Path, fault: str, *args: str, workers: int = 2) -> Outcome:
+def fail(folder: Path, fault: str, *args: str, workers: int = 2) -> LaunchOutcome:
     """Run a training that must fail."""
     with Job(folder, "--fault", fault, *args, script=FAULTY, workers=workers) as job:
         outcome = job.wait(LONG)

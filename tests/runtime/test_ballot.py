@@ -5,8 +5,8 @@ from threading import Thread
 
 import torch
 
-from muster.runtime.comm.group import Group, serve_store
-from muster.runtime.members.ballot import Standing, Vote, ballot_size, fill, read, roll_call, unused
+from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.members.ballot import MemberStatus, Vote, ballot_size, fill, read, roll_call, unused
 from tests.runtime.scripts.jobs import LONG
 
 
@@ -28,29 +28,31 @@ def test_the_sum_is_everybodys_row() -> None:
 
 def test_large_steps_survive_the_roll_call() -> None:
     # float32 holds whole numbers up to 2^24 only; steps and checksums go beyond.
-    rows = meet([Standing(holds=1, step=2**40 + 1, layout=2**32 - 1), Standing(worker=1, losses=0.1)])
+    rows = meet(
+        [MemberStatus(holds=1, step=2**40 + 1, layout=2**32 - 1), MemberStatus(worker=1, losses=0.1)]
+    )
     for seen in rows:
-        assert seen[0] == Standing(holds=1, step=2**40 + 1, layout=2**32 - 1)
-        assert seen[1] == Standing(worker=1, losses=0.1)
+        assert seen[0] == MemberStatus(holds=1, step=2**40 + 1, layout=2**32 - 1)
+        assert seen[1] == MemberStatus(worker=1, losses=0.1)
 
 
 def test_alone() -> None:
-    mine = Standing(worker=1, step=3)
+    mine = MemberStatus(worker=1, step=3)
     assert roll_call(None, mine, 0, 1) == (mine,)
 
 
 def test_every_field_has_its_place() -> None:
-    numbers = {field.name: float(place + 1) for place, field in enumerate(fields(Standing))}
-    assert roll_call(None, Standing(**numbers), 0, 1) == (Standing(**numbers),)
+    numbers = {field.name: float(place + 1) for place, field in enumerate(fields(MemberStatus))}
+    assert roll_call(None, MemberStatus(**numbers), 0, 1) == (MemberStatus(**numbers),)
 
 
-def meet(standings: list[Standing]) -> list[tuple[Standing, ...]]:
+def meet(standings: list[MemberStatus]) -> list[tuple[MemberStatus, ...]]:
     """A roll call of two members, each a thread with a group of its own."""
     store = serve_store("127.0.0.1")
-    seen: dict[int, tuple[Standing, ...]] = {}
+    seen: dict[int, tuple[MemberStatus, ...]] = {}
 
     def member(rank: int) -> None:
-        group = Group(("127.0.0.1", store.port), "roll", rank, 2, "127.0.0.1", LONG)
+        group = GlooGroup(("127.0.0.1", store.port), "roll", rank, 2, "127.0.0.1", LONG)
         seen[rank] = roll_call(group, standings[rank], rank, 2)
         group.close()
 

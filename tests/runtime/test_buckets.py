@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from muster.runtime.step.buckets import FIRST, LIMIT, Buckets, Slot, lay_out
+from muster.runtime.step.buckets import FIRST, LIMIT, Buckets, GradientSlot, lay_out
 
 
 def blocks(*sizes: int, dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
@@ -27,7 +27,7 @@ def test_a_small_first_bucket_then_larger_ones() -> None:
 def test_a_bucket_holds_one_type() -> None:
     parameters = blocks(3) + blocks(2, dtype=torch.float64) + blocks(4)
     slots = lay_out(parameters, [2, 1, 0])
-    assert slots == (Slot(2, 0, 0, 4), Slot(1, 1, 0, 2), Slot(0, 2, 0, 3))
+    assert slots == (GradientSlot(2, 0, 0, 4), GradientSlot(1, 1, 0, 2), GradientSlot(0, 2, 0, 3))
 
 
 def model_and_buckets() -> tuple[nn.Sequential, Buckets]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from muster.runtime.comm import nccl
 from muster.runtime.comm.base import Communicator, Transfer
-from muster.runtime.comm.group import Group
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.memory import Hub, InMemory
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, Sharded, cut
@@ -24,17 +24,17 @@ from muster.runtime.errors import BrokenGroupError
 
 from .comm_members import together
 
-Build = Callable[[Group, Sequence[Tensor]], Communicator]
+Build = Callable[[GlooGroup, Sequence[Tensor]], Communicator]
 
 SIZES = (70_000, 1, 0, 2, 200_001)
 """Elements of the buckets: more than a chunk, fewer than there are owners, none at all."""
 
 
-def even(group: Group, flats: Sequence[Tensor]) -> Communicator:
+def even(group: GlooGroup, flats: Sequence[Tensor]) -> Communicator:
     return Sharded(group, flats, dict.fromkeys(range(group.size), 1.0))
 
 
-def uneven(group: Group, flats: Sequence[Tensor]) -> Communicator:
+def uneven(group: GlooGroup, flats: Sequence[Tensor]) -> Communicator:
     return Sharded(group, flats, {0: 0.7, 1: 0.3, 2: 0.0})
 
 
@@ -61,7 +61,7 @@ def all_ranks_of(total: int, size: int, step: int) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_member_gets_the_sum_of_every_bucket(way: str, dtype: torch.dtype) -> None:
-    def act(group: Group) -> list[Tensor]:
+    def act(group: GlooGroup) -> list[Tensor]:
         flats = [torch.zeros(size, dtype=dtype) for size in SIZES] + [torch.zeros(9)]
         communicator = WAYS[way](group, flats)
         for step in range(3):
@@ -77,7 +77,7 @@ def test_every_member_gets_the_sum_of_every_bucket(way: str, dtype: torch.dtype)
 
 
 def test_buckets_of_different_types_in_one_step() -> None:
-    def act(group: Group) -> list[Tensor]:
+    def act(group: GlooGroup) -> list[Tensor]:
         kinds = (torch.float64, torch.float16, torch.float32)
         flats = [torch.ones(100_000, dtype=dtype) for dtype in kinds] + [torch.ones(4)]
         communicator = even(group, flats)
@@ -90,7 +90,7 @@ def test_buckets_of_different_types_in_one_step() -> None:
 
 
 def test_buckets_put_in_another_order_than_they_are_numbered() -> None:
-    def act(group: Group) -> list[Tensor]:
+    def act(group: GlooGroup) -> list[Tensor]:
         flats = [
             torch.full((90_000,), 1.0),
             torch.full((5,), 2.0),
@@ -112,7 +112,7 @@ def test_buckets_put_in_another_order_than_they_are_numbered() -> None:
 def test_servers_sum_without_gradients_or_memory_of_their_own() -> None:
     """Ranks 0 and 1 train, 2 and 3 own; all four are in the last flat's sum."""
 
-    def act(group: Group) -> tuple[list[Tensor], list[Transfer]]:
+    def act(group: GlooGroup) -> tuple[list[Tensor], list[Transfer]]:
         server = group.rank >= 2
         device = "meta" if server else "cpu"
         flats = [torch.empty(size, device=device) for size in SIZES] + [torch.empty(4)]
@@ -139,7 +139,7 @@ def test_servers_sum_without_gradients_or_memory_of_their_own() -> None:
 
 
 def test_an_owner_may_change_what_it_sends_back() -> None:
-    def act(group: Group) -> tuple[Tensor, list[tuple[int, int, int]]]:
+    def act(group: GlooGroup) -> tuple[Tensor, list[tuple[int, int, int]]]:
         seen: list[tuple[int, int, int]] = []
 
         def halve(bucket: int, begin: int, end: int, summed: Tensor) -> None:
@@ -158,7 +158,7 @@ def test_an_owner_may_change_what_it_sends_back() -> None:
 
 
 def test_an_error_of_the_owners_own_work_reaches_finish() -> None:
-    def act(group: Group) -> str:
+    def act(group: GlooGroup) -> str:
         def fail(bucket: int, begin: int, end: int, summed: Tensor) -> None:
             raise ArithmeticError("no such update")
 
@@ -176,7 +176,7 @@ def test_an_error_of_the_owners_own_work_reaches_finish() -> None:
 
 
 def test_transfers_name_the_ring_or_the_peers() -> None:
-    def act(group: Group) -> tuple[list[Transfer], list[Transfer]]:
+    def act(group: GlooGroup) -> tuple[list[Transfer], list[Transfer]]:
         flats = [torch.ones(8), torch.ones(4)]
         ring = one_step(Ring(group, flats), flats)
         owners = Sharded(group, flats, {0: 0.75, 1: 0.25}, names=("ann", "bob"))
@@ -193,7 +193,7 @@ def test_transfers_name_the_ring_or_the_peers() -> None:
 
 
 def test_alone_there_is_nothing_to_do() -> None:
-    def act(group: Group) -> tuple[list[float], list[Transfer]]:
+    def act(group: GlooGroup) -> tuple[list[float], list[Transfer]]:
         flats = [torch.tensor([1.0, 2.0]), torch.ones(1)]
         return flats[0].tolist(), one_step(Ring(group, flats), flats)
 
@@ -205,7 +205,7 @@ def test_closing_by_another_thread_frees_who_waits(way: str) -> None:
     """Rank 0 waits for members that never put anything, until its own side is closed."""
     waiting = threading.Barrier(3)
 
-    def act(group: Group) -> str:
+    def act(group: GlooGroup) -> str:
         flats = [torch.ones(100_000), torch.ones(4)]
         communicator = WAYS[way](group, flats)
         if group.rank > 0:
@@ -233,7 +233,7 @@ def test_closing_by_another_thread_frees_who_waits(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_closed_communicator_says_so(way: str) -> None:
-    def act(group: Group) -> None:
+    def act(group: GlooGroup) -> None:
         flats = [torch.ones(400), torch.ones(4)]
         communicator = WAYS[way](group, flats)
         communicator.close()
@@ -245,7 +245,7 @@ def test_a_closed_communicator_says_so(way: str) -> None:
 
 
 def test_what_is_put_while_somebody_closes_is_not_waited_for() -> None:
-    def act(group: Group) -> None:
+    def act(group: GlooGroup) -> None:
         communicator = even(group, [torch.ones(400), torch.ones(4)])
         communicator.begin()
         communicator.close()
@@ -259,7 +259,7 @@ def test_what_is_put_while_somebody_closes_is_not_waited_for() -> None:
 def test_a_member_that_does_not_come_is_noticed_at_the_deadline() -> None:
     out = threading.Barrier(2)
 
-    def act(group: Group) -> bool:
+    def act(group: GlooGroup) -> bool:
         flats = [torch.ones(100), torch.ones(4)]
         communicator = even(group, flats)
         if group.rank == 0:
@@ -278,7 +278,7 @@ def test_a_member_that_does_not_come_is_noticed_at_the_deadline() -> None:
 def test_a_hundred_formations_leak_no_thread_and_no_descriptor(broken: bool) -> None:
     """Each of two members, two threads and their sockets; closed at rest, and with work under way."""
 
-    def act(group: Group) -> None:
+    def act(group: GlooGroup) -> None:
         flats = [torch.ones(1000), torch.ones(4)]
         communicator = even(group, flats)
         with suppress(BrokenGroupError):  # the other one may have closed already
@@ -381,7 +381,7 @@ def test_owners_take_turns_in_a_bucket() -> None:
 def test_without_nccl_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl, "available", lambda: False)
 
-    def act(group: Group) -> None:
+    def act(group: GlooGroup) -> None:
         with pytest.raises(BrokenGroupError, match="CUDA build"):
             nccl.Nccl(group, [torch.ones(1)])
 
@@ -391,7 +391,7 @@ def test_without_nccl_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 def test_nccl_refuses_gradients_in_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl, "available", lambda: True)
 
-    def act(group: Group) -> None:
+    def act(group: GlooGroup) -> None:
         with pytest.raises(BrokenGroupError, match="host memory"):
             nccl.Nccl(group, [torch.ones(1), torch.ones(1)])
 

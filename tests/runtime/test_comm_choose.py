@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.runtime.comm.choose import LATENCY, MARGIN, Choice, choose, make
-from muster.runtime.comm.group import Group
+from muster.runtime.comm.choose import LATENCY, MARGIN, SyncChoice, choose, make
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import _links, probe
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, Sharded
@@ -71,7 +71,7 @@ def test_slow_owners_own_less() -> None:
 
 def test_unknown_links_take_the_ring_or_equal_shares() -> None:
     unknown = workers(1e8, 1e8, 0.0)
-    assert choose("auto", unknown, [S]) == Choice("ring", (), {}, "ring")
+    assert choose("auto", unknown, [S]) == SyncChoice("ring", (), {}, "ring")
     assert choose("sharded", unknown, [S]).shares == pytest.approx((1 / 3,) * 3)
     assert choose("dedicated", [*unknown, server(0.0)], [S]).shares == (0, 0, 0, 1)
 
@@ -139,13 +139,13 @@ def test_shares_add_up_and_the_choice_is_never_predicted_slower(
 def test_make_builds_what_was_chosen() -> None:
     members = workers(1e8, 1e8)
 
-    def act(group: Group) -> list[str]:
+    def act(group: GlooGroup) -> list[str]:
         flats = [torch.ones(4), torch.ones(2)]
         with pytest.raises(ValueError, match="of 3 members in a group of 2"):
-            make(Choice("ring"), group, flats, workers(1, 1, 1), group.rank)
+            make(SyncChoice("ring"), group, flats, workers(1, 1, 1), group.rank)
         built = [
             make(choice, group, flats, members, group.rank)
-            for choice in (Choice("none"), Choice("ring"), Choice("sharded", (1.0, 0.0)))
+            for choice in (SyncChoice("none"), SyncChoice("ring"), SyncChoice("sharded", (1.0, 0.0)))
         ]
         built[-1].begin()
         built[-1].put(0)

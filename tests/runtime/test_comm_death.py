@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from muster.runtime.comm.base import Communicator
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.group import GlooGroup, serve_store
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import Sharded
 from muster.runtime.errors import BrokenGroupError
@@ -31,7 +31,7 @@ SERVERS = {"ring": 0, "sharded": 0, "dedicated": 2}
 """How many of the last ranks are servers: with two, the victim is one of them."""
 
 
-def build(way: str, group: Group) -> tuple[Communicator, Sequence[int]]:
+def build(way: str, group: GlooGroup) -> tuple[Communicator, Sequence[int]]:
     """A member's communicator over 8 MB and a ballot, and the buckets that it puts."""
     works = group.rank < SIZE - SERVERS[way]
     device = "cpu" if works else "meta"
@@ -47,7 +47,7 @@ def build(way: str, group: Group) -> tuple[Communicator, Sequence[int]]:
 def live(rank: int, port: int, way: str, fatal: int, pipe: Connection) -> None:
     """A member: step after step; the victim ends or stops itself when some of a step is under way."""
     torch.set_num_threads(1)
-    group = Group((HOST, port), "death", rank, SIZE, HOST, PATIENCE)
+    group = GlooGroup((HOST, port), "death", rank, SIZE, HOST, PATIENCE)
     group.deadline = DEADLINE  # of steps alone: a busy machine may be slow to start the processes
     communicator, buckets = build(way, group)
     for step in range(10 * FATAL_STEP):

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.group import GlooGroup, serve_store
 from muster.runtime.comm.store import StoreClient, StoreServer
 from muster.runtime.errors import BrokenGroupError
 
@@ -63,7 +63,7 @@ def test_a_store_that_is_gone_is_an_error_at_once() -> None:
     with pytest.raises(RuntimeError, match=f"store at {HOST}:{address[1]}"):
         client.get("a")
     with pytest.raises(BrokenGroupError, match="could not be built"):
-        Group(address, "late", 0, 2, HOST, 30.0)
+        GlooGroup(address, "late", 0, 2, HOST, 30.0)
 
 
 def test_what_is_no_request_ends_that_connection_alone() -> None:
@@ -86,7 +86,7 @@ def test_what_is_no_request_ends_that_connection_alone() -> None:
 def test_a_member_that_does_not_come_is_noticed_within_the_deadline() -> None:
     store = serve_store(HOST)
     with pytest.raises(BrokenGroupError, match="group alone could not be built"):
-        Group((HOST, store.port), "alone", 0, 2, HOST, 0.2)
+        GlooGroup((HOST, store.port), "alone", 0, 2, HOST, 0.2)
 
 
 def test_a_store_ends_with_its_object() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.crew import Pending, Stores, plan_name
-from muster.wire.messages import Member, Plan
+from muster.wire.messages import Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG, Job
 
 ME = Member("worker-0", "worker", "127.0.0.1:1")
@@ -20,7 +20,7 @@ OTHER = Member("worker-1", "worker", "127.0.0.1:2")
 class Built:
     """Stands for a crew."""
 
-    plan: Plan
+    plan: MemberPlan
     closed: bool = False
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class Yard:
     fails: bool = False
     made: list[Built] = field(default_factory=list)
 
-    def build(self, plan: Plan) -> Any:
+    def build(self, plan: MemberPlan) -> Any:
         self.may.wait(LONG)
         if self.fails:
             raise BrokenGroupError("nobody came")
@@ -44,8 +44,8 @@ class Yard:
         return self.made[-1]
 
 
-def plan(formation: int, after: int, *members: Member) -> Plan:
-    return Plan(formation, after, members or (ME, OTHER))
+def plan(formation: int, after: int, *members: Member) -> MemberPlan:
+    return MemberPlan(formation, after, members or (ME, OTHER))
 
 
 def settle() -> None:
@@ -179,10 +179,10 @@ def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:
         # It stands in formation 3. The first was carried out long ago; the second changes a formation
         # of the past; the third has a number that was seen; the last follows what never was.
         for stale in (
-            Plan(2, 1, members),
-            Plan(9, 2, alone),
-            Plan(3, 3, alone),
-            Plan(12, 11, alone),
+            MemberPlan(2, 1, members),
+            MemberPlan(9, 2, alone),
+            MemberPlan(3, 3, alone),
+            MemberPlan(12, 11, alone),
         ):
             for task in ("worker-0", "worker-1"):
                 coordinator._tell(task, stale)

@@ -21,9 +21,9 @@ Start = Callable[..., Launch]
 
 @pytest.fixture(scope="module")
 def tasks() -> Iterator[Tasks]:
-    """One nursery for all jobs here: it takes seconds to load."""
-    with Tasks() as nursery:
-        yield nursery
+    """One fork server for all jobs here: it takes seconds to load."""
+    with Tasks() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture

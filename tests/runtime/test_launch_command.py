@@ -11,7 +11,7 @@ import pytest
 from muster.roster.history import History
 from muster.runtime.launch.command import parse
 from muster.runtime.launch.curve import draw
-from muster.runtime.launch.launcher import Outcome
+from muster.runtime.launch.launcher import LaunchOutcome
 from muster.runtime.launch.screen import describe_change, describe_progress, summary
 from muster.wire.messages import Changed, Message, Saved, StepDone, Straggling
 
@@ -144,7 +144,7 @@ def test_the_summary_tells_what_happened() -> None:
     # 6 + 2 + 8 = 16 samples; the first report at 1 s, the last at 6 s: 16 / 5 = 3.2 a second.
     assert history.samples == 16
     assert history.mean_rate == pytest.approx(3.2)
-    assert summary(Outcome(0, "", history))[:6] == [
+    assert summary(LaunchOutcome(0, "", history))[:6] == [
         "finished at step 2, epoch 1, loss 2; 16 samples in 5.0 s, 3/s",
         "  formation 1 at step 0: 2 workers and 1 server, the start",
         "  formation 2 at step 2: 1 worker, after a failure, lost worker-1, server-0, "

@@ -9,10 +9,20 @@ import pytest
 from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.members.link import Link
-from muster.runtime.settings import Settings
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.settings import TaskSettings
 from muster.wire.channel import Channel
-from muster.wire.messages import Changed, Hello, Message, Plan, Ready, Received, StepDone, Stop
+from muster.wire.messages import (
+    VERSION,
+    Changed,
+    Hello,
+    MemberPlan,
+    Message,
+    Ready,
+    Received,
+    StepDone,
+    Stop,
+)
 
 LONG = 20.0
 
@@ -50,7 +60,9 @@ def desk() -> Iterator[Desk]:
     made.one.close()
 
 
-def hello(task: str = "worker-0", token: str = "secret", job: str = "j", version: int = 1) -> Hello:
+def hello(
+    task: str = "worker-0", token: str = "secret", job: str = "j", version: int = VERSION
+) -> Hello:
     return Hello(job, task, "worker", "127.0.0.1:5", 7, token, version=version)
 
 
@@ -90,7 +102,7 @@ def test_plans_go_to_who_is_there_and_to_who_comes_back(desk: Desk) -> None:
     channel = desk.connect(hello())
     channel.send(Ready("worker-0"))
     heard = [channel.receive()]
-    while not isinstance(heard[-1], Plan):
+    while not isinstance(heard[-1], MemberPlan):
         heard.append(channel.receive())
     channel.close()
     # The plan may have been on its way when the connection broke.
@@ -116,7 +128,9 @@ def test_a_link_outlives_its_coordinators() -> None:
     """Five coordinators at one address, one after the other: together they hear every step."""
     desk = Desk()
     address = desk.one.address
-    link = Link(Settings("j", "worker-0", "worker", address, "secret"), "127.0.0.1:5", lambda _: None)
+    link = CoordinatorLink(
+        TaskSettings("j", "worker-0", "worker", address, "secret"), "127.0.0.1:5", lambda _: None
+    )
     link.start()
     heard: set[int] = set()
     for life in range(5):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.runtime.data.leases import Lease, Leases, Shards, Taken
+from muster.runtime.data.leases import ShardLease, ShardLeases, ShardReader, Taken
 from muster.runtime.errors import BadTrainingError
 
 EVERY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -40,22 +40,22 @@ class Words:
             yield i, (first + n) % self.sizes[i]
 
 
-def lease(shard: int, far: int = 0) -> Lease:
-    return Lease(0, shard, "a", far)
+def lease(shard: int, far: int = 0) -> ShardLease:
+    return ShardLease(0, shard, "a", far)
 
 
-def shards_of(leases: Leases, task: str) -> list[tuple[int, int]]:
+def shards_of(leases: ShardLeases, task: str) -> list[tuple[int, int]]:
     return [(held.epoch, held.shard) for held in leases.of(task)]
 
 
 def test_everybody_gets_one_before_anybody_gets_two() -> None:
-    leases = Leases(3, epochs=1).grant(["a", "b"], each=2, step=STEP)
+    leases = ShardLeases(3, epochs=1).grant(["a", "b"], each=2, step=STEP)
     assert [held.holder for held in leases.held] == ["a", "b", "a"]
     assert len(set(shards_of(leases, "a") + shards_of(leases, "b"))) == 3
 
 
 def test_an_epoch_without_shards_left_goes_on_with_the_next() -> None:
-    leases = Leases(2).grant(["a", "b", "c"], each=1, step=STEP)
+    leases = ShardLeases(2).grant(["a", "b", "c"], each=1, step=STEP)
     assert [held.epoch for held in leases.held] == [0, 0, 1]
     assert leases.epoch == 0
     leases = leases.commit("a", 1, 0, STEP).commit("b", 1, 0, STEP)
@@ -63,7 +63,7 @@ def test_an_epoch_without_shards_left_goes_on_with_the_next() -> None:
 
 
 def test_after_the_last_epoch_nothing_is_granted() -> None:
-    leases = Leases(1, epochs=1).grant(["a", "b"], each=2, step=STEP)
+    leases = ShardLeases(1, epochs=1).grant(["a", "b"], each=2, step=STEP)
     assert len(leases.held) == 1
     assert not leases.over
     done = leases.commit("a", 1, 0, STEP)
@@ -72,7 +72,7 @@ def test_after_the_last_epoch_nothing_is_granted() -> None:
 
 
 def test_what_is_done_is_never_granted_again_in_its_epoch() -> None:
-    leases, seen = Leases(4, seed=2, epochs=2), []
+    leases, seen = ShardLeases(4, seed=2, epochs=2), []
     while not leases.over:
         leases = leases.grant(["a"], each=1, step=STEP)
         seen += shards_of(leases, "a")
@@ -81,31 +81,31 @@ def test_what_is_done_is_never_granted_again_in_its_epoch() -> None:
 
 
 def test_epochs_have_orders_of_their_own() -> None:
-    held = Leases(20, epochs=2).grant(["a"], each=40, step=STEP).held
+    held = ShardLeases(20, epochs=2).grant(["a"], each=40, step=STEP).held
     assert [lease.shard for lease in held[:20]] != [lease.shard for lease in held[20:]]
 
 
 def test_a_lost_workers_shard_goes_on_where_the_last_commit_stood() -> None:
-    leases = Leases(1, epochs=1, repeatable=True).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
+    leases = ShardLeases(1, epochs=1, repeatable=True).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
     after = leases.lost(["a"]).grant(["b"], 1, STEP)
     assert after.of("a") == ()
-    assert after.of("b") == (Lease(0, 0, "b", 7, STEP),)
+    assert after.of("b") == (ShardLease(0, 0, "b", 7, STEP),)
 
 
 def test_a_lost_workers_shard_that_is_never_the_same_is_begun_again() -> None:
-    leases = Leases(1, epochs=1).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
-    assert leases.lost(["a"]).grant(["b"], 1, STEP).of("b") == (Lease(0, 0, "b", 0, STEP),)
+    leases = ShardLeases(1, epochs=1).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
+    assert leases.lost(["a"]).grant(["b"], 1, STEP).of("b") == (ShardLease(0, 0, "b", 0, STEP),)
 
 
 def test_a_worker_that_gets_its_own_shard_back_begins_it_again() -> None:
-    shards = Shards(Words(5))
+    shards = ShardReader(Words(5))
     shards.take([lease(0)], 2)
     shards.take([lease(0, far=2)], 2)
     assert shards.take([lease(0)], 2).samples == [(0, 0), (0, 1)]
 
 
 def test_a_lease_without_progress_expires() -> None:
-    leases = Leases(2, epochs=1).grant(["a", "b"], 1, step=10)
+    leases = ShardLeases(2, epochs=1).grant(["a", "b"], 1, step=10)
     leases = leases.commit("a", 0, 5, step=19)
     assert leases.expired(step=20, after=10) == leases
     after = leases.expired(step=21, after=10)
@@ -116,32 +116,32 @@ def test_a_lease_without_progress_expires() -> None:
 
 def test_a_worker_cannot_finish_what_it_does_not_hold() -> None:
     with pytest.raises(ValueError, match="b holds 0 leases"):
-        Leases(2).grant(["a"], 1, STEP).commit("b", 1, 0, STEP)
+        ShardLeases(2).grant(["a"], 1, STEP).commit("b", 1, 0, STEP)
 
 
 def test_leases_come_back_out_of_their_value() -> None:
-    leases = Leases(3, seed=5, epochs=2).grant(["a", "b"], 1, 4).commit("a", 0, 9, 5).lost(["b"])
-    assert Leases.restored(leases.value()) == leases
+    leases = ShardLeases(3, seed=5, epochs=2).grant(["a", "b"], 1, 4).commit("a", 0, 9, 5).lost(["b"])
+    assert ShardLeases.restored(leases.value()) == leases
 
 
 def test_samples_come_from_one_lease_after_another() -> None:
-    shards = Shards(Words(3, 2))
+    shards = ShardReader(Words(3, 2))
     assert shards.take([lease(0), lease(1)], 2) == Taken([(0, 0), (0, 1)], 0, 2)
     assert shards.take([lease(0, far=2), lease(1)], 2) == Taken([(0, 2), (1, 0)], 1, 1)
     assert shards.take([lease(1, far=1)], 2) == Taken([(1, 1)], 1, 0)
 
 
 def test_the_end_of_a_shard_is_seen_with_its_last_sample() -> None:
-    assert Shards(Words(2)).take([lease(0)], 2) == Taken([(0, 0), (0, 1)], 1, 0)
+    assert ShardReader(Words(2)).take([lease(0)], 2) == Taken([(0, 0), (0, 1)], 1, 0)
 
 
 def test_an_empty_shard_is_finished_at_once() -> None:
-    assert Shards(Words(0, 1)).take([lease(0), lease(1)], 3) == Taken([(1, 0)], 2, 0)
+    assert ShardReader(Words(0, 1)).take([lease(0), lease(1)], 3) == Taken([(1, 0)], 2, 0)
 
 
 def test_a_lost_step_gives_the_same_samples_again_without_reading_them_again() -> None:
     data = Words(9)
-    shards = Shards(data)
+    shards = ShardReader(data)
     first = shards.take([lease(0)], 4)
     assert shards.take([lease(0)], 4) == first
     assert shards.take([lease(0)], 2).samples == first.samples[:2]
@@ -150,23 +150,23 @@ def test_a_lost_step_gives_the_same_samples_again_without_reading_them_again() -
 
 
 def test_a_new_holder_skips_what_is_committed() -> None:
-    assert Shards(Words(9)).take([lease(0, far=6)], 2) == Taken([(0, 6), (0, 7)], 0, 8)
+    assert ShardReader(Words(9)).take([lease(0, far=6)], 2) == Taken([(0, 6), (0, 7)], 0, 8)
 
 
 def test_a_shard_that_is_shorter_the_second_time_is_finished() -> None:
-    assert Shards(Words(3)).take([lease(0, far=6)], 2) == Taken([], 1, 0)
+    assert ShardReader(Words(3)).take([lease(0, far=6)], 2) == Taken([], 1, 0)
 
 
 def test_an_error_names_the_shard_and_the_sample() -> None:
     with pytest.raises(BadTrainingError, match=r"shard 1 .* after sample 2: OSError: torn tape"):
-        Shards(Words(1, 5, bad=(1, 2))).take([lease(1)], 4)
+        ShardReader(Words(1, 5, bad=(1, 2))).take([lease(1)], 4)
 
 
 def test_a_dataset_without_shards_is_refused() -> None:
     with pytest.raises(BadTrainingError, match="list has no shards and no shard"):
-        Shards([1, 2])
+        ShardReader([1, 2])
     with pytest.raises(BadTrainingError, match="at least 1"):
-        Shards(Words())
+        ShardReader(Words())
 
 
 @dataclass
@@ -174,15 +174,15 @@ class Job:
     """Workers that read a dataset by leases; `seen` counts the samples of committed steps."""
 
     data: Words
-    leases: Leases
-    workers: dict[str, Shards] = field(default_factory=dict)
+    leases: ShardLeases
+    workers: dict[str, ShardReader] = field(default_factory=dict)
     seen: Counter[tuple[int, tuple[int, int]]] = field(default_factory=Counter)
     completed: Counter[tuple[int, int]] = field(default_factory=Counter)
     step: int = 0
     born: int = 0
 
     def join(self) -> None:
-        self.workers[f"w{self.born}"] = Shards(self.data)
+        self.workers[f"w{self.born}"] = ShardReader(self.data)
         self.born += 1
 
     def die(self, place: int) -> None:
@@ -199,7 +199,7 @@ class Job:
         elif what == "expire":
             self.leases = self.leases.expired(self.step, number)
         elif what == "restore":
-            self.leases = Leases.restored(self.leases.value())
+            self.leases = ShardLeases.restored(self.leases.value())
         else:
             self.take(number, lost=what == "lost")
 
@@ -242,7 +242,7 @@ def test_over_any_history_every_shard_is_read_to_its_end(
 ) -> None:
     epochs = 2
     data = Words(*sizes, repeatable=repeatable)
-    job = Job(data, Leases(len(sizes), seed, epochs, repeatable))
+    job = Job(data, ShardLeases(len(sizes), seed, epochs, repeatable))
     job.join()
     for what, number in history:
         job.happen(what, number)

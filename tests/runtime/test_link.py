@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from muster.runtime.members import link as link_module
-from muster.runtime.members.link import Link
-from muster.runtime.settings import Settings
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.settings import TaskSettings
 from muster.wire.channel import Channel
 from muster.wire.messages import (
     Captured,
     Changed,
     Hello,
+    MemberPlan,
     Message,
-    Plan,
     Ready,
     Received,
     StepDone,
@@ -61,12 +61,12 @@ def desk() -> Iterator[Desk]:
 
 
 @pytest.fixture
-def make(desk: Desk) -> Iterator[Callable[..., Link]]:
-    made: list[Link] = []
+def make(desk: Desk) -> Iterator[Callable[..., CoordinatorLink]]:
+    made: list[CoordinatorLink] = []
 
-    def build(on_message: Callable[[Message], None] = lambda _: None) -> Link:
-        settings = Settings("j", "worker-0", "worker", desk.address, "secret")
-        made.append(Link(settings, "127.0.0.1:9", on_message))
+    def build(on_message: Callable[[Message], None] = lambda _: None) -> CoordinatorLink:
+        settings = TaskSettings("j", "worker-0", "worker", desk.address, "secret")
+        made.append(CoordinatorLink(settings, "127.0.0.1:9", on_message))
         return made[-1]
 
     yield build
@@ -78,7 +78,7 @@ def take(channel: Channel, count: int) -> list[Message | None]:
     return [channel.receive() for _ in range(count)]
 
 
-def test_says_hello_then_everything_in_order(desk: Desk, make: Callable[..., Link]) -> None:
+def test_says_hello_then_everything_in_order(desk: Desk, make: Callable[..., CoordinatorLink]) -> None:
     link = make()
     for number in range(50):
         link.send(step(number))
@@ -98,7 +98,7 @@ def test_says_hello_then_everything_in_order(desk: Desk, make: Callable[..., Lin
     channel.close()
 
 
-def test_hands_on_orders(desk: Desk, make: Callable[..., Link]) -> None:
+def test_hands_on_orders(desk: Desk, make: Callable[..., CoordinatorLink]) -> None:
     got: list[Message] = []
     both = threading.Event()
 
@@ -113,18 +113,18 @@ def test_hands_on_orders(desk: Desk, make: Callable[..., Link]) -> None:
     # The line in the middle is from a coordinator newer than this task: passed over.
     channel.send_lines(
         [
-            channel.line(Plan(1, 0, ())),
+            channel.line(MemberPlan(1, 0, ())),
             b'{"kind":"Dance"}\n',
             channel.line(Received(0)),
             channel.line(Stop()),
         ]
     )
     assert both.wait(20)
-    assert got == [Plan(1, 0, ()), Stop()]
+    assert got == [MemberPlan(1, 0, ()), Stop()]
     channel.close()
 
 
-def test_what_was_not_answered_is_said_again(desk: Desk, make: Callable[..., Link]) -> None:
+def test_what_was_not_answered_is_said_again(desk: Desk, make: Callable[..., CoordinatorLink]) -> None:
     link = make()
     link.start()
     channel, _ = desk.accept()
@@ -141,7 +141,9 @@ def test_what_was_not_answered_is_said_again(desk: Desk, make: Callable[..., Lin
     channel.close()
 
 
-def test_a_new_coordinator_learns_who_and_where(desk: Desk, make: Callable[..., Link]) -> None:
+def test_a_new_coordinator_learns_who_and_where(
+    desk: Desk, make: Callable[..., CoordinatorLink]
+) -> None:
     link = make()
     link.start()
     channel, _ = desk.accept()
@@ -158,7 +160,9 @@ def test_a_new_coordinator_learns_who_and_where(desk: Desk, make: Callable[..., 
     channel.close()
 
 
-def test_a_daemon_stopped_and_started_gets_all_in_order(make: Callable[..., Link], desk: Desk) -> None:
+def test_a_daemon_stopped_and_started_gets_all_in_order(
+    make: Callable[..., CoordinatorLink], desk: Desk
+) -> None:
     """Ten coordinators on one port, each dying in its turn: together they see every step in order."""
     link = make()
     link.start()
@@ -187,7 +191,7 @@ def test_a_daemon_stopped_and_started_gets_all_in_order(make: Callable[..., Link
 
 
 def test_measurements_go_first_when_too_many_wait(
-    desk: Desk, make: Callable[..., Link], monkeypatch: pytest.MonkeyPatch
+    desk: Desk, make: Callable[..., CoordinatorLink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "KEPT", 4)
     link = make()
@@ -200,7 +204,7 @@ def test_measurements_go_first_when_too_many_wait(
     channel.close()
 
 
-def test_what_json_cannot_hold_is_left_out(desk: Desk, make: Callable[..., Link]) -> None:
+def test_what_json_cannot_hold_is_left_out(desk: Desk, make: Callable[..., CoordinatorLink]) -> None:
     link = make()
     link.send(Captured("worker-0", {"bad": object()}))
     link.send(Ready("worker-0"))
@@ -216,7 +220,7 @@ def test_what_json_cannot_hold_is_left_out(desk: Desk, make: Callable[..., Link]
 def test_with_the_coordinator_away_nothing_waits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         address = gone.getsockname()[:2]
-    link = Link(Settings(coordinator=address), "127.0.0.1:9", lambda _: None)
+    link = CoordinatorLink(TaskSettings(coordinator=address), "127.0.0.1:9", lambda _: None)
     link.start()
     link.send(step(1))
     assert not link.flush(0.01)
@@ -226,7 +230,7 @@ def test_with_the_coordinator_away_nothing_waits() -> None:
 
 
 def test_without_a_coordinator_all_is_nothing() -> None:
-    link = Link(Settings(), "127.0.0.1:9", lambda _: None)
+    link = CoordinatorLink(TaskSettings(), "127.0.0.1:9", lambda _: None)
     link.start()
     link.send(step(1))
     assert link.flush(0)
@@ -234,9 +238,9 @@ def test_without_a_coordinator_all_is_nothing() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("muster-link")]
 
 
-def test_close_may_be_called_by_an_order(desk: Desk, make: Callable[..., Link]) -> None:
+def test_close_may_be_called_by_an_order(desk: Desk, make: Callable[..., CoordinatorLink]) -> None:
     closed = threading.Event()
-    links: list[Link] = []
+    links: list[CoordinatorLink] = []
 
     def stop(_: Message) -> None:
         links[0].close()

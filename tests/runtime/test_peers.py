@@ -10,9 +10,9 @@ import pytest
 
 from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.errors import ExcludedError
-from muster.runtime.members.peers import Post, ask, connect
-from muster.runtime.members.regroup import Meeting, Place
-from muster.wire.messages import Member, Plan
+from muster.runtime.members.peers import PeerServer, ask, connect
+from muster.runtime.members.regroup import CurrentPlans, Meeting
+from muster.wire.messages import Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG
 
 HOST, TOKEN = "127.0.0.1", "a token"
@@ -22,7 +22,7 @@ class Survivor:
     """A task as its peers see it."""
 
     def __init__(self, task: str) -> None:
-        self.post = Post(HOST, TOKEN)
+        self.post = PeerServer(HOST, TOKEN)
         role = "server" if task.startswith("server") else "worker"
         self.me = Member(task, role, self.post.address)
         self.meeting = Meeting(self.post, self.me, TOKEN)
@@ -42,14 +42,14 @@ def three() -> Iterator[list[Survivor]]:
         yield made
 
 
-def plan_of(formation: int, members: list[Survivor], after: int = 0) -> Plan:
-    return Plan(formation, after, tuple(one.me for one in members))
+def plan_of(formation: int, members: list[Survivor], after: int = 0) -> MemberPlan:
+    return MemberPlan(formation, after, tuple(one.me for one in members))
 
 
-def agree(survivors: list[Survivor], patience: float = LONG) -> list[Plan | ExcludedError]:
+def agree(survivors: list[Survivor], patience: float = LONG) -> list[MemberPlan | ExcludedError]:
     """All meet at once; what each comes out with."""
 
-    def one(survivor: Survivor) -> Plan | ExcludedError:
+    def one(survivor: Survivor) -> MemberPlan | ExcludedError:
         try:
             return survivor.meeting.agree(patience)
         except ExcludedError as problem:
@@ -59,8 +59,8 @@ def agree(survivors: list[Survivor], patience: float = LONG) -> list[Plan | Excl
         return list(pool.map(one, survivors))
 
 
-def names(plan: Plan | ExcludedError) -> list[str]:
-    assert isinstance(plan, Plan)
+def names(plan: MemberPlan | ExcludedError) -> list[str]:
+    assert isinstance(plan, MemberPlan)
     return [member.task for member in plan.members]
 
 
@@ -68,7 +68,7 @@ def names(plan: Plan | ExcludedError) -> list[str]:
 
 
 def test_a_question_and_its_answer() -> None:
-    post = Post(HOST, TOKEN)
+    post = PeerServer(HOST, TOKEN)
     post.on("twice", lambda connection, request: send_json(connection, {"it": 2 * request["number"]}))
     post.start()
     assert ask(post.address, {"kind": "twice", "number": 21}, TOKEN, LONG) == {"it": 42}
@@ -78,7 +78,7 @@ def test_a_question_and_its_answer() -> None:
 @pytest.mark.parametrize(("kind", "token"), [("twice", "another"), ("twice", ""), ("unknown", TOKEN)])
 def test_strangers_get_no_answer(kind: str, token: str) -> None:
     asked: list[str] = []
-    post = Post(HOST, TOKEN)
+    post = PeerServer(HOST, TOKEN)
     post.on("twice", lambda _connection, request: asked.append(str(request)))
     post.start()
     with pytest.raises(ConnectionError):
@@ -88,7 +88,7 @@ def test_strangers_get_no_answer(kind: str, token: str) -> None:
 
 
 def test_nonsense_does_not_hurt_it() -> None:
-    post = Post(HOST, TOKEN)
+    post = PeerServer(HOST, TOKEN)
     post.on("hello", lambda connection, _request: send_json(connection, {"here": True}))
     post.start()
     host, _, port = post.address.rpartition(":")
@@ -100,7 +100,7 @@ def test_nonsense_does_not_hurt_it() -> None:
 
 
 def test_a_closed_post_refuses() -> None:
-    post = Post(HOST, TOKEN)
+    post = PeerServer(HOST, TOKEN)
     post.start()
     post.close()
     with pytest.raises(ConnectionRefusedError):
@@ -112,16 +112,16 @@ def test_a_closed_post_refuses() -> None:
 
 def test_all_survive(three: list[Survivor]) -> None:
     for one in three:
-        one.meeting.stand(Place(plan_of(4, three)))
+        one.meeting.stand(CurrentPlans(plan_of(4, three)))
     plans = agree(three)
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1", "worker-2"]] * 3
-    assert {(plan.formation, plan.after) for plan in plans if isinstance(plan, Plan)} == {(5, 4)}
+    assert {(plan.formation, plan.after) for plan in plans if isinstance(plan, MemberPlan)} == {(5, 4)}
 
 
 @pytest.mark.parametrize("dead", [0, 1, 2])
 def test_a_dead_member_is_known_at_once(dead: int, three: list[Survivor]) -> None:
     for one in three:
-        one.meeting.stand(Place(plan_of(4, three)))
+        one.meeting.stand(CurrentPlans(plan_of(4, three)))
     three[dead].close()
     left = [one for number, one in enumerate(three) if number != dead]
     began = time.monotonic()
@@ -133,12 +133,12 @@ def test_a_dead_member_is_known_at_once(dead: int, three: list[Survivor]) -> Non
 
 def test_one_that_answers_and_does_not_come_is_left_out(three: list[Survivor]) -> None:
     for one in three:
-        one.meeting.stand(Place(plan_of(4, three)))
+        one.meeting.stand(CurrentPlans(plan_of(4, three)))
     plans = agree(three[:2], patience=0.2)
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1"]] * 2
     for one, plan in zip(three[:2], plans, strict=True):
-        assert isinstance(plan, Plan)
-        one.meeting.stand(Place(plan))
+        assert isinstance(plan, MemberPlan)
+        one.meeting.stand(CurrentPlans(plan))
     # It comes later: the others have gone on, and it must not go on alone.
     (late,) = agree(three[2:], patience=0.2)
     assert isinstance(late, ExcludedError)
@@ -148,19 +148,19 @@ def test_one_that_answers_and_does_not_come_is_left_out(three: list[Survivor]) -
 def test_half_of_them_have_switched_already(three: list[Survivor]) -> None:
     """A step apart: one is in the new formation, the other still in that before it."""
     before, after = plan_of(4, three[:2]), plan_of(5, three, after=4)
-    three[0].meeting.stand(Place(after, before))
-    three[1].meeting.stand(Place(before))
+    three[0].meeting.stand(CurrentPlans(after, before))
+    three[1].meeting.stand(CurrentPlans(before))
     three[2].close()
     plans = agree(three[:2])
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1"]] * 2
     # Above every formation that one of them was in.
-    assert {plan.formation for plan in plans if isinstance(plan, Plan)} == {6}
+    assert {plan.formation for plan in plans if isinstance(plan, MemberPlan)} == {6}
 
 
 def test_a_server_never_leads() -> None:
     worker, server = Survivor("worker-1"), Survivor("server-0")
     for one in (worker, server):
-        one.meeting.stand(Place(plan_of(2, [worker, server])))
+        one.meeting.stand(CurrentPlans(plan_of(2, [worker, server])))
     assert [names(plan) for plan in agree([worker, server])] == [["worker-1", "server-0"]] * 2
     worker.close()
     (alone,) = agree([server])
@@ -169,7 +169,7 @@ def test_a_server_never_leads() -> None:
 
 
 def test_a_registration_of_the_past_is_refused(three: list[Survivor]) -> None:
-    three[0].meeting.stand(Place(plan_of(7, three[:2])))
+    three[0].meeting.stand(CurrentPlans(plan_of(7, three[:2])))
     request = {"kind": "regroup", "task": "worker-2", "formation": 4}
     with connect(three[0].me.address, request, TOKEN, LONG) as connection:
         assert receive_json(connection) == {"excluded": 7}
@@ -184,9 +184,9 @@ def test_a_registration_of_the_past_is_refused(three: list[Survivor]) -> None:
 def test_two_plans_of_one_number(three: list[Survivor]) -> None:
     """The coordinator made plan 5 with two joiners; survivors of a death made one without them."""
     holder, *joiners = three
-    holder.meeting.stand(Place(plan_of(5, [holder])))
+    holder.meeting.stand(CurrentPlans(plan_of(5, [holder])))
     for joiner in joiners:
-        joiner.meeting.stand(Place(plan_of(5, three)))
+        joiner.meeting.stand(CurrentPlans(plan_of(5, three)))
         with pytest.raises(ExcludedError):
             joiner.meeting.follow()
         with pytest.raises(ExcludedError):
@@ -195,5 +195,5 @@ def test_two_plans_of_one_number(three: list[Survivor]) -> None:
 
 def test_who_has_no_state_never_leads(three: list[Survivor]) -> None:
     three[0].close()
-    three[1].meeting.stand(Place(plan_of(5, three)))
+    three[1].meeting.stand(CurrentPlans(plan_of(5, three)))
     assert three[1].meeting.follow() is None

@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.settings import Settings
+from muster.runtime.settings import TaskSettings
 from muster.runtime.user.session import Session
 from muster.wire.messages import Captured, Message, StepDone
 
@@ -52,7 +52,7 @@ def train(
     coordinator.resize(1)
     who = ("j", "worker-0", "worker", coordinator.address, "secret")
     try:
-        session = Session(Settings(*who, device="cpu", sample_seconds=sample_seconds))
+        session = Session(TaskSettings(*who, device="cpu", sample_seconds=sample_seconds))
         model = nn.Linear(3, 1)
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
         session.wrap(model, optimizer)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from muster.runtime.settings import BadSettingError, Settings, from_environment
+from muster.runtime.settings import BadSettingError, TaskSettings, from_environment
 
 
 def test_nothing_set_is_one_worker_alone() -> None:
-    assert from_environment({}) == Settings()
-    assert from_environment({"MUSTER_COORDINATOR": "", "MUSTER_THREADS": ""}) == Settings()
+    assert from_environment({}) == TaskSettings()
+    assert from_environment({"MUSTER_COORDINATOR": "", "MUSTER_THREADS": ""}) == TaskSettings()
 
 
 def test_all_set() -> None:
@@ -23,7 +23,7 @@ def test_all_set() -> None:
         "MUSTER_SAMPLE_SECONDS": "0.25",
         "OTHER": "x",
     }
-    expected = Settings(
+    expected = TaskSettings(
         "vgg", "server-2", "server", ("fe80::1", 7000), "secret", "10.0.0.7", 4, "cuda:1", 0.25
     )
     assert from_environment(environ) == expected

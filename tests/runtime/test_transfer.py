@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.members.peers import Post
+from muster.runtime.members.peers import PeerServer
 from muster.runtime.state import transfer
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
@@ -54,14 +54,14 @@ def check_equal(a: TrainingState, b: TrainingState) -> None:
 
 
 @pytest.fixture
-def post() -> Iterator[Post]:
-    one = Post("127.0.0.1", TOKEN)
+def post() -> Iterator[PeerServer]:
+    one = PeerServer("127.0.0.1", TOKEN)
     one.start()
     yield one
     one.close()
 
 
-def join(state: TrainingState, post: Post, task: str = "worker-1") -> Joiner:
+def join(state: TrainingState, post: PeerServer, task: str = "worker-1") -> Joiner:
     return Joiner(state, task, "worker-0", post.address, TOKEN, LONG)
 
 
@@ -83,7 +83,7 @@ def train_together(
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_the_state_arrives_while_it_changes(
-    slow: bool, post: Post, monkeypatch: pytest.MonkeyPatch
+    slow: bool, post: PeerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = make_state(0), make_state(7)
     donor = Donor(mine)
@@ -115,7 +115,7 @@ def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "send_tensor", slow)
 
 
-def test_two_joiners_at_once(post: Post) -> None:
+def test_two_joiners_at_once(post: PeerServer) -> None:
     mine, second, third = make_state(0), make_state(1), make_state(2)
     donor = Donor(mine)
     post.on("state", donor.serve)
@@ -133,7 +133,7 @@ def test_two_joiners_at_once(post: Post) -> None:
         assert state.settings() == mine.settings()
 
 
-def test_a_donor_that_ends(post: Post) -> None:
+def test_a_donor_that_ends(post: PeerServer) -> None:
     donor = Donor(make_state(0))
     post.on("state", donor.serve)
     joiner = join(make_state(1), post)
@@ -145,13 +145,13 @@ def test_a_donor_that_ends(post: Post) -> None:
 
 
 def test_nobody_there() -> None:
-    gone = Post("127.0.0.1", TOKEN)
+    gone = PeerServer("127.0.0.1", TOKEN)
     gone.close()
     with pytest.raises(BrokenGroupError, match="worker-0 sends no state"):
         join(make_state(1), gone)
 
 
-def test_a_joiner_that_goes_does_not_hold_up_the_donor(post: Post) -> None:
+def test_a_joiner_that_goes_does_not_hold_up_the_donor(post: PeerServer) -> None:
     donor = Donor(make_state(0))
     post.on("state", donor.serve)
     joiner = join(make_state(1), post)
@@ -161,6 +161,6 @@ def test_a_joiner_that_goes_does_not_hold_up_the_donor(post: Post) -> None:
     donor.shut()  # returns: who is gone is owed nothing
 
 
-def test_nobody_comes(post: Post) -> None:
+def test_nobody_comes(post: PeerServer) -> None:
     with pytest.raises(BrokenGroupError, match="only 0 of 1"):
         Donor(make_state(0)).await_joiners(1, 0.01)

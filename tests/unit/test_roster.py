@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 
 from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.roster.roster import Roster
-from muster.wire.messages import Changed, Ended, Failed, Hello, Plan, Ready, StepDone, Stop
+from muster.wire.messages import (
+    Changed,
+    Failed,
+    Hello,
+    MemberPlan,
+    Ready,
+    StepDone,
+    Stop,
+    TrainingEnded,
+)
 
 
 def hello(task: str, formation: int = 0, ready: bool = False) -> Hello:
@@ -21,13 +30,15 @@ def stepped(task: str, formation: int, holds: bool = True) -> StepDone:
     return StepDone(task, formation, 7, 0, 4, 1.0, 0.1, 0.1, 0.0, 0.0, holds=holds)
 
 
-def plans(acts: list[Act]) -> dict[str, Plan]:
+def plans(acts: list[Act]) -> dict[str, MemberPlan]:
     return {
-        act.task: act.message for act in acts if isinstance(act, Tell) and isinstance(act.message, Plan)
+        act.task: act.message
+        for act in acts
+        if isinstance(act, Tell) and isinstance(act.message, MemberPlan)
     }
 
 
-def names(plan: Plan) -> list[str]:
+def names(plan: MemberPlan) -> list[str]:
     return [member.task for member in plan.members]
 
 
@@ -204,14 +215,14 @@ def test_the_users_error_ends_the_job_at_once() -> None:
 
 def test_finished_when_all_workers_have_ended() -> None:
     roster = running(2, servers=1)
-    assert roster.heard(Ended("worker-0", 1, 9, "finished")) == []
+    assert roster.heard(TrainingEnded("worker-0", 1, 9, "finished")) == []
     assert roster.exited("worker-0", "exit code 0") == []
-    assert roster.heard(Ended("worker-1", 1, 9, "finished")) == [Finish()]
+    assert roster.heard(TrainingEnded("worker-1", 1, 9, "finished")) == [Finish()]
 
 
 def test_a_death_after_the_finish_changes_nothing() -> None:
     roster = running(2)
-    roster.heard(Ended("worker-0", 1, 9, "finished"))
+    roster.heard(TrainingEnded("worker-0", 1, 9, "finished"))
     assert roster.exited("worker-1", "signal 9") == [Finish()]
 
 
@@ -268,8 +279,8 @@ def test_stop_tells_all_and_ends_when_they_have() -> None:
         Tell("worker-1", Stop("Ctrl-C")),
         Kill("worker-2"),
     ]
-    assert roster.heard(Ended("worker-0", 1, 9, "left")) == []
-    assert roster.heard(Ended("worker-1", 1, 9, "left")) == [Finish("Ctrl-C")]
+    assert roster.heard(TrainingEnded("worker-0", 1, 9, "left")) == []
+    assert roster.heard(TrainingEnded("worker-1", 1, 9, "left")) == [Finish("Ctrl-C")]
 
 
 def test_a_new_coordinator_takes_over_who_lives() -> None:
@@ -331,7 +342,7 @@ def test_a_script_that_never_trains_is_started_once() -> None:
 def test_joiners_do_not_outlive_the_training() -> None:
     roster = running(1)
     roster.resize(2)
-    assert roster.heard(Ended("worker-0", 1, 9, "finished")) == [Kill("worker-1"), Finish()]
+    assert roster.heard(TrainingEnded("worker-0", 1, 9, "finished")) == [Kill("worker-1"), Finish()]
     assert roster.exited("worker-1", "signal 9") == []
     assert roster.lost == {}
 
@@ -441,7 +452,7 @@ class Story:
         self.mourned: set[str] = set()
         """The dead that were not to leave anyway."""
         self.dismissed: set[str] = set()
-        self.plans: list[Plan] = []
+        self.plans: list[MemberPlan] = []
         self.holding: set[str] = set()
         self.largest = 0
         self.asked = 0

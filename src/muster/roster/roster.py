@@ -11,15 +11,15 @@ from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell,
 from muster.wire.messages import (
     ROLES,
     Changed,
-    Ended,
     Failed,
     Hello,
     Member,
+    MemberPlan,
     Message,
-    Plan,
     Ready,
     StepDone,
     Stop,
+    TrainingEnded,
 )
 
 CLEAN_EXIT = "exit code 0"
@@ -81,7 +81,7 @@ class Roster:
     """How many of each role the user wants; None: as many as there are."""
     _missed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     """Tasks that were lost since then and are not replaced."""
-    _plan: Plan | None = None
+    _plan: MemberPlan | None = None
     _highest: int = 0
     """The highest formation ever planned or reported."""
     _adopted: int = 0
@@ -151,7 +151,7 @@ class Roster:
             return self._finish(f"{message.task}: {message.error}")
         if isinstance(message, StepDone):
             return self._note_holder(message)
-        if not isinstance(message, Ready | Changed | Ended) or message.task not in self._tasks:
+        if not isinstance(message, Ready | Changed | TrainingEnded) or message.task not in self._tasks:
             return []
         if isinstance(message, Changed):
             return self._adopt(message)
@@ -342,7 +342,7 @@ class Roster:
             for name, task in ((name, self._tasks[name]) for name in wanted)
         )
         terms = self.terms
-        self._plan = Plan(
+        self._plan = MemberPlan(
             self._highest,
             self.formation,
             members,
@@ -356,7 +356,7 @@ class Roster:
         told: list[Act] = [Tell(name, self._plan) for name in self._concerned(self._plan)]
         return [*told, Check(DEADLINES * terms.deadline, self._highest)]
 
-    def _concerned(self, plan: Plan) -> list[str]:
+    def _concerned(self, plan: MemberPlan) -> list[str]:
         """Those who stay, those who come, and those who leave."""
         return list(dict.fromkeys((*(one.task for one in plan.members), *self.members)))
 

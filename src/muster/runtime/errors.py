@@ -23,3 +23,7 @@ class BadTrainingError(MusterError):
 
 class BadCheckpointError(MusterError):
     """A checkpoint that is damaged, or of another model."""
+
+
+class LeftError(SystemExit):
+    """Ends the process of a task that is no longer needed, with exit code 0."""

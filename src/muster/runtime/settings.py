@@ -13,7 +13,7 @@ class BadSettingError(MusterError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TaskSettings:
     """Who this task is and where it runs."""
 
     job: str = "job"
@@ -35,12 +35,12 @@ class Settings:
     """A folder for checkpoints, used where the script names none; empty: no checkpoints then."""
 
 
-def from_environment(environ: Mapping[str, str]) -> Settings:
+def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     """The settings of `MUSTER_*`; what is not set has its default."""
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
-    return Settings(
+    return TaskSettings(
         job=environ.get("MUSTER_JOB") or "job",
         task=environ.get("MUSTER_TASK") or f"{role}-0",
         role=role,

@@ -27,7 +27,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MemberPlan:
     """The members that a job shall have next. Their order is the order of the ranks, workers first."""
 
     formation: int
@@ -192,7 +192,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrainingEnded:
     """The task is done: its training is finished ("finished"), it left ("left"), or all were told to go
     ("stopped")."""
 
@@ -203,7 +203,7 @@ class Ended:
 
 
 Message = (
-    Plan
+    MemberPlan
     | CheckpointNow
     | Stop
     | Received
@@ -216,5 +216,5 @@ Message = (
     | Straggling
     | Saved
     | Failed
-    | Ended
+    | TrainingEnded
 )

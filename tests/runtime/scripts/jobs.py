@@ -1,4 +1,4 @@
-"""Jobs of real processes: one nursery for all of them, a record of every report, the result's check."""
+"""Jobs of real processes: one fork server for all of them, a record of every report, the result's check."""
 
 import atexit
 from functools import cache
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from muster.roster.history import History
-from muster.runtime.launch.launcher import Launch, Outcome
+from muster.runtime.launch.launcher import Launch, LaunchOutcome
 from muster.runtime.launch.tasks import Tasks
 from muster.runtime.members.peers import ask
 from muster.wire.messages import Changed, Message, StepDone
@@ -23,7 +23,7 @@ CLOSE = 1e-5
 
 
 @cache
-def nursery() -> Tasks:
+def fork_server() -> Tasks:
     """One for all jobs of this process: it takes seconds to load."""
     tasks = Tasks()
     atexit.register(tasks.close)
@@ -58,7 +58,7 @@ class Job(Launch):
         super().__init__(
             script,
             ("--out", out, "--release", go, *args),
-            tasks=nursery(),
+            tasks=fork_server(),
             logs=folder / "logs",
             **options,
         )
@@ -99,14 +99,14 @@ class Job(Launch):
         """Let the rest run at full speed."""
         (self.folder / "go").touch()
 
-    def finish(self) -> Outcome:
+    def finish(self) -> LaunchOutcome:
         """To the end, which must be a good one."""
         self.release()
         outcome = self.wait(LONG)
         assert outcome.code == 0, f"{outcome.error}\n{self.output()}"
         return outcome
 
-    def end(self, model: str = "cnn") -> Outcome:
+    def end(self, model: str = "cnn") -> LaunchOutcome:
         """Stop it, check that the result is plain training's of as many steps."""
         self.stop("enough")
         outcome = self.finish()

@@ -13,7 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.shards.owned import Owned
+from muster.runtime.shards.owned_state import OwnedState
 from tests.runtime.scripts import adam
 
 PLACES = {"vote": "vote", "entry": "_await_all", "end": "gather"}
@@ -23,7 +23,7 @@ def fail_once(real: Callable[..., None], step: int) -> Callable[..., None]:
     """Do it, and say that it failed: the first time from a step on."""
     failed = False
 
-    def unsure(self: Owned, *args: Any) -> None:
+    def unsure(self: OwnedState, *args: Any) -> None:
         nonlocal failed
         real(self, *args)
         if not failed and self._state.position.step >= step:
@@ -41,7 +41,7 @@ def main() -> None:
     del sys.argv[at : at + 2]
     if os.environ["MUSTER_TASK"] in tasks.split(","):
         name = PLACES[place]
-        setattr(Owned, name, fail_once(getattr(Owned, name), int(step)))
+        setattr(OwnedState, name, fail_once(getattr(OwnedState, name), int(step)))
     adam.main()
 
 

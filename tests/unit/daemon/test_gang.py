@@ -29,8 +29,8 @@ from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
 from muster.model.task import Fact, RuntimeSeen, TaskEnded, TaskExited, TaskId, TaskOrdered, TaskStarted
 from muster.model.view import View
-from muster.wire.messages import Changed, Failed, Hello, Message, Plan, StepDone, Stop
-from muster.wire.messages import Ended as Left
+from muster.wire.messages import Changed, Failed, Hello, MemberPlan, Message, StepDone, Stop
+from muster.wire.messages import TrainingEnded as Left
 from tests.builders import SERVER_TASK, cluster, job, placement, slot, view
 
 TWO = placement(("n0", 0b01), ("n0", 0b10))
@@ -297,7 +297,7 @@ def test_a_job_that_can_be_resized_has_started_when_it_trains() -> None:
     assert not rig.kinds(Started)
     for name in ("worker-0", "worker-1"):
         rig.greet(name)
-    assert [type(message) for _, message in rig.hands.said] == [Plan, Plan]
+    assert [type(message) for _, message in rig.hands.said] == [MemberPlan, MemberPlan]
     assert not rig.kinds(Started)
     rig.train(1, "worker-0", "worker-1")
     assert len(rig.kinds(Started)) == 1
@@ -331,7 +331,7 @@ def test_live_shrinking_gives_up_the_slot_that_was_decided() -> None:
     keeps = Placement(TWO.slots[1:])
     rig.decide(Kind.RESIZE, keeps)
     plan = rig.hands.said[-1][1]
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MemberPlan)
     assert [member.task for member in plan.members] == ["worker-1"]
     rig.train(plan.formation, "worker-1")
     assert not rig.kinds(Resized)
@@ -348,11 +348,11 @@ def test_live_migration_brings_the_new_before_the_old_goes() -> None:
     for name in ("worker-2", "worker-3"):
         rig.greet(name)
     everybody = rig.hands.said[-1][1]
-    assert isinstance(everybody, Plan)
+    assert isinstance(everybody, MemberPlan)
     rig.train(everybody.formation, *(member.task for member in everybody.members))
     rig.step(everybody.formation, *sorted(rig.names))
     plan = rig.hands.said[-1][1]
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MemberPlan)
     assert {member.task for member in plan.members} == {"worker-2", "worker-3"}
 
 
@@ -518,7 +518,7 @@ def test_live_tasks_are_waited_for_before_anything_is_decided() -> None:
         again.train(1, "worker-0", "worker-1")
     assert again.hands.ordered == []
     assert again.hands.signals == []
-    assert not [message for _, message in again.hands.said if isinstance(message, Plan)]
+    assert not [message for _, message in again.hands.said if isinstance(message, MemberPlan)]
 
 
 def test_a_live_change_under_way_is_gone_on_with() -> None:
@@ -534,7 +534,7 @@ def test_a_live_change_under_way_is_gone_on_with() -> None:
         again.train(1, "worker-0", "worker-1")
     again.greet("worker-2")
     plan = again.hands.said[-1][1]
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MemberPlan)
     again.train(plan.formation, "worker-0", "worker-1", "worker-2")
     assert len(again.kinds(Resized)) == 1
 

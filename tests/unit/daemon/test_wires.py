@@ -11,15 +11,16 @@ import pytest
 
 from muster.daemon.tasks import task_connections as wires_module
 from muster.daemon.tasks.task_connections import Wires
-from muster.runtime.members.link import Link
-from muster.runtime.settings import Settings
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.settings import TaskSettings
 from muster.wire.channel import LINE_LIMIT, Channel
 from muster.wire.messages import (
+    VERSION,
     Captured,
     Hello,
     Member,
+    MemberPlan,
     Message,
-    Plan,
     Ready,
     Received,
     StepDone,
@@ -102,17 +103,19 @@ def ear() -> Iterator[Ear]:
 
 
 @pytest.fixture
-def link(ear: Ear) -> Iterator[Callable[..., Link]]:
-    made: list[Link] = []
+def link(ear: Ear) -> Iterator[Callable[..., CoordinatorLink]]:
+    made: list[CoordinatorLink] = []
 
     def make(
         job: str = "j",
         task: str = "worker-0",
         token: str = "secret",
         on: Callable[[Message], None] = lambda _: None,
-    ) -> Link:
+    ) -> CoordinatorLink:
         made.append(
-            Link(Settings(job, task, "worker", ("127.0.0.1", ear.port), token), "127.0.0.1:5", on)
+            CoordinatorLink(
+                TaskSettings(job, task, "worker", ("127.0.0.1", ear.port), token), "127.0.0.1:5", on
+            )
         )
         made[-1].start()
         return made[-1]
@@ -122,7 +125,9 @@ def link(ear: Ear) -> Iterator[Callable[..., Link]]:
         one.close()
 
 
-def hello(task: str = "worker-0", token: str = "secret", job: str = "j", version: int = 1) -> Hello:
+def hello(
+    task: str = "worker-0", token: str = "secret", job: str = "j", version: int = VERSION
+) -> Hello:
     return Hello(job, task, "worker", "127.0.0.1:5", 7, token, version=version)
 
 
@@ -197,7 +202,7 @@ def test_a_line_without_an_end_is_cut_off(ear: Ear) -> None:
     channel.close()
 
 
-def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., Link]) -> None:
+def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., CoordinatorLink]) -> None:
     got: dict[str, list[Message]] = {"a": [], "b": []}
     there = threading.Semaphore(0)
 
@@ -214,7 +219,7 @@ def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., Lin
         assert links[job].flush(LONG)
     assert (ear.steps("a"), ear.steps("b")) == ([0], [1])
     assert ear.call(lambda: ear.wires.connected("a")) == {"worker-0"}
-    plan = Plan(1, 0, (Member("worker-0", "worker", "h:1"),))
+    plan = MemberPlan(1, 0, (Member("worker-0", "worker", "h:1"),))
     ear.call(lambda: ear.wires.tell("b", "worker-0", plan))
     ear.call(lambda: ear.wires.tell("a", "worker-1", plan))  # nobody of that name
     ear.call(lambda: ear.wires.tell("c", "worker-0", plan))
@@ -258,7 +263,9 @@ def test_dropped_is_told_first(ear: Ear) -> None:
     channel.close()
 
 
-def test_nothing_is_lost_over_any_number_of_daemons(ear: Ear, link: Callable[..., Link]) -> None:
+def test_nothing_is_lost_over_any_number_of_daemons(
+    ear: Ear, link: Callable[..., CoordinatorLink]
+) -> None:
     links = [link("j", f"worker-{i}") for i in range(3)]
     for life in range(4):
         for number in range(500 * life, 500 * life + 500):
@@ -274,7 +281,7 @@ def test_nothing_is_lost_over_any_number_of_daemons(ear: Ear, link: Callable[...
 
 
 def test_what_could_not_be_dealt_with_is_said_again(
-    ear: Ear, link: Callable[..., Link], caplog: pytest.LogCaptureFixture
+    ear: Ear, link: Callable[..., CoordinatorLink], caplog: pytest.LogCaptureFixture
 ) -> None:
     one = link()
     one.send(step(0))

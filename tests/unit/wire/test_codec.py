@@ -14,8 +14,8 @@ from muster.wire.messages import (
     Changed,
     Hello,
     Member,
+    MemberPlan,
     Message,
-    Plan,
     Received,
     StepDone,
 )
@@ -44,9 +44,9 @@ def test_a_message_comes_back_as_it_went(message: Message) -> None:
 
 
 def test_the_line_of_a_plan() -> None:
-    plan = Plan(2, 1, (Member("worker-0", "worker", "127.0.0.1:80"),), batch=(256,))
+    plan = MemberPlan(2, 1, (Member("worker-0", "worker", "127.0.0.1:80"),), batch=(256,))
     assert json.loads(encode(plan)) == {
-        "kind": "Plan",
+        "kind": "MemberPlan",
         "formation": 2,
         "after": 1,
         "members": [

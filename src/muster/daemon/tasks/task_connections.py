@@ -19,8 +19,8 @@ from muster.wire.messages import (
     VERSION,
     CheckpointNow,
     Hello,
+    MemberPlan,
     Message,
-    Plan,
     Received,
     Stop,
 )
@@ -258,7 +258,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._wires.hear(self.job, message)
 
     def _pass_on(self, message: Message) -> None:
-        if isinstance(message, Hello | Plan | CheckpointNow | Stop | Received):
+        if isinstance(message, Hello | MemberPlan | CheckpointNow | Stop | Received):
             self._note_once(f"{self.job}/{self.task} says {type(message).__name__}: not its to say")
         else:
             self._wires.hear(self.job, message)

@@ -14,13 +14,20 @@ from typing import Any
 from muster.runtime.asynchronous.batches import LeasedBatches
 from muster.runtime.asynchronous.protocol import PATIENCE, assign, checksum
 from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
-from muster.runtime.asynchronous.worker import AsyncWorker, Forward, Report, Save
+from muster.runtime.asynchronous.worker import AsyncReport, AsyncWorker, Forward, Save
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError, LostServerError
-from muster.runtime.members.peers import Post
+from muster.runtime.members.peers import PeerServer
 
-__all__ = ["AsyncWorker", "LeasedBatches", "LostServerError", "Report", "serve", "train_asynchronously"]
+__all__ = [
+    "AsyncReport",
+    "AsyncWorker",
+    "LeasedBatches",
+    "LostServerError",
+    "serve",
+    "train_asynchronously",
+]
 
 
 def train_asynchronously(
@@ -35,7 +42,7 @@ def train_asynchronously(
     *,
     index: int = 0,
     workers: int = 1,
-    post: Post | None = None,
+    post: PeerServer | None = None,
     token: str = "",
     steps: int | None = None,
     until: Callable[[float], bool] | None = None,
@@ -50,9 +57,9 @@ def train_asynchronously(
     save: Save | None = None,
     save_every: int = 0,
     checkpoint: str = "",
-    on_step: Callable[[Report], None] | None = None,
+    on_step: Callable[[AsyncReport], None] | None = None,
     patience: float = PATIENCE,
-) -> Report | LeasedBatches | None:
+) -> AsyncReport | LeasedBatches | None:
     """Do this task's part, in every task alike, until the training ends.
 
     `forward`: (model, batch) to one loss for each sample. `batch`: of all `workers` at once; each takes

@@ -21,9 +21,9 @@ from muster.runtime.asynchronous.protocol import (
     lost,
 )
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
-from muster.runtime.members.peers import Post, Request
-from muster.runtime.shards.pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
-from muster.runtime.shards.update import SliceOptimizer, groups_of, options_of
+from muster.runtime.members.peers import PeerServer, Request
+from muster.runtime.shards.shard_updater import SliceOptimizer, groups_of, options_of
+from muster.runtime.shards.state_pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
 
 WAIT = 1.0
 """Seconds until a worker hears that there is no lease for it yet: well below any time-out."""
@@ -248,7 +248,7 @@ class ParameterServer:
         send_pieces(connection, pieces)
 
 
-def serve(server: ParameterServer, post: Post, others: Sequence[str], token: str) -> None:
+def serve(server: ParameterServer, post: PeerServer, others: Sequence[str], token: str) -> None:
     """Serve at this post until the training is over. `others`: the other servers, on the first one."""
     post.on(KIND, server.answer)
     links: list[socket.socket] = []

@@ -7,17 +7,16 @@ from typing import Any
 
 import torch
 
-from muster.runtime.asynchronous import Report, train_asynchronously
+from muster.runtime.asynchronous import AsyncReport, train_asynchronously
 from muster.runtime.data.samples import Position
-from muster.runtime.errors import BadTrainingError
-from muster.runtime.members.leaving import LeftError
-from muster.runtime.members.link import Link
-from muster.runtime.members.peers import Post
-from muster.runtime.settings import Settings
+from muster.runtime.errors import BadTrainingError, LeftError
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.members.peers import PeerServer
+from muster.runtime.settings import TaskSettings
 from muster.runtime.shape.trace import mapped
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
 from muster.runtime.state.state import TrainingState
-from muster.wire.messages import Changed, Ended, Message, Plan, Ready, StepDone, Stop
+from muster.wire.messages import Changed, MemberPlan, Message, Ready, StepDone, Stop, TrainingEnded
 
 Losses = Callable[[Any, Any], Any]
 """(model, batch) to one loss for each sample."""
@@ -26,12 +25,12 @@ Losses = Callable[[Any, Any], Any]
 class AsyncTask:
     """Membership of an asynchronous job: plans only say who the servers are and who may go."""
 
-    def __init__(self, settings: Settings, state: TrainingState, device: torch.device) -> None:
+    def __init__(self, settings: TaskSettings, state: TrainingState, device: torch.device) -> None:
         self._settings, self._state, self._device = settings, state, device
-        self._post = Post(settings.host, settings.token)
-        self._link = Link(settings, self._post.address, self._hear)
+        self._post = PeerServer(settings.host, settings.token)
+        self._link = CoordinatorLink(settings, self._post.address, self._hear)
         self._change = threading.Condition()
-        self._plan: Plan | None = None
+        self._plan: MemberPlan | None = None
         self._leave = False
         self._began = time.monotonic()
         self._samples = 0
@@ -70,7 +69,7 @@ class AsyncTask:
             **options,
         )
 
-    def _await_plan(self) -> Plan:
+    def _await_plan(self) -> MemberPlan:
         with self._change:
             self._change.wait_for(lambda: self._plan is not None)
             plan = self._plan
@@ -85,7 +84,7 @@ class AsyncTask:
         """Link's thread: a plan changes nothing for those who train, unless they are not in it."""
         if isinstance(message, Stop):
             self._leave = True
-        if not isinstance(message, Plan):
+        if not isinstance(message, MemberPlan):
             return
         tasks = tuple(member.task for member in message.members)
         with self._change:
@@ -101,7 +100,7 @@ class AsyncTask:
                 Changed(self._settings.task, message.formation, 0, tasks, 0.0, cause, sync=words)
             )
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: AsyncReport) -> None:
         """After each update of this worker."""
         now = time.monotonic()
         formation = self._plan.formation if self._plan else 0
@@ -126,7 +125,7 @@ class AsyncTask:
 
     def _end(self, how: str) -> None:
         formation = self._plan.formation if self._plan else 0
-        self._link.send(Ended(self._settings.task, formation, 0, how))
+        self._link.send(TrainingEnded(self._settings.task, formation, 0, how))
         self._link.flush(5.0)
         self._link.close()
         self._post.close()

@@ -22,7 +22,7 @@ from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.peers import Request
-from muster.runtime.shards.pieces import Piece, assemble, receive_pieces
+from muster.runtime.shards.state_pieces import Piece, assemble, receive_pieces
 
 Forward = Callable[[Any, Any], Tensor]
 """(model, batch) to one loss for each sample."""
@@ -31,7 +31,7 @@ Save = Callable[[int, dict[str, Any]], None]
 
 
 @dataclass(slots=True)
-class Report:
+class AsyncReport:
     """What one worker did."""
 
     updates: int = 0
@@ -67,7 +67,7 @@ class AsyncWorker:
         place: Callable[[Any], Any] = lambda batch: batch,
         save: Save | None = None,
         checkpoint: str = "",
-        on_step: Callable[[Report], None] | None = None,
+        on_step: Callable[[AsyncReport], None] | None = None,
     ) -> None:
         """`order`: the servers' own, its batch is one lease. `place`: moves a batch to the device."""
         self._model, self._optimizer, self._forward, self._place = model, optimizer, forward, place
@@ -80,9 +80,9 @@ class AsyncWorker:
         self._links: list[socket.socket] = []
         self._versions = [0] * len(servers)
         self._at = ""
-        self.report = Report()
+        self.report = AsyncReport()
 
-    def run(self) -> Report:
+    def run(self) -> AsyncReport:
         """Train to the end; the model then has the servers' parameters."""
         wait, before = START, -1
         try:

@@ -13,11 +13,11 @@ from typing import Literal
 from torch import Tensor
 
 from muster.runtime.comm.base import Communicator
-from muster.runtime.comm.group import Group
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.nccl import Nccl
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded, ranges
-from muster.runtime.shards.mirror import Holding, Range, holdings
+from muster.runtime.shards.ownership import OwnedRange, Range, holdings
 from muster.split.owners import Owners, edge, water_filled
 from muster.wire.messages import Member
 
@@ -31,7 +31,7 @@ equal links owners need 1.03 to 1.1 times as long as a ring, and a probed link i
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SyncChoice:
     """How gradients are synchronised, each rank's share of the parameters, and why."""
 
     kind: Kind
@@ -50,7 +50,7 @@ def choose(
     *,
     gpus: bool = False,
     update: bool = False,
-) -> Choice:
+) -> SyncChoice:
     """What to use for buckets of these sizes (bytes).
 
     `sync`: the plan's; `sums`: bytes/s at which each rank adds up (and updates) what it owns, where
@@ -58,21 +58,21 @@ def choose(
     must be owners.
     """
     if len(members) == 1:
-        return Choice("none", words="alone, nothing to synchronise")
+        return SyncChoice("none", words="alone, nothing to synchronise")
     offers = _offers(_owning(sync, members) if update else sync, members)
     if gpus and "ring" in offers:
-        return Choice("nccl", words="ring of GPUs")
+        return SyncChoice("nccl", words="ring of GPUs")
     hosts = _hosts(members, sums)
     known = len(hosts) > 1 and all(host.bandwidth > 0 for host in hosts)
     shares = {kind: _shares(hosts, owners, known) for kind, owners in offers.items()}
     seconds = {kind: _seconds(hosts, shares[kind], sizes) for kind in offers} if known else {}
     kind = _fastest(seconds) if known else next(iter(offers))
-    return Choice(kind, shares[kind], seconds, _words(kind, shares[kind], seconds))
+    return SyncChoice(kind, shares[kind], seconds, _words(kind, shares[kind], seconds))
 
 
 def make(
-    choice: Choice,
-    group: Group,
+    choice: SyncChoice,
+    group: GlooGroup,
     flats: Sequence[Tensor],
     members: Sequence[Member],
     rank: int,
@@ -95,7 +95,9 @@ def make(
     return Sharded(group, flats, owners, workers, names, after_sum, mirrors)
 
 
-def shards(choice: Choice, lengths: Sequence[int], members: Sequence[Member]) -> tuple[Holding, ...]:
+def shards(
+    choice: SyncChoice, lengths: Sequence[int], members: Sequence[Member]
+) -> tuple[OwnedRange, ...]:
     """Who owns and who mirrors which part of buckets of so many elements."""
     owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
     owned = [

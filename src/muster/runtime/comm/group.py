@@ -26,7 +26,7 @@ def serve_store(host: str) -> StoreServer:
     return StoreServer(host)
 
 
-class Group:
+class GlooGroup:
     """Members of one formation; once it is over, every call raises `BrokenGroupError`."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, distributed
 
 from muster.runtime.comm.base import Transfer
-from muster.runtime.comm.group import Group, Work
+from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.errors import BrokenGroupError
 
 
@@ -20,7 +20,7 @@ def available() -> bool:
 class Nccl:
     """All-reduces on the device; the last flat, the ballot, may be in host memory."""
 
-    def __init__(self, group: Group, flats: Sequence[Tensor]) -> None:
+    def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
         """Meet the members of the gloo group at its store once more; each names a device of its own."""
         if not available():
             raise BrokenGroupError("this torch has no NCCL: install a CUDA build, or use another sync")

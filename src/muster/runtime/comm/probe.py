@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.comm.choose import host_of
-from muster.runtime.comm.group import Group, Work
+from muster.runtime.comm.group import GlooGroup, Work
 from muster.wire.messages import Member
 
 BLOCK = 64 * 1024
@@ -24,7 +24,7 @@ WARM_UP = 0.3
 """Part of the time that does not count: TCP finds its pace, and a shaper's bucket runs empty."""
 
 
-def probe(group: Group, members: Sequence[Member], seconds: float = 2.0) -> tuple[Member, ...]:
+def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> tuple[Member, ...]:
     """The members with their links' bytes/s, alike on all ranks; takes about so many seconds.
 
     Nothing is measured where the plan says all, or where all are on one host: loopback is equal.
@@ -60,14 +60,14 @@ def _links(into: Tensor, out_of: Tensor) -> list[float]:
     return rates
 
 
-def _summed(group: Group, tensor: Tensor) -> Tensor:
+def _summed(group: GlooGroup, tensor: Tensor) -> Tensor:
     """Every rank's own entries, put together."""
     tensor = tensor.clone()
     group.allreduce(tensor).wait()
     return tensor
 
 
-def _exchange(group: Group, target: int, peers: Sequence[int], seconds: float) -> dict[int, float]:
+def _exchange(group: GlooGroup, target: int, peers: Sequence[int], seconds: float) -> dict[int, float]:
     """Bytes/s that come in here from each other while the target and its peers send to each other."""
     others = peers if group.rank == target else [target] if group.rank in peers else []
     if not others:
@@ -96,7 +96,7 @@ def _arrived(arrivals: Sequence[float], at: float) -> float:
     return done + (at - before) / (after - before)
 
 
-def _send(group: Group, peer: int, until: float) -> None:
+def _send(group: GlooGroup, peer: int, until: float) -> None:
     """Send blocks until a time, two under way at once; the one before the last is marked."""
     blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
     works: list[Work] = []
@@ -112,7 +112,7 @@ def _send(group: Group, peer: int, until: float) -> None:
         work.wait()
 
 
-def _receive(group: Group, peer: int) -> list[float]:
+def _receive(group: GlooGroup, peer: int) -> list[float]:
     """Receive blocks until the last; when each came."""
     blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
     works = [group.receive(blocks[tag], peer, tag) for tag in range(2)]

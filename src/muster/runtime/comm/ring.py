@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from muster.runtime.comm.base import Transfer
-from muster.runtime.comm.group import Group, Work
+from muster.runtime.comm.group import GlooGroup, Work
 
 
 class Ring:
     """All-reduces, begun as buckets are put, waited for at the end; alone, there is nothing to sum."""
 
-    def __init__(self, group: Group, flats: Sequence[Tensor]) -> None:
+    def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
         self._group, self._flats = group, flats
         self._works: list[tuple[int, float, Work]] = []
 

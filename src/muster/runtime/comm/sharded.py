@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.comm.base import Transfer
-from muster.runtime.comm.group import Group, Work
+from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.errors import BrokenGroupError
 
 CHUNK = 256 * 1024
@@ -70,7 +70,7 @@ class Sharded:
 
     def __init__(
         self,
-        group: Group,
+        group: GlooGroup,
         flats: Sequence[Tensor],
         owners: Mapping[int, float],
         workers: range | None = None,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from muster.runtime.data.leases import Leases, Shards
+from muster.runtime.data.leases import ShardLeases, ShardReader
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position, cut
 from muster.runtime.errors import BadTrainingError
@@ -26,7 +26,7 @@ EXACT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepPart:
     """One task's part of a step."""
 
     first: int
@@ -46,10 +46,10 @@ class Feed(Protocol):
     samples: int
     """Of an epoch; 0 where nobody knows."""
 
-    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> Part:
+    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
         """What a worker takes in the step at a position."""
 
-    def load(self, position: Position, part: Part) -> Any:
+    def load(self, position: Position, part: StepPart) -> Any:
         """That part as a batch; of none, a stand-in."""
 
     def total(self, position: Position) -> int:
@@ -81,12 +81,12 @@ class Indexed:
         self._order, self._loader, self._ends = order, loader, ends
         self.batch, self.seed, self.samples = order.batch, order.seed, order.count
 
-    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> Part:
+    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
         """A slice of the step's samples."""
         total = self._order.size(position)
-        return Part(*cut(total, shares)[rank], total)
+        return StepPart(*cut(total, shares)[rank], total)
 
-    def load(self, position: Position, part: Part) -> Any:
+    def load(self, position: Position, part: StepPart) -> Any:
         """Load the slice, and begin with the next step's."""
         ids = self._order.ids(position)
         mine = _slice(ids, part) if part.count else ids[:NO_SAMPLES]
@@ -129,20 +129,20 @@ class Leased:
     def __init__(
         self, dataset: Any, batch: int, seed: int, epochs: int | None, collate: Any = None
     ) -> None:
-        self._shards, self._collate = Shards(dataset), collate or default_collate
-        self._leases = Leases(self._shards.count, seed, epochs, self._shards.repeatable)
+        self._shards, self._collate = ShardReader(dataset), collate or default_collate
+        self._leases = ShardLeases(self._shards.count, seed, epochs, self._shards.repeatable)
         self.batch, self.seed, self.samples = batch, seed, 0
         self._taken: list[Any] = []
 
-    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> Part:
+    def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
         """The next samples of this worker's leases: as many as its share, or what is left of them."""
         taken = self._shards.take(self._leases.of(task), shares[rank])
         if taken.far >= EXACT:
             raise BadTrainingError(f"a shard has more than {EXACT} samples: cut the dataset finer")
         self._taken = taken.samples
-        return Part(0, len(taken.samples), self.batch, taken.finished, taken.far)
+        return StepPart(0, len(taken.samples), self.batch, taken.finished, taken.far)
 
-    def load(self, position: Position, part: Part) -> Any:
+    def load(self, position: Position, part: StepPart) -> Any:
         """Put them together."""
         return self._collate(self._taken) if part.count else self.example()
 
@@ -174,7 +174,7 @@ class Leased:
 
     def restore(self, value: Any, alive: bool) -> None:
         """Take the leases over; those of an earlier run are nobody's."""
-        self._leases = Leases.restored(value)
+        self._leases = ShardLeases.restored(value)
         if not alive:
             self._leases = self._leases.lost({lease.holder for lease in self._leases.held})
 
@@ -188,5 +188,5 @@ class Leased:
         """Nothing runs."""
 
 
-def _slice(ids: Tensor, part: Part) -> Tensor:
+def _slice(ids: Tensor, part: StepPart) -> Tensor:
     return ids[part.first : part.first + part.count]

@@ -5,8 +5,8 @@ lease reads the shard from begin to end, and when it is gone another reads it fr
 once. A dataset whose shards give the same samples in the same order every time may say so, by
 `repeatable = True`: the other then goes on where the last committed step stood, and it is exactly once.
 
-`Leases` is a value of the training's state: every rank derives the next one from the same ballots.
-`Shards` reads, in each worker, what its leases entitle it to.
+`ShardLeases` is a value of the training's state: every rank derives the next one from the same ballots.
+`ShardReader` reads, in each worker, what its leases entitle it to.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from muster.runtime.errors import BadTrainingError
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class ShardLease:
     """A worker may read a shard in an epoch; `far` samples of it are in committed steps."""
 
     epoch: int
@@ -32,7 +32,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Leases:
+class ShardLeases:
     """Who reads which shard. Shards are granted in one order, epoch after epoch; what has been granted
     and is neither held nor given back is done, and is not granted again."""
 
@@ -44,9 +44,9 @@ class Leases:
     """Shards give the same samples in the same order every time."""
     granted: int = 0
     """Shards granted for the first time, over all epochs."""
-    held: tuple[Lease, ...] = ()
+    held: tuple[ShardLease, ...] = ()
     """In the order in which they were granted, hence in which their holders read them."""
-    back: tuple[Lease, ...] = ()
+    back: tuple[ShardLease, ...] = ()
     """Given back unfinished, to be granted next; `holder` is whoever had it."""
 
     @property
@@ -60,11 +60,11 @@ class Leases:
         """Are all shards of all epochs done?"""
         return self.epochs is not None and self.epoch >= self.epochs
 
-    def of(self, task: str) -> tuple[Lease, ...]:
+    def of(self, task: str) -> tuple[ShardLease, ...]:
         """A worker's leases, in the order in which it reads them."""
         return tuple(lease for lease in self.held if lease.holder == task)
 
-    def grant(self, tasks: Sequence[str], each: int, step: int) -> "Leases":
+    def grant(self, tasks: Sequence[str], each: int, step: int) -> "ShardLeases":
         """Leases for workers that hold fewer than `each`: everybody's first before anybody's second.
 
         Where an epoch has none left the next one's are granted: nobody waits for the slowest shard.
@@ -76,7 +76,7 @@ class Leases:
                     leases = leases._granted_to(task, step)
         return leases
 
-    def commit(self, task: str, finished: int, far: int, step: int) -> "Leases":
+    def commit(self, task: str, finished: int, far: int, step: int) -> "ShardLeases":
         """A worker's part in a committed step: it has read its first `finished` leases to their end,
         and `far` samples of the one after them."""
         mine = self.of(task)
@@ -89,12 +89,12 @@ class Leases:
         held = tuple(moved.get(lease, lease) for lease in self.held if lease not in done)
         return replace(self, held=held)
 
-    def lost(self, tasks: Iterable[str]) -> "Leases":
+    def lost(self, tasks: Iterable[str]) -> "ShardLeases":
         """Workers are gone: what they held is given back."""
         gone = set(tasks)
         return self._given_back([lease for lease in self.held if lease.holder in gone])
 
-    def expired(self, step: int, after: int) -> "Leases":
+    def expired(self, step: int, after: int) -> "ShardLeases":
         """Leases on which nothing has been read for more than `after` steps are given back."""
         return self._given_back([lease for lease in self.held if step - lease.moved > after])
 
@@ -111,23 +111,23 @@ class Leases:
         }
 
     @staticmethod
-    def restored(value: Mapping[str, Any]) -> "Leases":
+    def restored(value: Mapping[str, Any]) -> "ShardLeases":
         """Out of `value()`."""
-        held = tuple(Lease(*lease) for lease in value["held"])
-        back = tuple(Lease(*lease) for lease in value["back"])
-        return Leases(**{**value, "held": held, "back": back})
+        held = tuple(ShardLease(*lease) for lease in value["held"])
+        back = tuple(ShardLease(*lease) for lease in value["back"])
+        return ShardLeases(**{**value, "held": held, "back": back})
 
-    def _granted_to(self, task: str, step: int) -> "Leases":
+    def _granted_to(self, task: str, step: int) -> "ShardLeases":
         if self.back:
             lease = replace(self.back[0], holder=task, moved=step)
             return replace(self, held=(*self.held, lease), back=self.back[1:])
         epoch, place = divmod(self.granted, self.shards)
         if self.epochs is not None and epoch >= self.epochs:
             return self
-        lease = Lease(epoch, _order(self.shards, self.seed, epoch)[place], task, 0, step)
+        lease = ShardLease(epoch, _order(self.shards, self.seed, epoch)[place], task, 0, step)
         return replace(self, held=(*self.held, lease), granted=self.granted + 1)
 
-    def _given_back(self, leases: Sequence[Lease]) -> "Leases":
+    def _given_back(self, leases: Sequence[ShardLease]) -> "ShardLeases":
         held = tuple(lease for lease in self.held if lease not in leases)
         if not self.repeatable:
             leases = [replace(lease, far=0) for lease in leases]
@@ -145,7 +145,7 @@ class Taken:
     far: int
 
 
-class Shards:
+class ShardReader:
     """Reads a dataset that offers `shards() -> int` and `shard(i) -> Iterator` of samples."""
 
     def __init__(self, dataset: Any) -> None:
@@ -166,7 +166,7 @@ class Shards:
         """A shard from its begin."""
         return iter(self._dataset.shard(shard))
 
-    def take(self, leases: Sequence[Lease], count: int) -> Taken:
+    def take(self, leases: Sequence[ShardLease], count: int) -> Taken:
         """The next samples of these leases, at most `count`; fewer if the leases end before.
 
         Asked again with the same leases, after a lost step, it gives the same samples again.
@@ -181,13 +181,13 @@ class Shards:
                 return Taken(samples, finished, lease.far + len(part))
         return Taken(samples, len(leases), 0)
 
-    def _stream(self, lease: Lease) -> "_Stream":
+    def _stream(self, lease: ShardLease) -> "_Stream":
         key = lease.epoch, lease.shard
         if key not in self._streams or self._streams[key].base > lease.far:
             self._streams[key] = _Stream(self._dataset, lease.shard, lease.far)
         return self._streams[key]
 
-    def _close_all_but(self, leases: Sequence[Lease]) -> None:
+    def _close_all_but(self, leases: Sequence[ShardLease]) -> None:
         kept = {(lease.epoch, lease.shard) for lease in leases}
         self._streams = {key: stream for key, stream in self._streams.items() if key in kept}
 
@@ -240,5 +240,5 @@ def _order(shards: int, seed: int, epoch: int) -> list[int]:
     return sorted(range(shards), key=drawn)
 
 
-def _plain(lease: Lease) -> list[Any]:
+def _plain(lease: ShardLease) -> list[Any]:
     return [lease.epoch, lease.shard, lease.holder, lease.far, lease.moved]

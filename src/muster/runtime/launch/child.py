@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-from muster.runtime.launch.orders import StartTask
+from muster.runtime.launch.fork_protocol import StartTask
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 """Linux' prctl(2): the signal that a process gets when its parent ends; its name for `ps`."""
 
 
 def die_with_parent() -> None:
-    """Be killed when the nursery is, however that comes about; where the system can."""
+    """Be killed when the fork server is, however that comes about; where the system can."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from muster.roster.history import History
-from muster.runtime.launch.launcher import Launch, Outcome, threads_each
+from muster.runtime.launch.launcher import Launch, LaunchOutcome, threads_each
 from muster.runtime.launch.screen import INTERRUPTED, Screen, describe_progress, summary
 from muster.runtime.settings import BadSettingError, from_environment
 
@@ -145,7 +145,7 @@ def _launch(options: Options, screen: Screen) -> Launch:
     )
 
 
-def _watch(job: Launch, options: Options, screen: Screen) -> Outcome:
+def _watch(job: Launch, options: Options, screen: Screen) -> LaunchOutcome:
     """Show the progress and ask for the changes of --at, until the job is over."""
     changes = list(options.changes)
     while job.outcome is None:
@@ -165,7 +165,7 @@ def _show(job: Launch, screen: Screen) -> None:
     screen.progress(*job.look(lambda seen: (list(seen.changes), describe_progress(seen, now), now)))
 
 
-def _stop(job: Launch, screen: Screen) -> Outcome:
+def _stop(job: Launch, screen: Screen) -> LaunchOutcome:
     """Stop, then SIGTERM, then SIGKILL."""
     screen.say("stopping after this step; again to stop at once")
     try:
@@ -174,7 +174,7 @@ def _stop(job: Launch, screen: Screen) -> Outcome:
     except KeyboardInterrupt:
         screen.say("stopping at once")
     job.end_tasks()
-    return Outcome(1, INTERRUPTED, job.history)
+    return LaunchOutcome(1, INTERRUPTED, job.history)
 
 
 def _plot(history: History, path: Path) -> None:

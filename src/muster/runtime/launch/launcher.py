@@ -1,4 +1,4 @@
-"""A whole job on this node: nursery, coordinator and tasks behind one object."""
+"""A whole job on this node: fork server, coordinator and tasks behind one object."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.errors import MusterError
 from muster.runtime.launch.coordinator import Coordinator, Hands
-from muster.runtime.launch.orders import StartTask, TaskExited
+from muster.runtime.launch.fork_protocol import ChildExited, StartTask
 from muster.runtime.launch.tasks import Output, Tasks
 
 Seen = TypeVar("Seen")
@@ -37,7 +37,7 @@ class JobOverError(MusterError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LaunchOutcome:
     """How a job has ended: 0 and no error when the training has finished, else 1 and why."""
 
     code: int
@@ -70,7 +70,7 @@ class Launch:
         """A job that begins with the context.
 
         `threads` None: the cores shared by the workers; `logs`: a folder for the tasks' output;
-        `on_output`: takes it line by line; `tasks`: a nursery to use again, which saves its start.
+        `on_output`: takes it line by line; `tasks`: a fork server to use again, which saves its start.
         """
         self._script, self._args = str(Path(script).absolute()), tuple(args)
         self._count = (workers, servers)
@@ -82,7 +82,7 @@ class Launch:
         self._token, self._job = secrets.token_hex(16), f"{Path(script).stem}-{os.getpid()}"
         self._changed = threading.Condition()
         self._address = (HOST, 0)
-        self._exits: list[TaskExited] = []
+        self._exits: list[ChildExited] = []
         """Ends that no coordinator has heard of."""
         self._used: set[str] = set()
         self._finish: Finish | None = None
@@ -92,7 +92,7 @@ class Launch:
         self.history = History()
 
     def __enter__(self) -> "Launch":
-        """Start the nursery, the coordinator and the first tasks."""
+        """Start the fork server, the coordinator and the first tasks."""
         if not Path(self._script).is_file():
             raise FileNotFoundError(f"no such script: {self._script}")
         if self._logs:
@@ -119,13 +119,13 @@ class Launch:
         return self._tasks.pids
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> LaunchOutcome | None:
         """How the job has ended; None while it goes on."""
         self._note_finish()
         if self._finish is None:
             return None
         error = self._finish.error
-        return Outcome(1 if error else 0, error, self.history)
+        return LaunchOutcome(1 if error else 0, error, self.history)
 
     def start_coordinator(self) -> None:
         """A coordinator at the last one's address; it takes over the tasks that live."""
@@ -196,7 +196,7 @@ class Launch:
         with self._changed:
             return self._changed.wait_for(lambda: self.outcome is not None, timeout)
 
-    def wait(self, timeout: float) -> Outcome:
+    def wait(self, timeout: float) -> LaunchOutcome:
         """Until the job is over and its processes are gone; `TimeoutError` when that takes longer."""
         end = time.monotonic() + timeout
         if not self.wait_over(timeout):
@@ -287,7 +287,7 @@ class Launch:
         self._device_of[task] = min(self._devices, key=lambda device: held[device])
         return self._device_of[task]
 
-    def _note_exit(self, event: TaskExited) -> None:
+    def _note_exit(self, event: ChildExited) -> None:
         while True:
             with self._changed:
                 one = self._coordinator
@@ -299,7 +299,7 @@ class Launch:
             # It was closed this moment: there is none now, or the next.
 
 
-def how_ended(event: TaskExited) -> str:
+def how_ended(event: ChildExited) -> str:
     """A process' end in words."""
     if event.error:
         return event.error

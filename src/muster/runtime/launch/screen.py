@@ -8,7 +8,7 @@ from typing import TextIO
 
 from muster.roster.history import History
 from muster.runtime.launch.curve import draw
-from muster.runtime.launch.launcher import Outcome
+from muster.runtime.launch.launcher import LaunchOutcome
 from muster.wire.messages import Changed
 
 PLAIN_EVERY = 5.0
@@ -124,7 +124,7 @@ def count_members(members: tuple[str, ...]) -> str:
     return " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
 
 
-def summary(outcome: Outcome) -> list[str]:
+def summary(outcome: LaunchOutcome) -> list[str]:
     """What there is to say at the end."""
     seen = outcome.history
     lines = [f"failed: {outcome.error}"] if outcome.error not in ("", INTERRUPTED) else []

@@ -1,4 +1,4 @@
-"""The tasks of this node as the launcher sees them: started by the nursery, signalled, ended."""
+"""The tasks of this node as the launcher sees them: started by the fork server, signalled, ended."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 
-from muster.runtime.launch.orders import (
-    NurseryReady,
+from muster.runtime.launch.fork_protocol import (
+    ChildExited,
+    ChildStarted,
+    ForkServerReady,
     StartTask,
-    TaskExited,
-    TaskStarted,
     kill_task,
     order_line,
     read_event,
@@ -27,29 +27,29 @@ FORKABLE = {
     # Whether there is a GPU is then asked of NVML, not of CUDA: once begun, that survives no fork.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
-"""What the nursery's environment must say; its tasks get their own."""
+"""What the fork server's environment must say; its tasks get their own."""
 
 Output = Callable[[str, str], None]
 """Takes a task's name and one line that it has printed."""
 
 LOAD_TIMEOUT = 60.0
-"""Seconds for a nursery to load torch and to come to its orders: three where nobody else computes."""
+"""Seconds for a fork server to load torch and to come to its orders: three where nobody else computes."""
 
 END_TIMEOUT = 10.0
 """Seconds for what has been killed to be gone; milliseconds unless the node is in trouble."""
 
 
 class Tasks:
-    """Starts tasks through a nursery of its own and knows which of them live."""
+    """Starts tasks through a fork server of its own and knows which of them live."""
 
     def __init__(self, bound: bool = True) -> None:
         """`bound`: the tasks die with this process; else they train on without it."""
-        self._on_exit: Callable[[TaskExited], None] = lambda _: None
+        self._on_exit: Callable[[ChildExited], None] = lambda _: None
         self._on_output: Output | None = None
         self._changed = threading.Condition()
         self._living: dict[str, int] = {}
         """Names and process ids; 0: ordered, not yet born."""
-        self._loaded: NurseryReady | None = None
+        self._loaded: ForkServerReady | None = None
         self._printers: list[threading.Thread] = []
         self._orders, far = socket.socketpair()
         bind = ["--bound"] if bound else []
@@ -59,13 +59,13 @@ class Tasks:
             sys.executable,
             "-P",
             "-m",
-            "muster.runtime.launch.nursery",
+            "muster.runtime.launch.fork_server",
             str(far.fileno()),
             *bind,
         ]
         with far:
             # A session of its own: a signal to the launcher's group must not end it before its tasks.
-            self._nursery = subprocess.Popen(
+            self._fork_server = subprocess.Popen(
                 command, pass_fds=[far.fileno()], env=environ, start_new_session=True
             )
         self._reader = threading.Thread(target=self._read, name="muster-tasks", daemon=True)
@@ -81,17 +81,17 @@ class Tasks:
         """Close."""
         self.close()
 
-    def attach(self, on_exit: Callable[[TaskExited], None], on_output: Output | None = None) -> None:
+    def attach(self, on_exit: Callable[[ChildExited], None], on_output: Output | None = None) -> None:
         """Whom to tell from now on; the tasks of an earlier job must be gone."""
         with self._changed:
             self._on_exit, self._on_output = on_exit, on_output
 
-    def wait_loaded(self, timeout: float = LOAD_TIMEOUT) -> NurseryReady:
-        """Until the nursery has loaded torch; what it says then."""
+    def wait_loaded(self, timeout: float = LOAD_TIMEOUT) -> ForkServerReady:
+        """Until the fork server has loaded torch; what it says then."""
         with self._changed:
             if self._changed.wait_for(lambda: self._loaded is not None, timeout) and self._loaded:
                 return self._loaded
-        raise TimeoutError(f"the nursery has not loaded within {timeout:g} s")
+        raise TimeoutError(f"the fork server has not loaded within {timeout:g} s")
 
     @property
     def pids(self) -> dict[str, int]:
@@ -132,20 +132,20 @@ class Tasks:
             return self._changed.wait_for(lambda: not self._living, timeout)
 
     def end_all(self) -> None:
-        """Kill what lives; the nursery stays."""
+        """Kill what lives; the fork server stays."""
         for task in self.living:
             self.kill(task, timeout=LOAD_TIMEOUT)
         self.wait_gone(END_TIMEOUT)
 
     def close(self) -> None:
-        """Kill what lives, end the nursery."""
+        """Kill what lives, end the fork server."""
         for task in self.living:
             self.kill(task, timeout=0)
         with contextlib.suppress(OSError):
             self._orders.shutdown(socket.SHUT_WR)
         if not self.wait_gone(END_TIMEOUT):
-            self._nursery.kill()
-        self._nursery.wait()
+            self._fork_server.kill()
+        self._fork_server.wait()
         self._reader.join(END_TIMEOUT)
         self._orders.close()
         for printer in self._printers:
@@ -176,19 +176,19 @@ class Tasks:
         with self._orders.makefile("rb") as events:
             for line in events:
                 event = read_event(line)
-                if isinstance(event, TaskStarted):
+                if isinstance(event, ChildStarted):
                     self._note(event.task, event.pid)
-                elif isinstance(event, TaskExited):
+                elif isinstance(event, ChildExited):
                     self._end(event)
                 else:
                     self._note_loaded(event)
-        # The nursery has ended, or was killed: its children are nobody's now, so they end, too.
+        # The fork server has ended, or was killed: its children are nobody's now, so they end, too.
         for task, pid in list(self._living.items()):
             if pid:
                 kill_task(pid, signal.SIGKILL)
-            self._end(TaskExited(task, pid, -signal.SIGKILL, "the nursery is gone"))
+            self._end(ChildExited(task, pid, -signal.SIGKILL, "the fork server is gone"))
 
-    def _note_loaded(self, event: NurseryReady) -> None:
+    def _note_loaded(self, event: ForkServerReady) -> None:
         with self._changed:
             self._loaded = event
             self._changed.notify_all()
@@ -198,7 +198,7 @@ class Tasks:
             self._living[task] = pid
             self._changed.notify_all()
 
-    def _end(self, event: TaskExited) -> None:
+    def _end(self, event: ChildExited) -> None:
         with self._changed:
             self._living.pop(event.task, None)
             self._changed.notify_all()

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from math import inf
 
-from muster.runtime.members.ballot import Standing, Vote
+from muster.runtime.members.ballot import MemberStatus, Vote
 from muster.runtime.members.shares import reshare
-from muster.runtime.members.stragglers import Watch
-from muster.wire.messages import Plan
+from muster.runtime.members.stragglers import StragglerWatch
+from muster.wire.messages import MemberPlan
 
 
 class Agreed:
@@ -14,14 +14,14 @@ class Agreed:
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self._watch = Watch()
+        self._watch = StragglerWatch()
         self._balance = True
         self._lines: list[tuple[float, float] | None] = []
         self.able: list[bool] = []
         """By rank: whether it holds the state and takes samples."""
         self.shares: tuple[int, ...] = ()
 
-    def enter(self, rows: Sequence[Standing], able: list[bool], plan: Plan) -> None:
+    def enter(self, rows: Sequence[MemberStatus], able: list[bool], plan: MemberPlan) -> None:
         """A formation begins: the workers' rows, and who of them can work."""
         self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
@@ -41,7 +41,7 @@ class Agreed:
         }
         return self._watch.note(rates)
 
-    def _learn(self, rows: Sequence[Vote] | Sequence[Standing], able: list[bool]) -> None:
+    def _learn(self, rows: Sequence[Vote] | Sequence[MemberStatus], able: list[bool]) -> None:
         self.able = able
         self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows]
         caps = [row.cap or inf for row in rows]

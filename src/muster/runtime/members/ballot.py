@@ -44,7 +44,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberStatus:
     """One rank's row of a roll call: where it stands when a formation begins (float64)."""
 
     worker: float = 0.0
@@ -95,12 +95,12 @@ def unused(ballot: Tensor, ranks: int) -> list[int]:
     return [int(i) for i in (ballot[ranks * WIDTH :] == 0).nonzero().flatten().tolist()]
 
 
-def roll_call(group: Any, mine: Standing, rank: int, ranks: int) -> tuple[Standing, ...]:
+def roll_call(group: Any, mine: MemberStatus, rank: int, ranks: int) -> tuple[MemberStatus, ...]:
     """Where every member stands; a collective of the whole group."""
-    width = len(fields(Standing))
+    width = len(fields(MemberStatus))
     rows = torch.zeros(ranks * width, dtype=torch.float64)
     rows[rank * width : (rank + 1) * width] = torch.tensor(astuple(mine), dtype=torch.float64)
     if ranks > 1:
         group.allreduce(rows).wait()
     values = rows.tolist()
-    return tuple(Standing(*values[i * width : (i + 1) * width]) for i in range(ranks))
+    return tuple(MemberStatus(*values[i * width : (i + 1) * width]) for i in range(ranks))

@@ -11,19 +11,19 @@ import torch
 from torch import Tensor
 
 from muster.runtime.comm.base import Alone, Communicator
-from muster.runtime.comm.choose import Choice, choose, make, shards
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.choose import SyncChoice, choose, make, shards
+from muster.runtime.comm.group import GlooGroup, serve_store
 from muster.runtime.comm.probe import probe
 from muster.runtime.comm.sharded import AfterSum
 from muster.runtime.comm.stream import send_json
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.ballot import ballot_size
 from muster.runtime.members.peers import ask
-from muster.runtime.shards.mirror import Holding
-from muster.wire.messages import Member, Plan
+from muster.runtime.shards.ownership import OwnedRange
+from muster.wire.messages import Member, MemberPlan
 
 
-def plan_name(plan: Plan) -> str:
+def plan_name(plan: MemberPlan) -> str:
     """Alike for all who hold the same plan, and different for plans that differ in their members."""
     tasks = ",".join(f"{m.task}@{m.address}" for m in plan.members)
     return f"{plan.formation}-{zlib.crc32(tasks.encode()):08x}"
@@ -69,13 +69,13 @@ class Stores:
 class Crew:
     """A formation as one of its members holds it."""
 
-    plan: Plan
+    plan: MemberPlan
     rank: int
-    group: Group | None
+    group: GlooGroup | None
     communicator: Communicator
-    choice: Choice
+    choice: SyncChoice
     ballot: Tensor
-    holdings: tuple[Holding, ...] = ()
+    holdings: tuple[OwnedRange, ...] = ()
     """Where owners also update: who keeps which part of the optimiser's state."""
 
     @property
@@ -127,7 +127,7 @@ class Builder:
     after_sum: AfterSum
     """What owners that update do with a sum."""
 
-    def build(self, plan: Plan) -> Crew:
+    def build(self, plan: MemberPlan) -> Crew:
         """Meet the others and choose how to synchronise; `BrokenGroupError` if one does not come."""
         names = [member.task for member in plan.members]
         rank, size = names.index(self.task), len(names)
@@ -135,9 +135,9 @@ class Builder:
         flats = [*self.flats, ballot]
         sizes = [flat.numel() * flat.element_size() for flat in self.flats]
         if size == 1:
-            alone = Choice("none", words="alone: nothing to synchronise")
+            alone = SyncChoice("none", words="alone: nothing to synchronise")
             return Crew(plan, rank, None, Alone(), alone, ballot)
-        group = Group(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
+        group = GlooGroup(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
         members = probe(group, plan.members)
         if plan.owners == "update":
             choice = choose(plan.sync, members, sizes, update=True)
@@ -151,7 +151,7 @@ class Builder:
         communicator = make(choice, group, flats, members, rank)
         return Crew(plan, rank, group, communicator, choice, ballot)
 
-    def _meeting(self, plan: Plan) -> tuple[str, int]:
+    def _meeting(self, plan: MemberPlan) -> tuple[str, int]:
         name, first = plan_name(plan), plan.members[0]
         if first.task == self.task:
             return self.stores.address(name)
@@ -172,9 +172,9 @@ class Pending:
         self._seen = 0
         self._stands = 0
         """The formation that this task has entered; 0: none yet."""
-        self._ready: tuple[Plan, Crew | None] | None = None
+        self._ready: tuple[MemberPlan, Crew | None] | None = None
 
-    def offer(self, plan: Plan) -> None:
+    def offer(self, plan: MemberPlan) -> None:
         """Begin to build a plan; one that is older than what was seen already is ignored."""
         with self._change:
             if plan.formation <= self._seen:
@@ -191,14 +191,14 @@ class Pending:
         with self._change:
             return self._ready[0].formation if self._ready else 0
 
-    def take(self, formation: int) -> tuple[Plan, Crew | None]:
+    def take(self, formation: int) -> tuple[MemberPlan, Crew | None]:
         """The plan to switch to, and its crew if this task is in it."""
         with self._change:
             assert self._ready is not None and self._ready[0].formation == formation
             ready, self._ready = self._ready, None
             return ready
 
-    def wait(self) -> tuple[Plan, Crew | None]:
+    def wait(self) -> tuple[MemberPlan, Crew | None]:
         """Until some plan is ready."""
         with self._change:
             while self._ready is None:
@@ -221,18 +221,18 @@ class Pending:
         if ready[1] is not None:
             ready[1].close()
 
-    def _follows(self, plan: Plan) -> bool:
+    def _follows(self, plan: MemberPlan) -> bool:
         """Not only the very next: a plan may be built while this task still enters what it follows."""
         return plan.after >= self._stands
 
-    def _build(self, plan: Plan) -> None:
+    def _build(self, plan: MemberPlan) -> None:
         try:
             crew = self._builder.build(plan)
         except BrokenGroupError:
             return  # the coordinator notices who did not come, and makes another plan
         self._put(plan, crew)
 
-    def _put(self, plan: Plan, crew: Crew | None) -> None:
+    def _put(self, plan: MemberPlan, crew: Crew | None) -> None:
         with self._change:
             before = self._ready
             late = plan.formation < self._seen or not self._follows(plan)
@@ -249,7 +249,7 @@ def close_aside(crew: Crew) -> None:
     threading.Thread(target=crew.close, name="muster-close", daemon=True).start()
 
 
-def members_of(*plans: Plan | None) -> list[Member]:
+def members_of(*plans: MemberPlan | None) -> list[Member]:
     """Members of any of these plans, in the order of their seniority."""
     found = {member.task: member for plan in plans if plan for member in plan.members}
     return sorted(found.values(), key=lambda member: seniority(member.task))

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from muster.runtime.settings import Settings
+from muster.runtime.settings import TaskSettings
 from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
 from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
@@ -38,10 +38,12 @@ SILENCE_MS = 30_000
 counts as broken: a node that lost its power would else be noticed after a quarter of an hour."""
 
 
-class Link:
+class CoordinatorLink:
     """Tells the coordinator what happens, and hands on its orders. Without one, calls do nothing."""
 
-    def __init__(self, settings: Settings, address: str, on_message: Callable[[Message], None]) -> None:
+    def __init__(
+        self, settings: TaskSettings, address: str, on_message: Callable[[Message], None]
+    ) -> None:
         """`address`: host:port of this task's post; `on_message` is called by the link's own thread."""
         self.formation = 0
         """What the next `Hello` says; set it when a formation begins."""

@@ -15,22 +15,30 @@ from collections.abc import Callable, Sequence
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
-from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
-from muster.runtime.members.ballot import LEAVE, SAVE, STOP, Standing, Vote, roll_call
+from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending, Stores
-from muster.runtime.members.leaving import LeftError
-from muster.runtime.members.link import Link
-from muster.runtime.members.peers import Post, ask
-from muster.runtime.members.regroup import Meeting, Place
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.members.peers import PeerServer, ask
+from muster.runtime.members.regroup import CurrentPlans, Meeting
 from muster.runtime.members.shares import Gauge
-from muster.runtime.settings import Settings
-from muster.runtime.shards.mirror import LostShardError
-from muster.runtime.shards.owned import Owned
+from muster.runtime.settings import TaskSettings
+from muster.runtime.shards.owned_state import OwnedState
+from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets
-from muster.wire.messages import Changed, CheckpointNow, Ended, Member, Message, Plan, Ready, Stop
+from muster.wire.messages import (
+    Changed,
+    CheckpointNow,
+    Member,
+    MemberPlan,
+    Message,
+    Ready,
+    Stop,
+    TrainingEnded,
+)
 
 LEAST_PATIENCE = 2.0
 """Seconds of silence, at least, after which survivors go on without a member."""
@@ -43,7 +51,7 @@ class Membership:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TaskSettings,
         state: TrainingState,
         buckets: Buckets,
         feed: Feed,
@@ -51,7 +59,7 @@ class Membership:
     ) -> None:
         self.settings, self.state, self.buckets, self.feed = settings, state, buckets, feed
         self._deadline = deadline
-        self.post = Post(settings.host, settings.token)
+        self.post = PeerServer(settings.host, settings.token)
         self.me = Member(settings.task, settings.role, self.post.address, device=settings.device)
         self._stores = Stores(settings.host)
         self._meeting = Meeting(self.post, self.me, settings.token)
@@ -59,7 +67,7 @@ class Membership:
         self.post.on("store", self._stores.serve)
         self.post.on("state", self.donor.serve)
         self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
-        self.owned = Owned(state, buckets, self.post, settings)
+        self.owned = OwnedState(state, buckets, self.post, settings)
         builder = Builder(
             settings.task,
             settings.host,
@@ -71,11 +79,11 @@ class Membership:
             self.owned.after_sum,
         )
         self._builder, self._pending = builder, Pending(builder)
-        self.link = Link(settings, self.post.address, self._hear)
+        self.link = CoordinatorLink(settings, self.post.address, self._hear)
         self.crew: Crew | None = None
         self._before: Crew | None = None
         self._orders = threading.Lock()
-        self._early: Plan | None = None
+        self._early: MemberPlan | None = None
         """A plan that follows a formation which this task has not entered yet."""
         self._holds = False
         self._joiner: Joiner | None = None
@@ -105,7 +113,7 @@ class Membership:
         self.post.start()
         self.link.start()
         if self.settings.coordinator is None:
-            self._enter(self._builder.build(Plan(1, 0, (self.me,), self._deadline)))
+            self._enter(self._builder.build(MemberPlan(1, 0, (self.me,), self._deadline)))
         else:
             self.link.send(Ready(self.settings.task))
             while not self._come_in():
@@ -126,7 +134,7 @@ class Membership:
         try:
             plan = self._meeting.follow()
             if plan is not None:
-                self._meeting.stand(Place(plan))
+                self._meeting.stand(CurrentPlans(plan))
                 self._enter(self._builder.build(plan))
                 return True
         except (BrokenGroupError, ExcludedError):
@@ -147,7 +155,7 @@ class Membership:
         self.donor.close()
         if self._joiner is not None:
             self._joiner.close()
-        self.link.send(Ended(self.settings.task, crew.formation if crew else 0, step, how))
+        self.link.send(TrainingEnded(self.settings.task, crew.formation if crew else 0, step, how))
         self.link.flush(5.0)
         self.link.close()
         self._meeting.close()
@@ -184,7 +192,7 @@ class Membership:
                 return
         self._tell_change("plan", began)
 
-    def _part(self, plan: Plan) -> None:
+    def _part(self, plan: MemberPlan) -> None:
         """Leave, when those who stay have surely done the last common step."""
         if self.updates:
             self.owned.part(plan)
@@ -196,7 +204,7 @@ class Membership:
         self.leave("left")
         raise LeftError(0)
 
-    def _has_entered(self, member: Member, plan: Plan) -> bool:
+    def _has_entered(self, member: Member, plan: MemberPlan) -> bool:
         try:
             answer = ask(member.address, {"kind": "formation"}, self.settings.token, 1.0)
         except (OSError, ValueError):
@@ -210,7 +218,7 @@ class Membership:
         with self._orders:
             self.crew = crew
         self.link.formation = crew.formation
-        self._meeting.stand(Place(crew.plan, self._before.plan if self._before else None))
+        self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
         sharded = self._are_sharded(crew, rows)
@@ -251,7 +259,7 @@ class Membership:
             )
         self._holds = True
 
-    def _are_sharded(self, crew: Crew, rows: tuple[Standing, ...]) -> bool:
+    def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is spread over the members, or was and is now this task's."""
         if crew.plan.owners == "update":
             self.owned.check(self.feed.value() is not None, self.clips)
@@ -259,7 +267,7 @@ class Membership:
             raise BadTrainingError('owners="update" cannot become owners="reduce" while tasks train')
         return bool(crew.holdings) or (crew.size == 1 and self.owned.active)
 
-    def _enter_shards(self, crew: Crew, rows: tuple[Standing, ...], holders: list[int]) -> None:
+    def _enter_shards(self, crew: Crew, rows: tuple[MemberStatus, ...], holders: list[int]) -> None:
         """Owners that update: all wait until each has its part."""
         if self._joiner is not None:
             self._joiner.close()
@@ -272,7 +280,7 @@ class Membership:
         if any(row.ended for row in rows):
             self.requested |= STOP
 
-    def _go_back(self, crew: Crew, rows: tuple[Standing, ...], problem: LostShardError) -> None:
+    def _go_back(self, crew: Crew, rows: tuple[MemberStatus, ...], problem: LostShardError) -> None:
         """A part of the optimiser's state is nowhere: the latest checkpoint has it."""
         if any(row.ended for row in rows):
             raise problem  # there is nothing to go on with
@@ -294,10 +302,10 @@ class Membership:
         if early is not None:
             self._hear(early)
 
-    def _call(self, crew: Crew) -> tuple[Standing, ...]:
+    def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
         line = self._gauge.line() or (0.0, 0.0)
         position = self.state.position
-        mine = Standing(
+        mine = MemberStatus(
             worker=float(self.works),
             holds=float(self._holds),
             step=position.step,
@@ -315,14 +323,14 @@ class Membership:
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)
 
-    def _check_layout(self, crew: Crew, rows: tuple[Standing, ...]) -> None:
+    def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):
             if row.layout != rows[0].layout:
                 raise BadTrainingError(
                     f"{task} trains another model than {crew.tasks[0]}: not the same script?"
                 )
 
-    def _follow(self, crew: Crew, rows: tuple[Standing, ...]) -> list[int]:
+    def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Stand where the foremost holders stand; their ranks."""
         step = max(row.step for row in rows if row.holds)
         holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
@@ -385,7 +393,7 @@ class Membership:
             patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
             plan = self._meeting.agree(min(patience, crew.plan.deadline))
             self._pending.discard(plan.formation)
-            self._meeting.stand(Place(plan))
+            self._meeting.stand(CurrentPlans(plan))
             try:
                 self._enter(self._builder.build(plan))
                 return
@@ -429,14 +437,14 @@ class Membership:
 
     def _hear(self, message: Message) -> None:
         """Link's thread: an order of the coordinator."""
-        if isinstance(message, Plan):
+        if isinstance(message, MemberPlan):
             self._hear_plan(message)
         elif isinstance(message, CheckpointNow):
             self._request |= SAVE
         elif isinstance(message, Stop):
             self._request |= STOP | LEAVE if message.leave else STOP
 
-    def _hear_plan(self, plan: Plan) -> None:
+    def _hear_plan(self, plan: MemberPlan) -> None:
         with self._orders:
             formation = self.crew.formation if self.crew else 0
             if formation == 0 and all(m.task != self.settings.task for m in plan.members):

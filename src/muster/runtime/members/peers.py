@@ -17,7 +17,7 @@ ASKING = 10.0
 """Seconds in which a peer must have said what it wants: a request is a few hundred bytes."""
 
 
-class Post:
+class PeerServer:
     """Listens on an address of its own; every request runs its handler in a thread of its own."""
 
     def __init__(self, host: str, token: str) -> None:

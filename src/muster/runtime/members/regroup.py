@@ -19,8 +19,8 @@ from typing import Any
 from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.errors import ExcludedError
 from muster.runtime.members.crew import members_of, seniority
-from muster.runtime.members.peers import Post, ask, connect
-from muster.wire.messages import Member, Plan
+from muster.runtime.members.peers import PeerServer, ask, connect
+from muster.wire.messages import Member, MemberPlan
 
 NOTED = 2.0
 """Seconds in which a living post answers: its thread does nothing but that."""
@@ -31,11 +31,11 @@ ASKED = NOTED / 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CurrentPlans:
     """Where a task stands: its plan, and the one before it until a step is done."""
 
-    plan: Plan
-    before: Plan | None = None
+    plan: MemberPlan
+    before: MemberPlan | None = None
 
     @property
     def candidates(self) -> list[Member]:
@@ -65,21 +65,21 @@ class _SupersededError(Exception):
 class Meeting:
     """The survivors' meeting, at every task's post; the most senior one leads."""
 
-    def __init__(self, post: Post, me: Member, token: str) -> None:
+    def __init__(self, post: PeerServer, me: Member, token: str) -> None:
         self._me, self._token = me, token
         self._change = threading.Condition()
-        self._place: Place | None = None
+        self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
         self._leading = False
         post.on("regroup", self._register)
         post.on("formation", self._tell)
 
-    def stand(self, place: Place | None) -> None:
+    def stand(self, place: CurrentPlans | None) -> None:
         """Tell peers from now on that this task is here; None: it will come to no meeting."""
         with self._change:
             self._place = place
 
-    def agree(self, patience: float) -> Plan:
+    def agree(self, patience: float) -> MemberPlan:
         """The plan to go on with; `ExcludedError` if the others have one without this task.
 
         `patience`: seconds of silence after which a member counts as hanging.
@@ -98,7 +98,7 @@ class Meeting:
             if self._me.role != "worker":
                 raise ExcludedError(f"{self._me.task} finds no worker any more")
 
-    def follow(self) -> Plan | None:
+    def follow(self) -> MemberPlan | None:
         """The plan of a more senior member that leads; None where nobody does: for who has no state."""
         place = self._place
         assert place is not None
@@ -111,7 +111,7 @@ class Meeting:
                     return plan
         return None
 
-    def _follow(self, leader: Member, place: Place) -> Plan | None:
+    def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
         """Register at a member; None if it is dead, hangs or gives up."""
         request = {
             "kind": "regroup",
@@ -132,7 +132,7 @@ class Meeting:
             )
         return _unpack(answer)
 
-    def _lead(self, place: Place, patience: float) -> Plan | None:
+    def _lead(self, place: CurrentPlans, patience: float) -> MemberPlan | None:
         """Wait for the others and decide; None if a more senior one turns out to lead."""
         self._leading = True
         try:
@@ -143,7 +143,7 @@ class Meeting:
         finally:
             self._leading = False
 
-    def _gather(self, place: Place, patience: float) -> Plan:
+    def _gather(self, place: CurrentPlans, patience: float) -> MemberPlan:
         until = time.monotonic() + place.plan.deadline
         others = [m for m in place.candidates if m.task != self._me.task]
         silence = {m.task: 0.0 for m in others}
@@ -158,7 +158,7 @@ class Meeting:
             with self._change:
                 self._change.wait(LOOK)
 
-    def _silence(self, member: Member, place: Place, before: float) -> float:
+    def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
         """Seconds for which its post has not answered: 0 if it does, infinite if nobody listens.
 
         Only time spent in asking counts: when the whole machine stood still, nobody was silent.
@@ -181,7 +181,7 @@ class Meeting:
             )
         return 0.0
 
-    def _decide(self, place: Place, others: list[Member]) -> Plan:
+    def _decide(self, place: CurrentPlans, others: list[Member]) -> MemberPlan:
         with self._change:
             came = [self._registered.pop(m.task) for m in others if m.task in self._registered]
             strangers = list(self._registered.values())
@@ -233,7 +233,7 @@ class Meeting:
             self._registered.clear()
 
 
-def _pack(plan: Plan) -> dict[str, Any]:
+def _pack(plan: MemberPlan) -> dict[str, Any]:
     members = [[m.task, m.role, m.address, m.bandwidth, m.device] for m in plan.members]
     return {
         "formation": plan.formation,
@@ -246,6 +246,6 @@ def _pack(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _unpack(packed: dict[str, Any]) -> Plan:
+def _unpack(packed: dict[str, Any]) -> MemberPlan:
     members = tuple(Member(*member) for member in packed["members"])
-    return Plan(**{**packed, "members": members})
+    return MemberPlan(**{**packed, "members": members})

@@ -18,7 +18,7 @@ class _Record:
     told: bool = False
 
 
-class Watch:
+class StragglerWatch:
     """Tells of a worker `factor` times slower than the median of the others, `patience` steps in a row.
 
     Patience leaves time for shares to shrink first (three or four steps) and for a passing burst.

@@ -25,7 +25,7 @@ LIMIT = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class GradientSlot:
     """Where a parameter's gradient lies: its index in the model, bucket, and elements [begin, end)."""
 
     parameter: int
@@ -34,9 +34,9 @@ class Slot:
     end: int
 
 
-def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[Slot, ...]:
+def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[GradientSlot, ...]:
     """Slots in the order given; a bucket holds one type of numbers on one device."""
-    slots: list[Slot] = []
+    slots: list[GradientSlot] = []
     kind, used, bucket = None, 0, -1
     for index in order:
         parameter = parameters[index]
@@ -45,7 +45,7 @@ def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[Slot, ...]
         if this != kind or used + size > (FIRST if bucket == 0 else LIMIT):
             kind, used, bucket, begin = this, 0, bucket + 1, 0
         used += size
-        slots.append(Slot(index, bucket, begin, begin + parameter.numel()))
+        slots.append(GradientSlot(index, bucket, begin, begin + parameter.numel()))
     return tuple(slots)
 
 

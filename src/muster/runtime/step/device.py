@@ -21,7 +21,7 @@ def device_name(device: torch.device) -> str:
     return f"gpu-{torch.cuda.get_device_properties(device).uuid}"
 
 
-class Reading:
+class DeviceNumber:
     """A number on its way from a device; what is queued behind it need not be waited for."""
 
     def __init__(self, number: Tensor) -> None:

@@ -17,14 +17,14 @@ from math import isfinite
 import torch
 
 from muster.runtime.comm.base import Transfer, by_link
-from muster.runtime.data.feed import Feed, Part
+from muster.runtime.data.feed import Feed, StepPart
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import SAVE, Vote, fill, read, unused
 from muster.runtime.members.crew import Crew, close_aside
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
-from muster.runtime.members.regroup import Place
-from muster.runtime.settings import Settings
+from muster.runtime.members.regroup import CurrentPlans
+from muster.runtime.settings import TaskSettings
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.stopwatch import Stopwatch
@@ -32,7 +32,7 @@ from muster.wire.messages import StepDone, Straggling, Transferred
 
 
 @dataclass
-class Timing:
+class StepTiming:
     """Of the step under way, in s."""
 
     begun: float = 0.0
@@ -43,12 +43,12 @@ class Timing:
     transfers: list[Transfer] = field(default_factory=list)
 
 
-class Engine(Membership):
+class StepEngine(Membership):
     """A member that does steps: votes, agreement and the place in the data."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TaskSettings,
         state: TrainingState,
         buckets: Buckets,
         feed: Feed,
@@ -60,8 +60,8 @@ class Engine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """The formation of the last step that was reported, and when."""
-        self.part = Part(0, 0, feed.batch)
-        self.timing = Timing()
+        self.part = StepPart(0, 0, feed.batch)
+        self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
         self.void = False
         """The step under way came to nothing: it is cut and done again."""
@@ -70,18 +70,18 @@ class Engine(Membership):
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Told of every step, before members change: where it began, the sum of its losses."""
 
-    def begin(self) -> Part:
+    def begin(self) -> StepPart:
         """A step begins: this task's samples of it."""
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes = ()
         self.stopwatch.begin()
-        self.timing = Timing(begun=time.monotonic())
+        self.timing = StepTiming(begun=time.monotonic())
         if self._holds:
             self.donor.open(position.step)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
-            self.part = Part(0, 0, self.feed.total(position))
+            self.part = StepPart(0, 0, self.feed.total(position))
         try:
             self.owned.begin(crew)
             crew.communicator.begin()
@@ -211,7 +211,7 @@ class Engine(Membership):
             close_aside(self._before)
             self._before = None
             self._stores.forget(crew.formation)
-            self._meeting.stand(Place(crew.plan))
+            self._meeting.stand(CurrentPlans(crew.plan))
         self._move_on(crew)
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)

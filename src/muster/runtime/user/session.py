@@ -24,24 +24,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed, Indexed, Leased, Part
+from muster.runtime.data.feed import Feed, Indexed, Leased, StepPart
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position, sample_seed
-from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LostServerError
+from muster.runtime.errors import (
+    BadTrainingError,
+    BrokenGroupError,
+    ExcludedError,
+    LeftError,
+    LostServerError,
+)
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP
-from muster.runtime.members.leaving import LeftError
-from muster.runtime.members.link import Link
-from muster.runtime.settings import Settings, from_environment
+from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import mapped, tensors
-from muster.runtime.shards.mirror import LostShardError
+from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
-from muster.runtime.step.device import Reading, default_device, device_name
-from muster.runtime.step.engine import Engine
-from muster.runtime.step.heap import keep_heap
-from muster.runtime.step.warm import guess_losses, warm_up
+from muster.runtime.step.device import DeviceNumber, default_device, device_name
+from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.malloc import keep_heap
+from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.wire.messages import Captured, Failed, Saved
 
 FITS = 0.75
@@ -63,10 +68,10 @@ UNASKED = 1_000
 class Session:
     """One task's side of an elastic training."""
 
-    def __init__(self, settings: Settings, deadline: float = 30.0) -> None:
+    def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
         self._deadline = deadline
         if settings.coordinator is not None:
-            sys.excepthook = Telltale(self, sys.excepthook)
+            sys.excepthook = FailureReporter(self, sys.excepthook)
         keep_heap()
         if settings.threads:
             torch.set_num_threads(settings.threads)
@@ -79,13 +84,13 @@ class Session:
         self._ends: Callable[[Position], bool] = lambda _: False
         self._length = 0
         """Steps in all, where no loss ends the training before; 0: not known."""
-        self._engine: Engine | None = None
+        self._engine: StepEngine | None = None
         self._checkpoints: Checkpoints | None = None
         self._every: int | None = None
         self._allow_unused = False
         self._until: Callable[[float], bool] | None = None
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
-        self._part = Part(0, 0, 0)
+        self._part = StepPart(0, 0, 0)
         self._summed = self._applied = False
         self.clips = False
         """Whether gradients are changed between sum and update."""
@@ -268,7 +273,7 @@ class Session:
         """The sum of the losses; their gradients are handed over on the way."""
         self._check_losses(losses)
         total = losses.sum()
-        value = Reading(total.detach())
+        value = DeviceNumber(total.detach())
         try:
             (total / self._part.total).backward()
         except BrokenGroupError:
@@ -280,7 +285,7 @@ class Session:
 
     def tell(self, message: Failed) -> None:
         """Say this before the process ends, even where training has not begun."""
-        link = self._engine.link if self._engine else Link(self.settings, "", lambda _: None)
+        link = self._engine.link if self._engine else CoordinatorLink(self.settings, "", lambda _: None)
         if self._engine is None:
             link.start()
         link.send(message)
@@ -296,11 +301,11 @@ class Session:
         self._state.feed = self._feed
         return self._state, self._feed
 
-    def _make_engine(self, state: TrainingState, feed: Feed) -> Engine:
+    def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
         known = {name: i for i, name in enumerate(state.names)}
         buckets = Buckets(state.parameters, [known[name] for name in order(context)])
-        engine = Engine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.restore, engine.on_commit, engine.clips = self._restore, self._note_step, self.clips
         if self._checkpoints is not None:
             engine.before_leaving = self._checkpoints.close
@@ -317,7 +322,7 @@ class Session:
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
 
-    def _loop(self, engine: Engine, state: TrainingState, feed: Feed) -> Iterator[Any]:
+    def _loop(self, engine: StepEngine, state: TrainingState, feed: Feed) -> Iterator[Any]:
         while not self._is_over(engine, state):
             self._part = engine.begin()
             self._summed = self._applied = False
@@ -331,7 +336,7 @@ class Session:
                 raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
             engine.commit()
 
-    def _is_over(self, engine: Engine, state: TrainingState) -> bool:
+    def _is_over(self, engine: StepEngine, state: TrainingState) -> bool:
         return bool(engine.requested & STOP) or self._is_done(state)
 
     def _is_done(self, state: TrainingState) -> bool:
@@ -342,7 +347,7 @@ class Session:
         at_end = state.position.cursor == 0 and self.epoch_loss is not None
         return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
 
-    def _serve(self, engine: Engine, state: TrainingState) -> None:
+    def _serve(self, engine: StepEngine, state: TrainingState) -> None:
         """A server takes part in every step with nothing of its own."""
         while not self._is_over(engine, state):
             self._part = engine.begin()
@@ -379,7 +384,7 @@ class Session:
         if due or engine.requested & (SAVE | STOP):
             self._save(engine, state)
 
-    def _end(self, engine: Engine, state: TrainingState) -> None:
+    def _end(self, engine: StepEngine, state: TrainingState) -> None:
         if engine.holds or engine.updates:
             self._save_last(engine, state)
         if engine.requested & LEAVE and not self._is_done(state):
@@ -391,7 +396,7 @@ class Session:
         engine.leave()
         engine.feed.close()
 
-    def _save_last(self, engine: Engine, state: TrainingState) -> None:
+    def _save_last(self, engine: StepEngine, state: TrainingState) -> None:
         """The last checkpoint; where owners update all come to it, and again if one of them is lost."""
         engine.ended = True
         while True:
@@ -403,7 +408,7 @@ class Session:
                 engine.redo()
         engine.end()
 
-    def _save(self, engine: Engine, state: TrainingState, wait: bool = False) -> None:
+    def _save(self, engine: StepEngine, state: TrainingState, wait: bool = False) -> None:
         if self._checkpoints is None and not wait:
             return
         optimizer = engine.gather(self._checkpoints is not None)
@@ -487,7 +492,7 @@ class Session:
                 "e.g. losses.flatten(1).mean(1)"
             )
 
-    def _check_used(self, engine: Engine) -> None:
+    def _check_used(self, engine: StepEngine) -> None:
         if self._allow_unused or engine.void:
             return
         unused = [engine.state.names[index] for index in engine.unused()]
@@ -498,7 +503,7 @@ class Session:
             )
 
 
-class Telltale:
+class FailureReporter:
     """The interpreter's last word on an error: the user's own end the job everywhere.
 
     Being left out by the others does not, nor does the loss of a parameter server.

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError, MusterError
-from muster.runtime.shards.mirror import Range, merged, overlap
-from muster.runtime.shards.pieces import (
+from muster.runtime.shards.ownership import Range, merged, overlap
+from muster.runtime.shards.state_pieces import (
     Piece,
     assemble,
     by_parameter,
@@ -27,7 +27,7 @@ from muster.runtime.shards.pieces import (
     joined,
     pieces_of,
 )
-from muster.runtime.step.buckets import Slot
+from muster.runtime.step.buckets import GradientSlot
 
 Options = list[dict[str, Any]]
 """Hyper-parameters of each parameter group."""
@@ -117,12 +117,16 @@ class ShardUpdater:
     """Updates the ranges that this task holds as their summed gradients come in, chunk by chunk."""
 
     def __init__(
-        self, optimizer: Any, parameters: Sequence[Any], slots: Sequence[Slot], held: Iterable[Range]
+        self,
+        optimizer: Any,
+        parameters: Sequence[Any],
+        slots: Sequence[GradientSlot],
+        held: Iterable[Range],
     ) -> None:
         """Takes the state that the optimiser has over from it, as far as it is held."""
         check_elementwise(optimizer)
         self._optimizer, self._parameters = optimizer, list(parameters)
-        self._slots: dict[int, list[Slot]] = {}
+        self._slots: dict[int, list[GradientSlot]] = {}
         for slot in slots:
             self._slots.setdefault(slot.bucket, []).append(slot)
         self._groups = groups_of(optimizer)

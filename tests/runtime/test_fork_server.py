@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from muster.runtime.launch.orders import StartTask, TaskExited
+from muster.runtime.launch.fork_protocol import ChildExited, StartTask
 from muster.runtime.launch.tasks import Tasks
 
 LONG = 60.0
@@ -22,14 +22,14 @@ Run = Callable[..., tuple[int, list[str]]]
 
 @pytest.fixture(scope="module")
 def tasks() -> Iterator[Tasks]:
-    with Tasks() as nursery:
-        yield nursery
+    with Tasks() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture
 def run(tasks: Tasks, tmp_path: Path) -> Run:
     """Runs a script to its end; its exit code and what it printed."""
-    ends: queue.Queue[TaskExited] = queue.Queue()
+    ends: queue.Queue[ChildExited] = queue.Queue()
     tasks.attach(ends.put)
 
     def do(text: str, *args: str, **order: Any) -> tuple[int, list[str]]:
@@ -88,7 +88,7 @@ def test_a_task_begins_as_if_alone(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_the_nursery_forks_with_one_thread_alone(tasks: Tasks) -> None:
+def test_the_fork_server_forks_with_one_thread_alone(tasks: Tasks) -> None:
     assert tasks.wait_loaded(LONG).threads == 1
 
 
@@ -131,7 +131,7 @@ def test_tasks_do_not_share_their_dice(run: Run) -> None:
 def test_many_starts_and_ends(tasks: Tasks, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import os; os._exit(int(os.environ['N']))")
-    ends: queue.Queue[TaskExited] = queue.Queue()
+    ends: queue.Queue[ChildExited] = queue.Queue()
     tasks.attach(ends.put)
     for number in range(40):
         environ = {"N": str(number), "FILL": "x" * 20_000}
@@ -155,7 +155,7 @@ def test_output_comes_line_by_line(tasks: Tasks, tmp_path: Path) -> None:
 
 LAUNCHER = """
 import sys, threading
-from muster.runtime.launch.orders import StartTask
+from muster.runtime.launch.fork_protocol import StartTask
 from muster.runtime.launch.tasks import Tasks
 script, port, bound = sys.argv[1:]
 Tasks(bound=bound == "bound").start(StartTask("worker-0", script, (port,), {}, "."))

@@ -1,4 +1,4 @@
-"""What launcher and nursery say to each other: JSON lines on a socket pair."""
+"""What launcher and fork server say to each other: JSON lines on a socket pair."""
 
 import contextlib
 import json
@@ -24,14 +24,14 @@ class StartTask:
 
 
 @dataclass(frozen=True, slots=True)
-class NurseryReady:
-    """Everything is loaded. `threads`: of the nursery itself; a fork is safe with one alone."""
+class ForkServerReady:
+    """Everything is loaded. `threads`: of the fork server itself; a fork is safe with one alone."""
 
     threads: int
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStarted:
+class ChildStarted:
     """A task lives."""
 
     task: str
@@ -39,7 +39,7 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskExited:
+class ChildExited:
     """A task is gone: its exit code, or minus the signal that ended it."""
 
     task: str
@@ -49,9 +49,9 @@ class TaskExited:
     """Why it could not even be started."""
 
 
-NurseryEvent = NurseryReady | TaskStarted | TaskExited
-_EVENTS: dict[str, type[NurseryEvent]] = {
-    kind.__name__: kind for kind in (NurseryReady, TaskStarted, TaskExited)
+ForkServerEvent = ForkServerReady | ChildStarted | ChildExited
+_EVENTS: dict[str, type[ForkServerEvent]] = {
+    kind.__name__: kind for kind in (ForkServerReady, ChildStarted, ChildExited)
 }
 
 
@@ -66,12 +66,12 @@ def read_order(line: bytes) -> StartTask:
     return StartTask(**(record | {"args": tuple(record["args"])}))
 
 
-def event_line(event: NurseryEvent) -> bytes:
+def event_line(event: ForkServerEvent) -> bytes:
     """An event as a line."""
     return json.dumps({"event": type(event).__name__, **asdict(event)}).encode() + b"\n"
 
 
-def read_event(line: bytes) -> NurseryEvent:
+def read_event(line: bytes) -> ForkServerEvent:
     """The event of a line."""
     record = json.loads(line)
     return _EVENTS[record.pop("event")](**record)

@@ -16,15 +16,15 @@ import torch
 
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.members.peers import Post, connect
-from muster.runtime.shards.mirror import Holding, Range
-from muster.runtime.shards.pieces import Piece, receive_pieces, send_pieces
-from muster.runtime.shards.update import ShardUpdater
+from muster.runtime.members.peers import PeerServer, connect
+from muster.runtime.shards.ownership import OwnedRange, Range
+from muster.runtime.shards.shard_updater import ShardUpdater
+from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
 from muster.runtime.state.state import TrainingState
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SyncPoint:
     """A rest of the members of a formation; they all give it the same name."""
 
     formation: int
@@ -32,10 +32,10 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Shards:
+class ShardMap:
     """Who keeps which part of the optimiser's state, and the address of each that still has it."""
 
-    holdings: tuple[Holding, ...] = ()
+    holdings: tuple[OwnedRange, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def packed(self) -> dict[str, Any]:
@@ -44,19 +44,21 @@ class Shards:
         return {"holdings": held, "sources": dict(self.sources)}
 
     @classmethod
-    def unpacked(cls, packed: dict[str, Any]) -> "Shards":
+    def unpacked(cls, packed: dict[str, Any]) -> "ShardMap":
         """From JSON."""
-        held = [Holding(Range(b, i, j), owner, mirror) for b, i, j, owner, mirror in packed["holdings"]]
+        held = [
+            OwnedRange(Range(b, i, j), owner, mirror) for b, i, j, owner, mirror in packed["holdings"]
+        ]
         return cls(tuple(held), packed["sources"])
 
 
-class Rest:
+class StateServer:
     """Answers at the post while this task's state rests."""
 
-    def __init__(self, post: Post, state: TrainingState) -> None:
+    def __init__(self, post: PeerServer, state: TrainingState) -> None:
         self._state = state
         self._change = threading.Condition()
-        self._moment: Moment | None = None
+        self._moment: SyncPoint | None = None
         self._over = 0
         """Formations up to this one are over: nobody gets anything of them."""
         self._told: dict[str, Any] = {}
@@ -66,7 +68,7 @@ class Rest:
         post.on("whole", self._send_whole)
         post.on("pieces", self._send_pieces)
 
-    def begin(self, moment: Moment, updater: ShardUpdater, shards: Shards | None = None) -> None:
+    def begin(self, moment: SyncPoint, updater: ShardUpdater, shards: ShardMap | None = None) -> None:
         """Main thread: from now on nothing changes; `shards`: what joiners are told."""
         with self._change:
             if shards is not None:
@@ -115,7 +117,7 @@ class Rest:
     @contextlib.contextmanager
     def _at(self, connection: socket.socket, request: dict[str, Any]) -> Any:
         """Under the lock, at the moment that is asked for; false if it is over or does not come."""
-        moment, timeout = Moment(*request["moment"]), float(request["timeout"])
+        moment, timeout = SyncPoint(*request["moment"]), float(request["timeout"])
         connection.settimeout(timeout)
         with self._change:
             self._served.add(connection)
@@ -132,14 +134,14 @@ class Rest:
             self._served.discard(connection)
 
 
-class Asking:
+class StateClient:
     """How to ask others for what rests with them."""
 
-    def __init__(self, moment: Moment, token: str, deadline: float) -> None:
+    def __init__(self, moment: SyncPoint, token: str, deadline: float) -> None:
         self._request = {"moment": [moment.formation, moment.name], "timeout": deadline}
         self._token, self._deadline = token, deadline
 
-    def whole(self, address: str, state: TrainingState, parameters: bool) -> Shards:
+    def whole(self, address: str, state: TrainingState, parameters: bool) -> ShardMap:
         """Take over settings, extras and, where wanted, parameters; tells who keeps what."""
         with self._asked(address, {"kind": "whole", "parameters": parameters}) as connection:
             told = receive_json(connection)
@@ -149,7 +151,7 @@ class Asking:
                 receive_into(connection, parameter)
         state.set_settings(told["settings"])
         state.set_extras(extras)
-        return Shards.unpacked(told)
+        return ShardMap.unpacked(told)
 
     def pieces(self, address: str, ranges: Iterable[Range]) -> list[Piece]:
         """The state of some ranges."""

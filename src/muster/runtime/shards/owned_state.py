@@ -1,4 +1,4 @@
-"""Owners that also update, in a running job: `Plan.owners == "update"`.
+"""Owners that also update, in a running job: `MemberPlan.owners == "update"`.
 
 Every member keeps the optimiser's state of the ranges that it owns or mirrors, and nobody keeps all of
 it. So a formation begins with what moves between members, and all wait for it: owners that only reduce
@@ -24,17 +24,25 @@ from torch import Tensor
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.members.ballot import Standing
+from muster.runtime.members.ballot import MemberStatus
 from muster.runtime.members.crew import Crew, plan_name
-from muster.runtime.members.peers import Post, ask
-from muster.runtime.settings import Settings
-from muster.runtime.shards.mirror import Holding, LostShardError, Range, held_by, merged, moves, overlap
-from muster.runtime.shards.pieces import Piece, check_elementwise
-from muster.runtime.shards.rest import Asking, Moment, Rest, Shards
-from muster.runtime.shards.update import ShardUpdater
+from muster.runtime.members.peers import PeerServer, ask
+from muster.runtime.settings import TaskSettings
+from muster.runtime.shards.fetch import ShardMap, StateClient, StateServer, SyncPoint
+from muster.runtime.shards.ownership import (
+    LostShardError,
+    OwnedRange,
+    Range,
+    held_by,
+    merged,
+    moves,
+    overlap,
+)
+from muster.runtime.shards.shard_updater import ShardUpdater
+from muster.runtime.shards.state_pieces import Piece, check_elementwise
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
-from muster.wire.messages import Member, Plan
+from muster.wire.messages import Member, MemberPlan
 
 RATES = 1 << 30
 """The tag of hyper-parameters on their way to servers; chunks have small ones."""
@@ -49,25 +57,27 @@ class _Prepared:
     """What this task will keep in a formation, once all have theirs."""
 
     formation: int
-    holdings: tuple[Holding, ...]
+    holdings: tuple[OwnedRange, ...]
     """Empty: the optimiser itself keeps everything."""
     pieces: list[Piece]
     known: bool
     """Whether what was kept before still counts."""
 
 
-class Owned:
+class OwnedState:
     """This task's part of the optimiser's state, step by step and from formation to formation."""
 
-    def __init__(self, state: TrainingState, buckets: Buckets, post: Post, settings: Settings) -> None:
+    def __init__(
+        self, state: TrainingState, buckets: Buckets, post: PeerServer, settings: TaskSettings
+    ) -> None:
         self._state, self._buckets, self._settings = state, buckets, settings
         self._whole = tuple(Range(i, 0, flat.numel()) for i, flat in enumerate(buckets.host))
         self._serves = settings.role != "worker"
-        self._rest = Rest(post, state)
+        self._rest = StateServer(post, state)
         self._updater: ShardUpdater | None = None
         self.kept = 0
         """The formation whose holdings this task keeps; 0: it has all of the state, or nothing."""
-        self._holdings: tuple[Holding, ...] = ()
+        self._holdings: tuple[OwnedRange, ...] = ()
         self._staged: list[int] | None = None
         """Parameters without a gradient in the step that awaits its vote; None: no step does."""
         self._prepared: _Prepared | None = None
@@ -145,7 +155,7 @@ class Owned:
 
     # changing members
 
-    def resolve(self, crew: Crew, rows: Sequence[Standing]) -> bool:
+    def resolve(self, crew: Crew, rows: Sequence[MemberStatus]) -> bool:
         """Do what one of the survivors has done already; true if this task got the state by that."""
         prepared, self._prepared = self._prepared, None
         joined = prepared is not None and _is_agreed(prepared.formation, rows)
@@ -164,7 +174,11 @@ class Owned:
         return joined
 
     def enter(
-        self, crew: Crew, rows: Sequence[Standing], holders: Sequence[int], leavers: Sequence[Member]
+        self,
+        crew: Crew,
+        rows: Sequence[MemberStatus],
+        holders: Sequence[int],
+        leavers: Sequence[Member],
     ) -> None:
         """A formation begins: get what this task has to keep in it, and wait for all others.
 
@@ -193,7 +207,7 @@ class Owned:
         assert prepared is not None
         self._adopt(prepared)
 
-    def part(self, plan: Plan) -> None:
+    def part(self, plan: MemberPlan) -> None:
         """Let the members of a plan without this task get what it keeps."""
         assert self._updater is not None
         self._rest.begin(_moment(plan), self._updater)
@@ -218,7 +232,7 @@ class Owned:
         assert self._updater is not None
         moment = _moment(crew.plan, f"@{self._state.position.step}")
         sources = {member.task: member.address for member in crew.plan.members}
-        shards = Shards(self._holdings, sources)
+        shards = ShardMap(self._holdings, sources)
         self._rest.begin(moment, self._updater)
         found = None
         if primary:
@@ -231,8 +245,12 @@ class Owned:
     # inside
 
     def _known(
-        self, crew: Crew, rows: Sequence[Standing], holders: Sequence[int], leavers: Sequence[Member]
-    ) -> tuple[Shards, bool]:
+        self,
+        crew: Crew,
+        rows: Sequence[MemberStatus],
+        holders: Sequence[int],
+        leavers: Sequence[Member],
+    ) -> tuple[ShardMap, bool]:
         """Who kept what before, and whether this task is one of them: else it does not know."""
         first, members = rows[holders[0]], crew.plan.members
         if first.kept:
@@ -243,7 +261,7 @@ class Owned:
             ranks, leavers = list(holders), ()
             held = self._all_to(*(members[rank].task for rank in holders[:2]))
         sources = [*(members[rank] for rank in ranks), *leavers]
-        return Shards(held, {m.task: m.address for m in sources}), crew.rank in ranks
+        return ShardMap(held, {m.task: m.address for m in sources}), crew.rank in ranks
 
     def _take_over(self) -> None:
         """From an optimiser that had all of it."""
@@ -254,7 +272,7 @@ class Owned:
         state, buckets = self._state, self._buckets
         return ShardUpdater(state.optimizer, state.parameters, buckets.slots, held)
 
-    def _refresh(self, crew: Crew, asking: Asking, donor: Member) -> None:
+    def _refresh(self, crew: Crew, asking: StateClient, donor: Member) -> None:
         """What a task that kept its part lacks: the schedule of those ahead, or a server parameters."""
         if self._serves:
             before = held_by(self._settings.task, self._holdings)
@@ -267,7 +285,7 @@ class Owned:
                 asking.whole(member.address, self._state, parameters=False)
         self._ahead = set()
 
-    def _fetch(self, asking: Asking, shards: Shards, new: Sequence[Holding]) -> list[Piece]:
+    def _fetch(self, asking: StateClient, shards: ShardMap, new: Sequence[OwnedRange]) -> list[Piece]:
         """The pieces that this task has to keep and does not have."""
         tasks = {h.owner for h in shards.holdings} | {h.mirror for h in shards.holdings if h.mirror}
         found = moves(shards.holdings, new, lost=tasks - set(shards.sources))
@@ -315,11 +333,11 @@ class Owned:
             parameter = self._state.parameters[slot.parameter].detach()
             self._buckets.host[slot.bucket][slot.begin : slot.end] = parameter.reshape(-1)
 
-    def _all_to(self, owner: str, mirror: str | None = None) -> tuple[Holding, ...]:
-        return tuple(Holding(range_, owner, mirror) for range_ in self._whole)
+    def _all_to(self, owner: str, mirror: str | None = None) -> tuple[OwnedRange, ...]:
+        return tuple(OwnedRange(range_, owner, mirror) for range_ in self._whole)
 
-    def _asking(self, crew: Crew, moment: Moment) -> Asking:
-        return Asking(moment, self._settings.token, crew.plan.deadline)
+    def _asking(self, crew: Crew, moment: SyncPoint) -> StateClient:
+        return StateClient(moment, self._settings.token, crew.plan.deadline)
 
     def _await_settled(self, members: Sequence[Member], goal: int, patience: float) -> None:
         """Until all that live have got so far."""
@@ -336,14 +354,14 @@ class Owned:
         return int(answer["settled"]) >= goal
 
 
-def _is_agreed(formation: int, rows: Sequence[Standing]) -> bool:
+def _is_agreed(formation: int, rows: Sequence[MemberStatus]) -> bool:
     """Whether one member knows that all had got their part, or all that have anything had."""
     states = [{row.kept, row.prepared} for row in rows if row.holds or row.kept or row.prepared]
     return any(row.kept == formation for row in rows) or all(formation in s for s in states)
 
 
-def _moment(plan: Plan, suffix: str = "") -> Moment:
-    return Moment(plan.formation, plan_name(plan) + suffix)
+def _moment(plan: MemberPlan, suffix: str = "") -> SyncPoint:
+    return SyncPoint(plan.formation, plan_name(plan) + suffix)
 
 
 def _covered(range_: Range, by: Sequence[Range]) -> bool:

@@ -13,30 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn, optim
 
-from muster.runtime.comm.group import Group, serve_store
+from muster.runtime.comm.group import GlooGroup, serve_store
 from muster.runtime.comm.sharded import Sharded, cut
 from muster.runtime.errors import BadTrainingError, MusterError
-from muster.runtime.shards.mirror import (
-    Holding,
+from muster.runtime.shards.ownership import (
     LostShardError,
-    Move,
+    OwnedRange,
     Range,
+    RangeMove,
     held_by,
     holdings,
     mirror_of,
     moves,
 )
-from muster.runtime.shards.pieces import Piece, receive_pieces, send_pieces
-from muster.runtime.shards.update import ShardUpdater
-from muster.runtime.step.buckets import Slot
+from muster.runtime.shards.shard_updater import ShardUpdater
+from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.step.buckets import GradientSlot
 
 SHAPES = ((4, 5), (5,), (), (3, 7), (11,))
 SLOTS = (
-    Slot(4, 0, 0, 11),
-    Slot(2, 0, 11, 12),
-    Slot(0, 0, 12, 32),
-    Slot(3, 1, 0, 21),
-    Slot(1, 1, 21, 26),
+    GradientSlot(4, 0, 0, 11),
+    GradientSlot(2, 0, 11, 12),
+    GradientSlot(0, 0, 12, 32),
+    GradientSlot(3, 1, 0, 21),
+    GradientSlot(1, 1, 21, 26),
 )
 """Two buckets of 32 and 26 elements; the first mixes parameters of both groups."""
 LENGTHS = (32, 26)
@@ -85,7 +85,7 @@ def ranges(*cuts: Sequence[int]) -> list[Range]:
     ]
 
 
-def plan(tasks: Sequence[str], seed: int = 0) -> list[Holding]:
+def plan(tasks: Sequence[str], seed: int = 0) -> list[OwnedRange]:
     """Every task owns a range of each bucket, cut in the middle of tensors."""
     count = len(tasks)
     inside = [[(i * n + seed) // count for i in range(1, count)] for n in LENGTHS]
@@ -98,7 +98,7 @@ def plan(tasks: Sequence[str], seed: int = 0) -> list[Holding]:
 class Members:
     """Members of a plan that sum, update and mirror as a communicator would have them do."""
 
-    def __init__(self, make: Make, holding: Sequence[Holding], tasks: Sequence[str]) -> None:
+    def __init__(self, make: Make, holding: Sequence[OwnedRange], tasks: Sequence[str]) -> None:
         self.plan = list(holding)
         self.own = {task: parameters() for task in tasks}
         self.optimisers = {task: optimiser(make, own) for task, own in self.own.items()}
@@ -121,7 +121,7 @@ class Members:
                     return
                 self._chunk(holding, begin, min(begin + CHUNK, holding.range.end))
 
-    def _chunk(self, holding: Holding, begin: int, end: int) -> None:
+    def _chunk(self, holding: OwnedRange, begin: int, end: int) -> None:
         bucket = holding.range.bucket
         summed = self.flats[bucket][begin:end].clone()
         mirrored = summed.clone()
@@ -139,7 +139,7 @@ class Members:
         self.sum_up(gradients)
         self.commit(unused)
 
-    def change(self, new: Sequence[Holding], lost: Sequence[str] = ()) -> None:
+    def change(self, new: Sequence[OwnedRange], lost: Sequence[str] = ()) -> None:
         """Another plan: state moves from living holders."""
         sent: dict[str, list[Piece]] = {}
         for move in moves(self.plan, new, lost):
@@ -198,7 +198,7 @@ def test_the_update_of_shards_is_the_optimisers_own_step(make: Make) -> None:
 @pytest.mark.parametrize("make", OPTIMISERS.values(), ids=OPTIMISERS.keys())
 def test_owners_move_and_die_and_the_result_stays_the_same(make: Make) -> None:
     members, plain = Members(make, plan(TASKS), TASKS), Plain(make)
-    changes: dict[int, tuple[list[Holding], list[str]]] = {
+    changes: dict[int, tuple[list[OwnedRange], list[str]]] = {
         2: (plan(TASKS, seed=2), []),
         3: (plan(("w0", "w2")), ["w1"]),
         5: (plan(("w2",)), ["w0"]),
@@ -222,7 +222,7 @@ def test_members_of_a_real_group() -> None:
     ends: dict[int, list[Any]] = {}
 
     def train(rank: int) -> None:
-        group = Group(("127.0.0.1", store.port), "update", rank, 3, "127.0.0.1", 30.0)
+        group = GlooGroup(("127.0.0.1", store.port), "update", rank, 3, "127.0.0.1", 30.0)
         own = parameters()
         held = [range_ for range_, owner in owned if owner == rank]
         updater = ShardUpdater(optimiser(make, own), own, SLOTS, held)
@@ -339,7 +339,7 @@ def test_the_optimisers_own_state_is_taken_over() -> None:
 
 def test_parameters_that_are_not_contiguous_or_not_trained() -> None:
     own = [nn.Parameter(torch.arange(6.0).reshape(2, 3).t()), nn.Parameter(torch.ones(2))]
-    slots = (Slot(0, 0, 0, 6), Slot(1, 0, 6, 8))
+    slots = (GradientSlot(0, 0, 0, 6), GradientSlot(1, 0, 6, 8))
     updater = ShardUpdater(optim.SGD([own[0]], lr=1.0), own, slots, [Range(0, 0, 8)])
     for _ in range(2):
         flat = torch.ones(8)
@@ -353,13 +353,15 @@ def test_parameters_that_are_not_contiguous_or_not_trained() -> None:
 
 def test_numbers_of_half_precision() -> None:
     own = [nn.Parameter(torch.ones(4, dtype=torch.bfloat16))]
-    updater = ShardUpdater(optim.SGD(own, lr=0.5), own, (Slot(0, 0, 0, 4),), [Range(0, 0, 4)])
+    updater = ShardUpdater(optim.SGD(own, lr=0.5), own, (GradientSlot(0, 0, 0, 4),), [Range(0, 0, 4)])
     flat = torch.ones(4)
     updater.after_sum(0, 0, 4, flat)
     updater.commit([flat])
     assert own[0].tolist() == [0.5] * 4
     double = [nn.Parameter(torch.ones(4, dtype=torch.float64))]
-    updater = ShardUpdater(optim.SGD(double, lr=0.5), double, (Slot(0, 0, 0, 4),), [Range(0, 0, 4)])
+    updater = ShardUpdater(
+        optim.SGD(double, lr=0.5), double, (GradientSlot(0, 0, 0, 4),), [Range(0, 0, 4)]
+    )
     with pytest.raises(BadTrainingError, match="float64"):
         updater.after_sum(0, 0, 4, flat)
 
@@ -425,27 +427,27 @@ def test_the_mirror_is_the_next_owner_on_another_node() -> None:
 
 
 def test_moves_by_hand() -> None:
-    old = [Holding(Range(0, 0, 10), "a", "b"), Holding(Range(0, 10, 20), "b", "a")]
-    new = [Holding(Range(0, 0, 15), "c", "b"), Holding(Range(0, 15, 20), "b", "c")]
+    old = [OwnedRange(Range(0, 0, 10), "a", "b"), OwnedRange(Range(0, 10, 20), "b", "a")]
+    new = [OwnedRange(Range(0, 0, 15), "c", "b"), OwnedRange(Range(0, 15, 20), "b", "c")]
     # b holds all of it in both plans; c gets it all: from a where a owns, from b beyond.
     assert moves(old, new, []) == [
-        Move(Range(0, 0, 10), "a", "c"),
-        Move(Range(0, 10, 20), "b", "c"),
+        RangeMove(Range(0, 0, 10), "a", "c"),
+        RangeMove(Range(0, 10, 20), "b", "c"),
     ]
-    assert moves(old, new, ["a"]) == [Move(Range(0, 0, 20), "b", "c")]
+    assert moves(old, new, ["a"]) == [RangeMove(Range(0, 0, 20), "b", "c")]
     with pytest.raises(LostShardError, match=r"elements 0 to 10.*a and b.*checkpoint"):
         moves(old, new, ["a", "b"])
     with pytest.raises(ValueError, match="two ranges"):
-        moves(old, [Holding(Range(0, 0, 20), "a"), Holding(Range(0, 5, 9), "b")], [])
+        moves(old, [OwnedRange(Range(0, 0, 20), "a"), OwnedRange(Range(0, 5, 9), "b")], [])
     with pytest.raises(ValueError, match="same elements"):
-        moves(old, [Holding(Range(0, 0, 15), "a")], [])
+        moves(old, [OwnedRange(Range(0, 0, 15), "a")], [])
 
 
-def plans(tasks: Sequence[str]) -> st.SearchStrategy[list[Holding]]:
+def plans(tasks: Sequence[str]) -> st.SearchStrategy[list[OwnedRange]]:
     """Plans of two buckets of 12 and 5 elements among some of these tasks."""
 
     @st.composite
-    def draw_plan(draw: st.DrawFn) -> list[Holding]:
+    def draw_plan(draw: st.DrawFn) -> list[OwnedRange]:
         found = []
         for bucket, length in enumerate((12, 5)):
             cuts = sorted(draw(st.sets(st.integers(1, length - 1), max_size=4)))
@@ -458,7 +460,7 @@ def plans(tasks: Sequence[str]) -> st.SearchStrategy[list[Holding]]:
 
 @given(plans("abcd"), st.sets(st.sampled_from("abcd"), max_size=2), st.data())
 def test_every_element_gets_its_state_from_a_living_holder(
-    old: list[Holding], lost: set[str], data: st.DataObject
+    old: list[OwnedRange], lost: set[str], data: st.DataObject
 ) -> None:
     new = data.draw(plans([task for task in "abcde" if task not in lost]))
     whole = {(bucket, element) for bucket, n in enumerate((12, 5)) for element in range(n)}

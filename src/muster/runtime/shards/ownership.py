@@ -26,7 +26,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class OwnedRange:
     """A range, the task that owns it, and the one that mirrors it (None: nobody else is there)."""
 
     range: Range
@@ -35,7 +35,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RangeMove:
     """The state of a range goes from one task to another."""
 
     range: Range
@@ -62,37 +62,41 @@ def holdings(
     tasks: Sequence[str],
     workers: Sequence[int],
     hosts: Sequence[str] = (),
-) -> list[Holding]:
+) -> list[OwnedRange]:
     """Holdings of a plan: ranges and the ranks that own them; `tasks` and `hosts` by rank."""
     found = []
     for range_, rank in owned:
         mirror = mirror_of(rank, workers, hosts)
-        found.append(Holding(range_, tasks[rank], None if mirror is None else tasks[mirror]))
+        found.append(OwnedRange(range_, tasks[rank], None if mirror is None else tasks[mirror]))
     return found
 
 
-def held_by(task: str, plan: Iterable[Holding]) -> list[Range]:
+def held_by(task: str, plan: Iterable[OwnedRange]) -> list[Range]:
     """The ranges whose state a task keeps, as owner or as mirror."""
     return [holding.range for holding in plan if task in (holding.owner, holding.mirror)]
 
 
-def moves(old: Sequence[Holding], new: Sequence[Holding], lost: Collection[str]) -> list[Move]:
+def moves(
+    old: Sequence[OwnedRange], new: Sequence[OwnedRange], lost: Collection[str]
+) -> list[RangeMove]:
     """What must move so that every holder of the new plan has its state; owners send before mirrors do.
 
     `lost`: tasks whose state is gone. Raises `LostShardError` where nobody alive holds a range.
     """
     if merged(h.range for h in old) != merged(h.range for h in new):
         raise ValueError("the old and the new plan do not hold the same elements")
-    found: list[Move] = []
+    found: list[RangeMove] = []
     for holding in new:
         for part, sources in _sources(old, holding.range, lost):
             targets = [holding.owner, *([holding.mirror] if holding.mirror is not None else [])]
-            found += [Move(part, sources[0], target) for target in targets if target not in sources]
+            found += [
+                RangeMove(part, sources[0], target) for target in targets if target not in sources
+            ]
     return _joined(found)
 
 
 def _sources(
-    old: Sequence[Holding], wanted: Range, lost: Collection[str]
+    old: Sequence[OwnedRange], wanted: Range, lost: Collection[str]
 ) -> list[tuple[Range, list[str]]]:
     """Parts of a range, each with the living tasks that hold it."""
     found = []
@@ -133,10 +137,10 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
-def _joined(found: Iterable[Move]) -> list[Move]:
+def _joined(found: Iterable[RangeMove]) -> list[RangeMove]:
     """Neighbouring moves between the same tasks as one."""
     ordered = sorted(found, key=lambda m: (m.source, m.target, m.range.bucket, m.range.begin))
-    result: list[Move] = []
+    result: list[RangeMove] = []
     for move in ordered:
         last = result[-1] if result else None
         if (

@@ -3,9 +3,9 @@
 `import torch` and what the first optimiser imports take about three seconds; a fork takes milliseconds.
 A fork copies the forking thread alone and CUDA survives none, so this process starts neither.
 
-    python -m muster.runtime.launch.nursery FD [--bound]
+    python -m muster.runtime.launch.fork_server FD [--bound]
 
-FD: a socket on which orders come in and events go out (see `orders.py`). When the launcher is gone the
+FD: a socket on which orders come in and events go out (see `fork_protocol.py`). When the launcher is gone the
 tasks live on, and this process with them; with --bound they are killed.
 """
 
@@ -23,12 +23,12 @@ from collections import deque
 from pathlib import Path
 
 from muster.runtime.launch.child import die_with_parent, run_script, settle
-from muster.runtime.launch.orders import (
-    NurseryEvent,
-    NurseryReady,
+from muster.runtime.launch.fork_protocol import (
+    ChildExited,
+    ChildStarted,
+    ForkServerEvent,
+    ForkServerReady,
     StartTask,
-    TaskExited,
-    TaskStarted,
     event_line,
     kill_task,
     read_order,
@@ -38,7 +38,7 @@ PRELOADED = ("torch.optim", "torch._dynamo", "torch.utils.data", "torch.distribu
 """What every training imports sooner or later; `torch._dynamo` comes with the first optimiser."""
 
 
-class Nursery:
+class ForkServer:
     """Forks tasks on order and tells of their ends."""
 
     def __init__(self, orders: socket.socket, bound: bool) -> None:
@@ -55,7 +55,7 @@ class Nursery:
             end.setblocking(False)
         signal.set_wakeup_fd(self._wake_out.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._tell(NurseryReady(_threads()))
+        self._tell(ForkServerReady(_threads()))
         while self._listening or self._tasks:
             sources = [self._wake_in, self._orders] if self._listening else [self._wake_in]
             ready, _, _ = select.select(sources, [], [])
@@ -90,7 +90,7 @@ class Nursery:
         try:
             pid = os.fork()
         except OSError as problem:
-            self._tell(TaskExited(order.task, 0, 1, f"no process could be made: {problem}"))
+            self._tell(ChildExited(order.task, 0, 1, f"no process could be made: {problem}"))
             pid = -1
         if pid == 0:
             self._leave()
@@ -102,11 +102,11 @@ class Nursery:
             os.close(output)
         if pid > 0:
             self._tasks[pid] = order.task
-            self._tell(TaskStarted(order.task, pid))
+            self._tell(ChildStarted(order.task, pid))
         return False
 
     def _leave(self) -> None:
-        """In the child: close what is the nursery's own."""
+        """In the child: close what is the fork server's own."""
         signal.set_wakeup_fd(-1)
         for end in (self._orders, self._wake_in, self._wake_out):
             end.close()
@@ -125,7 +125,7 @@ class Nursery:
             if pid == 0:
                 return
             if pid in self._tasks:
-                self._tell(TaskExited(self._tasks.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+                self._tell(ChildExited(self._tasks.pop(pid), pid, os.waitstatus_to_exitcode(status)))
 
     def _end(self) -> None:
         """The launcher is gone."""
@@ -134,7 +134,7 @@ class Nursery:
             for pid in self._tasks:
                 kill_task(pid, signal.SIGKILL)
 
-    def _tell(self, event: NurseryEvent) -> None:
+    def _tell(self, event: ForkServerEvent) -> None:
         with contextlib.suppress(OSError):
             self._orders.sendall(event_line(event))
 
@@ -165,12 +165,12 @@ def _threads() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Be the nursery; in a forked child: be the task."""
+    """Be the fork server; in a forked child: be the task."""
     # Ctrl-C at the terminal reaches the whole foreground group; the launcher alone shall act on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = socket.socket(fileno=int(arguments[0]))
     preload()
-    order = Nursery(orders, bound="--bound" in arguments[1:]).serve()
+    order = ForkServer(orders, bound="--bound" in arguments[1:]).serve()
     return run_script(order.script, order.args) if order is not None else 0
 
 
