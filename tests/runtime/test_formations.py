@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from muster.roster.acts import Tell
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.crew import Pending, Stores, plan_name
 from muster.wire.messages import Member, MemberPlan
@@ -185,7 +186,7 @@ def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:
             MemberPlan(12, 11, alone),
         ):
             for task in ("worker-0", "worker-1"):
-                coordinator._tell(task, stale)
+                coordinator._carry_out(Tell(task, stale))
         job.ahead(20)
         assert job.history.formation == 3
         assert job.history.members == ("worker-0", "worker-1")

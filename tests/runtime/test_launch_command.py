@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.roster.history import History
 from muster.runtime.launch.command import parse
 from muster.runtime.launch.curve import draw
+from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import LaunchOutcome
 from muster.runtime.launch.screen import describe_change, describe_progress, summary
 from muster.wire.messages import Changed, Message, Saved, StepDone, Straggling

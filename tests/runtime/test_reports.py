@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from muster.roster.history import History
 from muster.roster.roster import Roster
-from muster.runtime.launch.coordinator import Coordinator, Hands
+from muster.runtime.launch.coordinator import Coordinator
+from muster.runtime.launch.history import History
 from muster.runtime.settings import TaskSettings
 from muster.runtime.user.session import Session
 from muster.wire.messages import Captured, Message, StepDone
@@ -47,8 +47,7 @@ def train(
 ) -> list[Message]:
     """Train in this very process, as the only worker of a real coordinator; what it heard."""
     heard = Heard()
-    coordinator = Coordinator("j", "secret", Roster(), heard, Hands(lambda *_: None, lambda _: None))
-    coordinator.start()
+    coordinator = Coordinator("j", "secret", Roster(), heard, lambda *_: None, lambda _: None)
     coordinator.resize(1)
     who = ("j", "worker-0", "worker", coordinator.address, "secret")
     try:

@@ -16,12 +16,12 @@ from muster.daemon.loop.recover import load_state, take_up
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import Front
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
-from muster.daemon.tasks.task_connections import Wires
-from muster.daemon.tasks.task_messages import Ear
+from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.ports import Executor
 from muster.store.store import Store
+from muster.wire.task_server import TaskServer
 
 SECRET, COORDINATOR = "secret", "coordinator"
 """Settings: what jobs' tokens are made from, and the port at which their tasks report."""
@@ -56,7 +56,7 @@ class Site:
 class House:
     """A daemon with all that is around it: open it, run it, close it."""
 
-    def __init__(self, daemon: Daemon, wires: Wires, cluster: str) -> None:
+    def __init__(self, daemon: Daemon, wires: TaskServer[str], cluster: str) -> None:
         self.daemon, self.wires = daemon, wires
         self.front = Front(daemon, cluster)
         self._task: asyncio.Task[None] | None = None
@@ -87,14 +87,18 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
     beliefs = Beliefs(_devices(state.view.cluster))
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
-    wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
+    wires = TaskServer(
+        lambda hello: messages.admit(hello),
+        lambda job, message: messages.hear(job, message),
+        log_protocol_error,
+    )
     around = await _surroundings(site, store, wires, bool(state.gangs))
     orders = Orders(around, lambda name: daemon.gang(name))
     loop = asyncio.get_running_loop()
     outbox = Outbox(clock, executor, wires, orders, lambda: daemon.hands_out())
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), outbox, pace)
-    ear = Ear(daemon, around)
-    for forget in (ear.forget, orders.forget, wires.drop):
+    messages = TaskMessages(daemon, around)
+    for forget in (messages.forget, orders.forget, wires.drop):
         daemon.follower.forgets.append(forget)
 
     def wake() -> None:
@@ -105,7 +109,9 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     return House(daemon, wires, site.cluster.name)
 
 
-async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) -> Surroundings:
+async def _surroundings(
+    site: Site, store: Store, wires: TaskServer[str], attached: bool
+) -> Surroundings:
     """Listen for tasks, at the port they know if there are any."""
     secret = store.setting(SECRET)
     if secret is None:
@@ -125,7 +131,7 @@ async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) 
     return Surroundings(site.folder, f"{site.host}:{port}", secret, hosts, virtual)
 
 
-async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
+async def _listen(wires: TaskServer[str], host: str, known: int, attached: bool) -> int:
     """Listen where the tasks that live expect it; where there are none, wherever one can."""
     before = [known] if known else []
     ports = before * ATTEMPTS if attached else [*before, *random.sample(PORTS, ATTEMPTS)]

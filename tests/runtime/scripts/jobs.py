@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from muster.roster.history import History
+from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, LaunchOutcome
 from muster.runtime.launch.tasks import Tasks
 from muster.runtime.members.peers import ask

@@ -107,13 +107,16 @@ def test_whole_numbers_are_fine_as_floats() -> None:
         (b'{"kind":"Stop","reason":null}', "Stop.reason: str is needed, not None"),
         (b'{"kind":"Captured","task":"t","shape":[]}', "Captured.shape: dict is needed"),
         (
-            b'{"kind":"Plan","formation":2,"after":1,"members":[{"task":"a"}]}',
+            b'{"kind":"MemberPlan","formation":2,"after":1,"members":[{"task":"a"}]}',
             "field 'role' is missing",
         ),
-        (b'{"kind":"Plan","formation":2,"after":1,"members":["a"]}', "Member: an object is needed"),
-        (b'{"kind":"Plan","formation":2,"after":1,"members":"a"}', "a list is needed"),
         (
-            b'{"kind":"Plan","formation":2,"after":1,"members":[],"deadline":"soon"}',
+            b'{"kind":"MemberPlan","formation":2,"after":1,"members":["a"]}',
+            "Member: an object is needed",
+        ),
+        (b'{"kind":"MemberPlan","formation":2,"after":1,"members":"a"}', "a list is needed"),
+        (
+            b'{"kind":"MemberPlan","formation":2,"after":1,"members":[],"deadline":"soon"}',
             "a number is needed",
         ),
         (b"[" * 100_000, "not JSON"),

@@ -1,6 +1,8 @@
-"""What tasks say, handed to those whom it concerns: gangs, beliefs, metrics."""
+"""Passes the messages of tasks on to gangs, beliefs and metrics."""
 
 import hmac
+
+import structlog
 
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
@@ -10,11 +12,11 @@ from muster.model.view import Phase
 from muster.wire.messages import Changed, Hello, Message, Saved, StepDone, Transferred
 
 SAVES = 30.0
-"""Seconds between two checkpoints of a job that the journal takes note of."""
+"""Seconds between two checkpoints of a job in the journal, at least."""
 
 
-class Ear:
-    """Listens for the tasks of all jobs."""
+class TaskMessages:
+    """What a `TaskServer` hears from the tasks of all jobs."""
 
     def __init__(self, daemon: Daemon, around: Surroundings) -> None:
         self._daemon, self._around = daemon, around
@@ -22,16 +24,16 @@ class Ear:
         self._changed: dict[str, int] = {}
         """The last formation of each job that was counted."""
 
-    def admit(self, hello: Hello) -> bool:
-        """Whether it is a task of a job of ours."""
+    def admit(self, hello: Hello) -> str | None:
+        """Return the job of a task with the right token, None for strangers."""
         gang = self._daemon.gangs.get(hello.job)
         if gang is None or hello.task not in gang.tasks:
-            return False
+            return None
         token = self._around.token(hello.job, gang.job.number)
-        return hmac.compare_digest(hello.token.encode(), token.encode())
+        return hello.job if hmac.compare_digest(hello.token.encode(), token.encode()) else None
 
     def hear(self, job: str, message: Message) -> None:
-        """A task of a job has said something."""
+        """Handle a message of a job's task."""
         daemon = self._daemon
         gang = daemon.gangs.get(job)
         if gang is None:
@@ -63,6 +65,11 @@ class Ear:
         self._daemon.post(Entry([Checkpointed(job, state.generation, now)]))
 
     def forget(self, job: str) -> None:
-        """A job is over."""
+        """Drop what is kept of a job that has ended."""
         self._saved.pop(job, None)
         self._changed.pop(job, None)
+
+
+def log_protocol_error(text: str) -> None:
+    """Log what a connection did wrong."""
+    structlog.get_logger("muster.tasks").warning("protocol error", text=text)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from muster.roster.history import History
+from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, LaunchOutcome, threads_each
 from muster.runtime.launch.screen import INTERRUPTED, Screen, describe_progress, summary
 from muster.runtime.settings import BadSettingError, from_environment

@@ -1,45 +1,23 @@
-"""The coordinator of one job: connections to its tasks; carries out what the roster decides."""
+"""The coordinator of one job: serves its tasks and carries out what the roster decides."""
 
-import contextlib
+import asyncio
 import hmac
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Wake
-from muster.roster.history import History
 from muster.roster.roster import Roster
-from muster.wire.channel import Channel, LineTooLongError
-from muster.wire.codec import BadMessageError
-from muster.wire.messages import VERSION, Changed, Hello, Message, Received
-
-HELLO_TIMEOUT = 10.0
-"""Seconds for a new connection to say who it is; a task says so at once."""
-
-SEND_TIMEOUT = 5
-"""Seconds after which a task that takes nothing in is cut off: it must not hold up the others."""
-
-ANSWER_AFTER = 100
-"""Messages after which an answer is due though more wait; a task has 1,000 under way at most."""
+from muster.runtime.launch.history import History
+from muster.wire.messages import Changed, Hello, Message
+from muster.wire.task_server import TaskServer
 
 NOTES = 1_000
-"""Oddities kept at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """How the coordinator starts and ends tasks."""
-
-    begin: Callable[[str, str], None]
-    """Takes a name and a role."""
-    kill: Callable[[str], None]
+"""Protocol errors kept at most."""
 
 
 class Coordinator:
-    """Listens for a job's tasks; `changed` guards roster and history, and tells of every change."""
+    """Serves a job's tasks in a thread; `changed` guards its roster and history."""
 
     def __init__(
         self,
@@ -47,38 +25,40 @@ class Coordinator:
         token: str,
         roster: Roster,
         history: History,
-        hands: Hands,
+        begin: Callable[[str, str], None],
+        kill: Callable[[str], None],
         address: tuple[str, int] = ("127.0.0.1", 0),
         changed: threading.Condition | None = None,
     ) -> None:
-        """Listen at an address (port 0: any); nothing is taken in before `start`."""
+        """Listen at an address (port 0: any free one).
+
+        `begin`: starts a task, by name and role; `kill`: ends one.
+        """
         self.roster, self.history = roster, history
         self.changed = changed or threading.Condition()
-        self._job, self._token, self._hands = job, token, hands
-        self._channels: dict[str, Channel] = {}
-        self._open: set[Channel] = set()
-        self._timers: dict[type[Act], threading.Timer] = {}
+        self._job, self._token, self._begin, self._kill = job, token, begin, kill
+        self._timers: dict[type[Act], asyncio.TimerHandle] = {}
         self._closed = False
-        self._listener = socket.create_server(address)
-        self._thread = threading.Thread(target=self._accept, name="muster-coordinator", daemon=True)
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
-        host, port = self._listener.getsockname()[:2]
-        return str(host), int(port)
+        self._server: TaskServer[str] = TaskServer(self._admit, self._hear, self._note)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="muster-coordinator", daemon=True
+        )
+        self._thread.start()
+        try:
+            starting = asyncio.run_coroutine_threadsafe(self._server.start(*address), self._loop)
+            self.address = address[0], starting.result()
+        except BaseException:
+            self._end_loop()
+            raise
 
     @property
     def outcome(self) -> Finish | None:
-        """How the job has ended; None while it goes on."""
+        """How the job has ended; None while it runs."""
         return self.roster.over
 
-    def start(self) -> None:
-        """Begin to take connections."""
-        self._thread.start()
-
     def resize(self, workers: int, servers: int | None = None) -> None:
-        """Want so many workers and servers from now on (None: servers as before)."""
+        """Set the wanted number of workers and servers (None: servers as before)."""
         self._do(lambda: self.roster.resize(workers, servers))
 
     def stop(self, reason: str) -> None:
@@ -90,143 +70,69 @@ class Coordinator:
         return self._do(lambda: self.roster.exited(task, how))
 
     def close(self) -> None:
-        """End all connections; the tasks train on."""
+        """Close all connections; the tasks keep training."""
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._end_loop()
+
+    async def _close(self) -> None:
+        # In the loop's thread: no message can be heard and dropped in between.
         with self.changed:
             self._closed = True
-            channels, timers = list(self._open), list(self._timers.values())
-        for timer in timers:
-            timer.cancel()
-        # A blocked accept() wakes up by a shutdown, not by a close.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for channel in channels:
-            channel.close()
-        if self._thread.ident:
-            self._thread.join(HELLO_TIMEOUT)
+        await self._server.close()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def _do(self, decide: Callable[[], list[Act]]) -> bool:
-        """Decide and act; False when closed: what was heard shall be said to the next."""
         with self.changed:
             if self._closed:
                 return False
-            self._carry_out(decide())
+            for act in decide():
+                self._carry_out(act)
             self.history.note_lost(self.roster.lost)
             self.changed.notify_all()
             return True
 
-    def _carry_out(self, acts: list[Act]) -> None:
-        for act in acts:
-            if isinstance(act, Begin):
-                self._hands.begin(act.task, act.role)
-            elif isinstance(act, Kill):
-                self._hands.kill(act.task)
-            elif isinstance(act, Tell):
-                self._tell(act.task, act.message)
-            elif isinstance(act, Wake):
-                self._later(act, self.roster.woken)
-            elif isinstance(act, Check):
-                self._later(act, self.roster.check_plan)
-
-    def _tell(self, task: str, message: Message) -> None:
-        """What cannot be said now is said again when the task has connected."""
-        channel = self._channels.get(task)
-        if channel is not None:
-            try:
-                channel.send(message)
-            except OSError:
-                channel.close()
+    def _carry_out(self, act: Act) -> None:
+        if isinstance(act, Begin):
+            self._begin(act.task, act.role)
+        elif isinstance(act, Kill):
+            self._kill(act.task)
+        elif isinstance(act, Tell):
+            self._loop.call_soon_threadsafe(self._server.tell, self._job, act.task, act.message)
+        elif isinstance(act, Wake):
+            self._loop.call_soon_threadsafe(self._later, act, self.roster.woken)
+        elif isinstance(act, Check):
+            self._loop.call_soon_threadsafe(self._later, act, self.roster.check_plan)
 
     def _later(self, act: Wake | Check, decide: Callable[[int], list[Act]]) -> None:
-        """One timer of each kind: what an earlier one was set for is of the past."""
+        """Set the timer of this kind; a newer one replaces it."""
         earlier = self._timers.get(type(act))
         if earlier is not None:
             earlier.cancel()
-        timer = threading.Timer(act.seconds, self._do, [lambda: decide(act.formation)])
-        timer.daemon = True
-        self._timers[type(act)] = timer
-        timer.start()
+        self._timers[type(act)] = self._loop.call_later(
+            act.seconds, self._do, lambda: decide(act.formation)
+        )
 
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), name="muster-task", daemon=True).start()
+    def _admit(self, hello: Hello) -> str | None:
+        right = hmac.compare_digest(hello.token.encode(), self._token.encode())
+        return hello.job if right and hello.job == self._job else None
 
-    def _serve(self, sock: socket.socket) -> None:
-        """One connection, from its `Hello` to its end."""
-        channel = Channel(sock)
-        with self.changed:
-            self._open.add(channel)
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT, 0))
-            sock.settimeout(HELLO_TIMEOUT)
-            task = self._welcome(channel)
-            if task and not self._closed:
-                sock.settimeout(None)
-                self._listen(channel)
-        except (OSError, BadMessageError) as problem:
-            self._note(f"connection given up: {problem}")
-        finally:
-            with self.changed:
-                self._open.discard(channel)
-                for name in [name for name, known in self._channels.items() if known is channel]:
-                    del self._channels[name]
-            channel.close()
-
-    def _welcome(self, channel: Channel) -> bool:
-        """Whether it is a task of this job."""
-        hello = channel.receive()
-        if not isinstance(hello, Hello):
-            self._note("a connection that does not say hello")
-            return False
-        if (
-            not hmac.compare_digest(hello.token.encode(), self._token.encode())
-            or hello.job != self._job
-        ):
-            self._note(f"{hello.task}: not of this job, or the wrong token")
-            return False
-        if hello.version != VERSION:
-            self._note(f"{hello.task}: speaks version {hello.version}, not {VERSION}")
-            return False
-        with self.changed:
-            channel.send(Received(0))
-            self._channels[hello.task] = channel
-        self._do(lambda: self.roster.hello(hello))
-        return True
-
-    def _listen(self, channel: Channel) -> None:
-        count = 0
-        while True:
-            try:
-                message = channel.receive()
-            except LineTooLongError:
-                raise
-            except BadMessageError as problem:
-                # It counts as dealt with: said again, it would be no better.
-                self._note(str(problem))
-            else:
-                if message is None or not self._hear(message):
-                    return
-            count += 1
-            if count % ANSWER_AFTER == 0 or not channel.pending:
-                channel.send(Received(count))
-
-    def _hear(self, message: Message) -> bool:
+    def _hear(self, _job: str, message: Message) -> None:
         def decide() -> list[Act]:
-            # What a task of before the last restart says of its members may bear the number of the
-            # formation that came after it.
+            if isinstance(message, Hello):
+                return self.roster.hello(message)
+            # A task from before the last restart may report members under a number used again since.
             if not isinstance(message, Changed) or message.task not in self.roster.retired:
                 self.history.note(message, time.monotonic())
             return self.roster.heard(message)
 
-        return self._do(decide)
+        self._do(decide)
 
-    def _note(self, words: str) -> None:
+    def _note(self, text: str) -> None:
         with self.changed:
-            if len(self.history.notes) < NOTES and not self._closed:
-                self.history.notes.append(words)
+            if len(self.history.notes) < NOTES:
+                self.history.notes.append(text)
                 self.changed.notify_all()

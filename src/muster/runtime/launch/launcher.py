@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from muster.roster.acts import Finish, Terms
-from muster.roster.history import History
 from muster.roster.roster import Roster
 from muster.runtime.errors import MusterError
-from muster.runtime.launch.coordinator import Coordinator, Hands
+from muster.runtime.launch.coordinator import Coordinator
 from muster.runtime.launch.fork_protocol import ChildExited, StartTask
+from muster.runtime.launch.history import History
 from muster.runtime.launch.tasks import Output, Tasks
 
 Seen = TypeVar("Seen")
@@ -132,15 +132,20 @@ class Launch:
         if self._coordinator is not None:
             return
         roster = Roster(self._terms, used=self._used, expected=self._tasks.living)
-        hands = Hands(self._begin, self._kill)
         one = Coordinator(
-            self._job, self._token, roster, self.history, hands, self._address, self._changed
+            self._job,
+            self._token,
+            roster,
+            self.history,
+            self._begin,
+            self._kill,
+            self._address,
+            self._changed,
         )
         self._address = one.address
         with self._changed:
             self._coordinator = one
             missed, self._exits = self._exits, []
-        one.start()
         for event in missed:
             one.exited(event.task, how_ended(event))
         one.resize(*self._count)

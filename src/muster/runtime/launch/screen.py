@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 from typing import TextIO
 
-from muster.roster.history import History
 from muster.runtime.launch.curve import draw
+from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import LaunchOutcome
 from muster.wire.messages import Changed
 

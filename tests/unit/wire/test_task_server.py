@@ -1,4 +1,4 @@
-"""The daemon's ear: who is let in, what is answered, and that nothing said is lost."""
+"""Who is admitted, what is acknowledged, and that no message is lost."""
 
 import asyncio
 import socket
@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from muster.daemon.tasks import task_connections as wires_module
-from muster.daemon.tasks.task_connections import Wires
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
+from muster.wire import task_server
 from muster.wire.channel import LINE_LIMIT, Channel
 from muster.wire.messages import (
     VERSION,
@@ -26,13 +25,14 @@ from muster.wire.messages import (
     StepDone,
     Stop,
 )
+from muster.wire.task_server import TaskServer
 
 LONG = 20.0
 T = TypeVar("T")
 
 
-class Ear:
-    """Wires in an event loop of their own, as the daemon has them; what they hear is kept."""
+class Served:
+    """A server in an event loop of its own; keeps what it hears."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -40,10 +40,16 @@ class Ear:
         self.notes: list[str] = []
         self.news = threading.Condition()
         self.deaf = False
-        self.wires = Wires(lambda hello: hello.token == "secret", self._hear, self._note)
+        self.server = self._serve()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()
-        self.port = self.do(self.wires.start("127.0.0.1", 0))
+        self.port = self.do(self.server.start("127.0.0.1", 0))
+
+    def _serve(self) -> TaskServer[str]:
+        def admit(hello: Hello) -> str | None:
+            return hello.job if hello.token == "secret" else None
+
+        return TaskServer(admit, self._hear, self._note)
 
     def _hear(self, job: str, message: Message) -> None:
         if self.deaf:
@@ -84,26 +90,26 @@ class Ear:
 
     def again(self) -> None:
         """The daemon dies and another begins at the same port."""
-        self.do(self.wires.close())
-        self.wires = Wires(lambda hello: hello.token == "secret", self._hear, self._note)
-        assert self.do(self.wires.start("127.0.0.1", self.port)) == self.port
+        self.do(self.server.close())
+        self.server = self._serve()
+        assert self.do(self.server.start("127.0.0.1", self.port)) == self.port
 
     def close(self) -> None:
-        self.do(self.wires.close())
+        self.do(self.server.close())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()
 
 
 @pytest.fixture
-def ear() -> Iterator[Ear]:
-    one = Ear()
+def served() -> Iterator[Served]:
+    one = Served()
     yield one
     one.close()
 
 
 @pytest.fixture
-def link(ear: Ear) -> Iterator[Callable[..., CoordinatorLink]]:
+def link(served: Served) -> Iterator[Callable[..., CoordinatorLink]]:
     made: list[CoordinatorLink] = []
 
     def make(
@@ -114,7 +120,7 @@ def link(ear: Ear) -> Iterator[Callable[..., CoordinatorLink]]:
     ) -> CoordinatorLink:
         made.append(
             CoordinatorLink(
-                TaskSettings(job, task, "worker", ("127.0.0.1", ear.port), token), "127.0.0.1:5", on
+                TaskSettings(job, task, "worker", ("127.0.0.1", served.port), token), "127.0.0.1:5", on
             )
         )
         made[-1].start()
@@ -139,33 +145,33 @@ def step(number: int, task: str = "worker-0") -> StepDone:
     ("first", "words"),
     [
         (hello(token="guess"), "wrong token"),
-        (hello(task=""), "not a task of ours"),
-        (hello(version=99), "speaks version 99"),
-        (Ready("worker-0"), "does not say hello"),
+        (hello(task=""), "unknown task"),
+        (hello(version=99), "protocol version 99"),
+        (Ready("worker-0"), "not a Hello"),
         (b"GET / HTTP/1.1\r\n\r\n", "not JSON"),
         (b"\x16\x03\x01\x00\n", "not JSON"),
         (b"x" * 200_000, "above the limit"),
     ],
 )
-def test_strangers_are_turned_away(ear: Ear, first: Message | bytes, words: str) -> None:
-    channel = ear.connect(first)
+def test_strangers_are_turned_away(served: Served, first: Message | bytes, words: str) -> None:
+    channel = served.connect(first)
     assert channel.receive() is None
-    ear.wait(lambda: any(words in note for note in ear.notes))
+    served.wait(lambda: any(words in note for note in served.notes))
     channel.close()
-    assert ear.heard == []
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    assert served.heard == []
+    assert served.call(lambda: served.server.connected("j")) == set()
 
 
-def test_who_says_nothing_is_not_waited_for(ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wires_module, "HELLO_TIMEOUT", 0.05)
-    channel = ear.connect(b"")
+def test_who_says_nothing_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_server, "HELLO_TIMEOUT", 0.05)
+    channel = served.connect(b"")
     assert channel.receive() is None
-    assert any("says nothing" in note for note in ear.notes)
+    assert any("no Hello" in note for note in served.notes)
     channel.close()
 
 
-def test_each_message_is_answered_and_a_bad_one_passed_over(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_each_message_is_answered_and_a_bad_one_passed_over(served: Served) -> None:
+    channel = served.connect(hello())
     assert channel.receive() == Received(0)
     # An order is not a task's to give, and a second hello not its to say.
     said: tuple[Message, ...] = (Stop("x"), hello("worker-9"), Ready("worker-0"))
@@ -174,35 +180,37 @@ def test_each_message_is_answered_and_a_bad_one_passed_over(ear: Ear) -> None:
     answers: list[Message | None] = []
     while not answers or answers[-1] != Received(4):
         answers.append(channel.receive())
-    assert ear.heard == [("j", hello()), ("j", Ready("worker-0"))]
-    assert ear.notes == ["unknown kind of message: 'Dance'"]
+    assert served.heard == [("j", hello()), ("j", Ready("worker-0"))]
+    assert served.notes == ["unknown kind of message: 'Dance'"]
     channel.close()
 
 
-def test_a_line_in_many_pieces_and_many_lines_in_one(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_a_line_in_many_pieces_and_many_lines_in_one(served: Served) -> None:
+    channel = served.connect(hello())
     shape = {"parameters": ["x" * 100] * 5_000}
     big = channel.line(Captured("worker-0", shape))
     channel.send_lines([big, *(channel.line(step(n)) for n in range(300)), big])
-    ear.wait(lambda: len(ear.heard) == 303)
-    assert ear.steps("j") == list(range(300))
-    assert ear.heard[1] == ear.heard[-1] == ("j", Captured("worker-0", shape))
+    served.wait(lambda: len(served.heard) == 303)
+    assert served.steps("j") == list(range(300))
+    assert served.heard[1] == served.heard[-1] == ("j", Captured("worker-0", shape))
     channel.close()
 
 
-def test_a_line_without_an_end_is_cut_off(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_a_line_without_an_end_is_cut_off(served: Served) -> None:
+    channel = served.connect(hello())
     assert channel.receive() == Received(0)
     with pytest.raises(OSError):
         for _ in range(2 * LINE_LIMIT // 65536):
             channel.send_lines([b"x" * 65536])
         channel.receive()
         channel.send_lines([b"x"])
-    assert any("above the limit" in note for note in ear.notes)
+    assert any("above the limit" in note for note in served.notes)
     channel.close()
 
 
-def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., CoordinatorLink]) -> None:
+def test_jobs_of_the_same_tasks_are_kept_apart(
+    served: Served, link: Callable[..., CoordinatorLink]
+) -> None:
     got: dict[str, list[Message]] = {"a": [], "b": []}
     there = threading.Semaphore(0)
 
@@ -217,129 +225,129 @@ def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., Coo
     for number, job in enumerate(links):
         links[job].send(step(number))
         assert links[job].flush(LONG)
-    assert (ear.steps("a"), ear.steps("b")) == ([0], [1])
-    assert ear.call(lambda: ear.wires.connected("a")) == {"worker-0"}
+    assert (served.steps("a"), served.steps("b")) == ([0], [1])
+    assert served.call(lambda: served.server.connected("a")) == {"worker-0"}
     plan = MemberPlan(1, 0, (Member("worker-0", "worker", "h:1"),))
-    ear.call(lambda: ear.wires.tell("b", "worker-0", plan))
-    ear.call(lambda: ear.wires.tell("a", "worker-1", plan))  # nobody of that name
-    ear.call(lambda: ear.wires.tell("c", "worker-0", plan))
+    served.call(lambda: served.server.tell("b", "worker-0", plan))
+    served.call(lambda: served.server.tell("a", "worker-1", plan))  # nobody of that name
+    served.call(lambda: served.server.tell("c", "worker-0", plan))
     assert there.acquire(timeout=LONG)
     assert got == {"a": [], "b": [plan]}
 
 
-def test_what_no_line_can_hold_is_not_told(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_what_no_line_can_hold_is_not_told(served: Served) -> None:
+    channel = served.connect(hello())
     assert channel.receive() == Received(0)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * LINE_LIMIT)))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Captured("worker-0", {"a": object()})))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("enough")))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("x" * LINE_LIMIT)))
+    served.call(lambda: served.server.tell("j", "worker-0", Captured("worker-0", {"a": object()})))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("enough")))
     assert channel.receive() == Stop("enough")
-    assert "above the limit" in ear.notes[0]
-    assert "cannot be written" in ear.notes[1]
+    assert "above the limit" in served.notes[0]
+    assert "cannot be written" in served.notes[1]
     channel.close()
 
 
-def test_a_newer_connection_of_a_task_replaces_the_older(ear: Ear) -> None:
-    older = ear.connect(hello())
+def test_a_newer_connection_of_a_task_replaces_the_older(served: Served) -> None:
+    older = served.connect(hello())
     assert older.receive() == Received(0)
-    newer = ear.connect(hello())
+    newer = served.connect(hello())
     assert newer.receive() == Received(0)
     assert older.receive() is None
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("enough")))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("enough")))
     assert newer.receive() == Stop("enough")
-    assert ear.call(lambda: ear.wires.connected("j")) == {"worker-0"}
+    assert served.call(lambda: served.server.connected("j")) == {"worker-0"}
     older.close()
     newer.close()
 
 
-def test_dropped_is_told_first(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_dropped_is_told_first(served: Served) -> None:
+    channel = served.connect(hello())
     assert channel.receive() == Received(0)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("over")))
-    ear.call(lambda: ear.wires.drop("j"))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("over")))
+    served.call(lambda: served.server.drop("j"))
     assert channel.receive() == Stop("over")
     assert channel.receive() is None
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    assert served.call(lambda: served.server.connected("j")) == set()
     channel.close()
 
 
 def test_nothing_is_lost_over_any_number_of_daemons(
-    ear: Ear, link: Callable[..., CoordinatorLink]
+    served: Served, link: Callable[..., CoordinatorLink]
 ) -> None:
     links = [link("j", f"worker-{i}") for i in range(3)]
     for life in range(4):
         for number in range(500 * life, 500 * life + 500):
             for i, one in enumerate(links):
                 one.send(step(number, f"worker-{i}"))
-        ear.wait(lambda: len(ear.steps("j")) > 500 * life)  # noqa: B023
-        ear.again()
+        served.wait(lambda: len(served.steps("j")) > 500 * life)  # noqa: B023
+        served.again()
     assert all(one.flush(LONG) for one in links)
     for i in range(3):
-        said = [m.step for _, m in ear.heard if isinstance(m, StepDone) and m.task == f"worker-{i}"]
+        said = [m.step for _, m in served.heard if isinstance(m, StepDone) and m.task == f"worker-{i}"]
         # Each at least once, and for the first time in their order.
         assert list(dict.fromkeys(said)) == list(range(2000))
 
 
 def test_what_could_not_be_dealt_with_is_said_again(
-    ear: Ear, link: Callable[..., CoordinatorLink], caplog: pytest.LogCaptureFixture
+    served: Served, link: Callable[..., CoordinatorLink], caplog: pytest.LogCaptureFixture
 ) -> None:
     one = link()
     one.send(step(0))
     assert one.flush(LONG)
-    ear.deaf = True
+    served.deaf = True
     one.send(step(1))
     assert not one.flush(0.3)
-    ear.deaf = False
+    served.deaf = False
     assert one.flush(LONG)
-    assert ear.steps("j") == [0, 1]
+    assert served.steps("j") == [0, 1]
     assert "the journal cannot be written" in caplog.text
 
 
-def test_a_flood_holds_up_nobody(ear: Ear) -> None:
+def test_a_flood_holds_up_nobody(served: Served) -> None:
     """One task says 20,000 things without reading an answer; another is heard in between."""
-    flood, other = ear.connect(hello("worker-1")), ear.connect(hello("worker-2"))
+    flood, other = served.connect(hello("worker-1")), served.connect(hello("worker-2"))
     assert other.receive() == Received(0)
     lines = b"".join(flood.line(step(n, "worker-1")) for n in range(20_000))
     sender = threading.Thread(target=flood.send_lines, args=([lines],))
     sender.start()
-    ear.wait(lambda: len(ear.heard) > 1_000)
+    served.wait(lambda: len(served.heard) > 1_000)
     other.send(Ready("worker-2"))
     assert other.receive() == Received(1)
-    ear.wait(lambda: len(ear.steps("j")) == 20_000)
+    served.wait(lambda: len(served.steps("j")) == 20_000)
     sender.join()
-    assert ear.steps("j") == list(range(20_000))
+    assert served.steps("j") == list(range(20_000))
     flood.close()
     other.close()
 
 
-def test_who_takes_nothing_in_is_cut_off(ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wires_module, "TAKE_TIMEOUT", 0.1)
-    channel = ear.connect(hello())
-    ear.wait(lambda: len(ear.heard) == 1)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("y" * (LINE_LIMIT - 100))))
-    ear.wait(lambda: any("takes nothing in" in note for note in ear.notes))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("z")))
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+def test_who_takes_nothing_in_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_server, "TAKE_TIMEOUT", 0.1)
+    channel = served.connect(hello())
+    served.wait(lambda: len(served.heard) == 1)
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("y" * (LINE_LIMIT - 100))))
+    served.wait(lambda: any("does not read" in note for note in served.notes))
+    served.call(lambda: served.server.tell("j", "worker-0", Stop("z")))
+    assert served.call(lambda: served.server.connected("j")) == set()
     channel.close()
 
 
-def test_no_more_than_so_much_waits_for_a_task(ear: Ear) -> None:
-    channel = ear.connect(hello())
-    ear.wait(lambda: len(ear.heard) == 1)
+def test_no_more_than_so_much_waits_for_a_task(served: Served) -> None:
+    channel = served.connect(hello())
+    served.wait(lambda: len(served.heard) == 1)
     for _ in range(8):
-        ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
-    assert any("takes nothing in" in note for note in ear.notes)
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+        served.call(lambda: served.server.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
+    assert any("does not read" in note for note in served.notes)
+    assert served.call(lambda: served.server.connected("j")) == set()
     channel.close()
 
 
-def test_a_task_that_is_killed_leaves_nothing_behind(ear: Ear) -> None:
-    channel = ear.connect(hello())
+def test_a_task_that_is_killed_leaves_nothing_behind(served: Served) -> None:
+    channel = served.connect(hello())
     assert channel.receive() == Received(0)
     # Linger 0: the connection is reset, as by a machine that crashes.
     channel._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     channel._socket.close()
-    while ear.call(lambda: ear.wires.connected("j")):
+    while served.call(lambda: served.server.connected("j")):
         pass
-    assert ear.call(lambda: len(ear.wires.open)) == 0
+    assert served.call(lambda: len(served.server.open)) == 0
