@@ -271,9 +271,10 @@ def _changes(record: Record) -> list[tuple[int, int, int]]:
 def nccl(bench: Bench) -> Figures:
     """A group of one rank: its sum is what was put."""
     from muster.runtime.comm import nccl as one
-    from muster.runtime.comm.group import GlooGroup, serve_store
+    from muster.runtime.comm.group import GlooGroup
+    from muster.runtime.comm.store import StoreServer
 
-    store = serve_store("127.0.0.1")
+    store = StoreServer("127.0.0.1")
     group = GlooGroup(("127.0.0.1", store.port), "nccl", 0, 1, "127.0.0.1", 30.0)
     if not bench.gpu:
         group.close()

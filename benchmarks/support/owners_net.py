@@ -14,8 +14,9 @@ from torch import Tensor
 
 from muster.runtime.comm.base import Communicator
 from muster.runtime.comm.choose import SyncChoice, choose, make
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
+from muster.runtime.comm.store import StoreServer
 from muster.wire.messages import Member
 from support.cases import payload_rate
 from support.netns import Namespace, enter, shaped_network
@@ -79,7 +80,7 @@ def run_task(task: Task, pipe: Connection) -> None:
     enter(task.homes[task.rank].name)
     torch.set_num_threads(1)
     home = task.homes[task.rank].address
-    store = serve_store(home) if task.rank == 0 else None
+    store = StoreServer(home) if task.rank == 0 else None
     if store is not None:
         pipe.send(store.port)
     address = (task.homes[0].address, pipe.recv())

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TypeVar
 
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
+from muster.runtime.comm.store import StoreServer
 
 HOST = "127.0.0.1"
 T = TypeVar("T")
@@ -14,7 +15,7 @@ _names = count()
 
 def together(size: int, act: Callable[[GlooGroup], T], deadline: float = 10.0) -> list[T]:
     """What each member of a fresh group answers, by rank; an error of any is raised."""
-    store, name = serve_store(HOST), f"test-{next(_names)}"
+    store, name = StoreServer(HOST), f"test-{next(_names)}"
 
     def member(rank: int) -> T:
         group = GlooGroup((HOST, store.port), name, rank, size, HOST, deadline)

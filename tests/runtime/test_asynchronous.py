@@ -130,7 +130,7 @@ def test_one_worker_is_plain_training(count: int, optimiser: Callable[[nn.Module
     leases = servers.end()[0]
     plain(other, optimiser(other), epochs=3, batch=10)
     close(mine, other)
-    assert (report.updates, report.samples, report.stalest, report.mean_staleness) == (18, 180, 0, 0)
+    assert (report.updates, report.samples, report.stalest, report.staleness) == (18, 180, 0, 0)
     assert (leases.done, leases.repeated, len(leases.losses)) == (18, 0, 3)
     assert leases.losses[2] < leases.losses[0]
 

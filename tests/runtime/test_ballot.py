@@ -5,7 +5,8 @@ from threading import Thread
 
 import torch
 
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
+from muster.runtime.comm.store import StoreServer
 from muster.runtime.members.ballot import MemberStatus, Vote, ballot_size, fill, read, roll_call, unused
 from tests.runtime.scripts.jobs import LONG
 
@@ -48,7 +49,7 @@ def test_every_field_has_its_place() -> None:
 
 def meet(standings: list[MemberStatus]) -> list[tuple[MemberStatus, ...]]:
     """A roll call of two members, each a thread with a group of its own."""
-    store = serve_store("127.0.0.1")
+    store = StoreServer("127.0.0.1")
     seen: dict[int, tuple[MemberStatus, ...]] = {}
 
     def member(rank: int) -> None:

@@ -4,7 +4,6 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from torch import Tensor
 from muster.runtime.comm import nccl
 from muster.runtime.comm.base import Communicator, Transfer
 from muster.runtime.comm.group import GlooGroup
-from muster.runtime.comm.memory import Hub, InMemory
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, Sharded, cut
 from muster.runtime.errors import BrokenGroupError
@@ -301,45 +299,6 @@ def test_a_hundred_formations_leak_no_thread_and_no_descriptor(broken: bool) -> 
     for _ in range(100):
         together(2, act)
     assert used() <= before
-
-
-# --- in memory -----------------------------------------------------------------------------------
-
-
-def test_in_memory_members_sum_alike_and_die_on_demand() -> None:
-    hub = Hub(3)
-    flats = [[torch.full((2,), rank + 1.0), torch.ones(1)] for rank in range(3)]
-    members = [InMemory(hub, rank, flats[rank]) for rank in range(3)]
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(one_step, members, flats))
-        assert [[flat.tolist() for flat in each] for each in flats] == [[[6, 6], [3]]] * 3
-        waiting = [pool.submit(one_step, members[rank], flats[rank]) for rank in (0, 1)]
-        hub.kill(2)
-        for each in waiting:
-            with pytest.raises(BrokenGroupError, match="member 2 is gone"):
-                each.result()
-    with pytest.raises(BrokenGroupError, match="member 2"):
-        one_step(members[0], flats[0])
-
-
-def test_in_memory_a_silent_member_is_named_at_the_deadline() -> None:
-    hub = Hub(2, deadline=0.05)
-    flats = [torch.ones(1)]
-    with pytest.raises(BrokenGroupError, match=r"members \[1\]"):
-        one_step(InMemory(hub, 0, flats), flats)
-
-
-def test_in_memory_leaving_after_all_have_put_harms_nobody() -> None:
-    hub = Hub(2)
-    flats = [[torch.ones(1)], [torch.ones(1)]]
-    ann, bob = (InMemory(hub, rank, flats[rank]) for rank in range(2))
-    for member in (ann, bob):
-        member.begin()
-        member.put(0)
-    ann.finish()
-    ann.close()
-    bob.finish()
-    assert flats[1][0].item() == 2
 
 
 # --- cutting -------------------------------------------------------------------------------------

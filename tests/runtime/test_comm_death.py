@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from muster.runtime.comm.base import Communicator
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import Sharded
+from muster.runtime.comm.store import StoreServer
 from muster.runtime.errors import BrokenGroupError
 
 HOST, SIZE = "127.0.0.1", 4
@@ -70,7 +71,7 @@ def live(rank: int, port: int, way: str, fatal: int, pipe: Connection) -> None:
 @contextmanager
 def members(way: str, fatal: int) -> Iterator[list[Connection]]:
     """The processes' pipes; whatever happens, no process is left."""
-    store = serve_store(HOST)
+    store = StoreServer(HOST)
     pipes = [Spawn.Pipe(duplex=False) for _ in range(SIZE)]
     processes: list[Any] = []
     try:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.store import StoreClient, StoreServer
 from muster.runtime.errors import BrokenGroupError
 
@@ -84,7 +84,7 @@ def test_what_is_no_request_ends_that_connection_alone() -> None:
 
 
 def test_a_member_that_does_not_come_is_noticed_within_the_deadline() -> None:
-    store = serve_store(HOST)
+    store = StoreServer(HOST)
     with pytest.raises(BrokenGroupError, match="group alone could not be built"):
         GlooGroup((HOST, store.port), "alone", 0, 2, HOST, 0.2)
 

@@ -13,7 +13,6 @@ from muster.runtime.data.leases import ShardLease, ShardLeases, ShardReader, Tak
 from muster.runtime.errors import BadTrainingError
 
 EVERY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
-STEP = 0
 
 
 class Words:
@@ -48,53 +47,57 @@ def shards_of(leases: ShardLeases, task: str) -> list[tuple[int, int]]:
     return [(held.epoch, held.shard) for held in leases.of(task)]
 
 
+def over(leases: ShardLeases) -> bool:
+    return leases.epochs is not None and leases.epoch >= leases.epochs
+
+
 def test_everybody_gets_one_before_anybody_gets_two() -> None:
-    leases = ShardLeases(3, epochs=1).grant(["a", "b"], each=2, step=STEP)
+    leases = ShardLeases(3, epochs=1).grant(["a", "b"], each=2)
     assert [held.holder for held in leases.held] == ["a", "b", "a"]
     assert len(set(shards_of(leases, "a") + shards_of(leases, "b"))) == 3
 
 
 def test_an_epoch_without_shards_left_goes_on_with_the_next() -> None:
-    leases = ShardLeases(2).grant(["a", "b", "c"], each=1, step=STEP)
+    leases = ShardLeases(2).grant(["a", "b", "c"], each=1)
     assert [held.epoch for held in leases.held] == [0, 0, 1]
     assert leases.epoch == 0
-    leases = leases.commit("a", 1, 0, STEP).commit("b", 1, 0, STEP)
+    leases = leases.commit("a", 1, 0).commit("b", 1, 0)
     assert leases.epoch == 1
 
 
 def test_after_the_last_epoch_nothing_is_granted() -> None:
-    leases = ShardLeases(1, epochs=1).grant(["a", "b"], each=2, step=STEP)
+    leases = ShardLeases(1, epochs=1).grant(["a", "b"], each=2)
     assert len(leases.held) == 1
-    assert not leases.over
-    done = leases.commit("a", 1, 0, STEP)
-    assert done.over
-    assert done.grant(["a", "b"], each=2, step=STEP) == done
+    assert not over(leases)
+    done = leases.commit("a", 1, 0)
+    assert over(done)
+    assert done.grant(["a", "b"], each=2) == done
 
 
 def test_what_is_done_is_never_granted_again_in_its_epoch() -> None:
     leases, seen = ShardLeases(4, seed=2, epochs=2), []
-    while not leases.over:
-        leases = leases.grant(["a"], each=1, step=STEP)
+    while not over(leases):
+        leases = leases.grant(["a"], each=1)
         seen += shards_of(leases, "a")
-        leases = leases.commit("a", 1, 0, STEP)
+        leases = leases.commit("a", 1, 0)
     assert sorted(seen) == [(epoch, shard) for epoch in (0, 1) for shard in range(4)]
 
 
 def test_epochs_have_orders_of_their_own() -> None:
-    held = ShardLeases(20, epochs=2).grant(["a"], each=40, step=STEP).held
+    held = ShardLeases(20, epochs=2).grant(["a"], each=40).held
     assert [lease.shard for lease in held[:20]] != [lease.shard for lease in held[20:]]
 
 
 def test_a_lost_workers_shard_goes_on_where_the_last_commit_stood() -> None:
-    leases = ShardLeases(1, epochs=1, repeatable=True).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
-    after = leases.lost(["a"]).grant(["b"], 1, STEP)
+    leases = ShardLeases(1, epochs=1, repeatable=True).grant(["a"], 1).commit("a", 0, 7)
+    after = leases.lost(["a"]).grant(["b"], 1)
     assert after.of("a") == ()
-    assert after.of("b") == (ShardLease(0, 0, "b", 7, STEP),)
+    assert after.of("b") == (ShardLease(0, 0, "b", 7),)
 
 
 def test_a_lost_workers_shard_that_is_never_the_same_is_begun_again() -> None:
-    leases = ShardLeases(1, epochs=1).grant(["a"], 1, STEP).commit("a", 0, 7, STEP)
-    assert leases.lost(["a"]).grant(["b"], 1, STEP).of("b") == (ShardLease(0, 0, "b", 0, STEP),)
+    leases = ShardLeases(1, epochs=1).grant(["a"], 1).commit("a", 0, 7)
+    assert leases.lost(["a"]).grant(["b"], 1).of("b") == (ShardLease(0, 0, "b", 0),)
 
 
 def test_a_worker_that_gets_its_own_shard_back_begins_it_again() -> None:
@@ -104,24 +107,17 @@ def test_a_worker_that_gets_its_own_shard_back_begins_it_again() -> None:
     assert shards.take([lease(0)], 2).samples == [(0, 0), (0, 1)]
 
 
-def test_a_lease_without_progress_expires() -> None:
-    leases = ShardLeases(2, epochs=1).grant(["a", "b"], 1, step=10)
-    leases = leases.commit("a", 0, 5, step=19)
-    assert leases.expired(step=20, after=10) == leases
-    after = leases.expired(step=21, after=10)
-    assert len(after.of("a")) == 1
-    assert after.of("b") == ()
-    assert len(after.grant(["a"], 2, step=21).of("a")) == 2
-
-
 def test_a_worker_cannot_finish_what_it_does_not_hold() -> None:
     with pytest.raises(ValueError, match="b holds 0 leases"):
-        ShardLeases(2).grant(["a"], 1, STEP).commit("b", 1, 0, STEP)
+        ShardLeases(2).grant(["a"], 1).commit("b", 1, 0)
 
 
 def test_leases_come_back_out_of_their_value() -> None:
-    leases = ShardLeases(3, seed=5, epochs=2).grant(["a", "b"], 1, 4).commit("a", 0, 9, 5).lost(["b"])
-    assert ShardLeases.restored(leases.value()) == leases
+    leases = ShardLeases(3, seed=5, epochs=2).grant(["a", "b"], 1).commit("a", 0, 9).lost(["b"])
+    value = leases.value()
+    assert ShardLeases.restored(value) == leases
+    older = {key: [[*lease, 3] for lease in value[key]] for key in ("held", "back")}
+    assert ShardLeases.restored({**value, **older}) == leases
 
 
 def test_samples_come_from_one_lease_after_another() -> None:
@@ -178,7 +174,6 @@ class Job:
     workers: dict[str, ShardReader] = field(default_factory=dict)
     seen: Counter[tuple[int, tuple[int, int]]] = field(default_factory=Counter)
     completed: Counter[tuple[int, int]] = field(default_factory=Counter)
-    step: int = 0
     born: int = 0
 
     def join(self) -> None:
@@ -196,8 +191,6 @@ class Job:
             self.join()
         elif what == "die":
             self.die(number)
-        elif what == "expire":
-            self.leases = self.leases.expired(self.step, number)
         elif what == "restore":
             self.leases = ShardLeases.restored(self.leases.value())
         else:
@@ -205,7 +198,7 @@ class Job:
 
     def take(self, share: int, lost: bool = False) -> None:
         """A step in which every worker takes its share."""
-        self.leases = self.leases.grant(sorted(self.workers), 2, self.step)
+        self.leases = self.leases.grant(sorted(self.workers), 2)
         took = {task: reader.take(self.leases.of(task), share) for task, reader in self.workers.items()}
         if lost:
             return
@@ -218,8 +211,7 @@ class Job:
                 rest = islice(samples, self.data.sizes[held.shard] - held.far)
                 self.seen.update((held.epoch, sample) for sample in rest)
             self.seen.update((mine[taken.finished].epoch, sample) for sample in samples)
-            self.leases = self.leases.commit(task, taken.finished, taken.far, self.step)
-        self.step += 1
+            self.leases = self.leases.commit(task, taken.finished, taken.far)
 
 
 HISTORY = st.lists(
@@ -228,7 +220,6 @@ HISTORY = st.lists(
         st.tuples(st.just("die"), st.integers(0, 5)),
         st.tuples(st.just("step"), st.integers(0, 7)),
         st.tuples(st.just("lost"), st.integers(1, 7)),
-        st.tuples(st.just("expire"), st.integers(1, 3)),
         st.tuples(st.just("restore"), st.just(0)),
     ),
     max_size=60,
@@ -248,14 +239,14 @@ def test_over_any_history_every_shard_is_read_to_its_end(
         job.happen(what, number)
     job.join()
     for _ in range(200):
-        if job.leases.over:
+        if over(job.leases):
             break
         job.take(3)
     everything = {
         (e, (i, n)) for e in range(epochs) for i, size in enumerate(sizes) for n in range(size)
     }
-    assert job.leases.over
+    assert over(job.leases)
     assert job.completed == Counter((e, i) for e in range(epochs) for i in range(len(sizes)))
     assert set(job.seen) == everything
-    if repeatable or not {"die", "expire"} & {what for what, _ in history}:
+    if repeatable or "die" not in {what for what, _ in history}:
         assert job.seen == Counter(everything)

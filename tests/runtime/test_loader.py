@@ -156,14 +156,6 @@ def test_tensors_are_selected_as_torchs_loader_would(made: Made) -> None:
         assert got[1].tolist() == [4, 0]
 
 
-def test_no_samples_are_a_batch_of_no_rows(made: Made) -> None:
-    none = torch.tensor([], dtype=torch.int64)
-    for data in (Squares(), TensorDataset(torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64))):
-        x, y = made(data).load(none)
-        assert x.shape == (0, 1)
-        assert y.shape == (0,)
-
-
 def test_augmentation_depends_on_epoch_and_sample_alone(made: Made) -> None:
     alone = made(Noise(), seed=3, augment=True).load([8], epoch=1)
     others = made(Noise(), seed=3, augment=True)

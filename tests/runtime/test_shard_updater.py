@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn, optim
 
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.sharded import Sharded, cut
+from muster.runtime.comm.store import StoreServer
 from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.shards.ownership import (
     LostShardError,
@@ -218,7 +219,7 @@ def test_members_of_a_real_group() -> None:
     lengths, shares = (*LENGTHS, 2), {0: 0.5, 1: 0.2, 2: 0.3}
     chunks = cut(LENGTHS, [65536] * 2, shares)
     owned = [(Range(chunk.bucket, chunk.begin, chunk.end), chunk.owner) for chunk in chunks]
-    store = serve_store("127.0.0.1")
+    store = StoreServer("127.0.0.1")
     ends: dict[int, list[Any]] = {}
 
     def train(rank: int) -> None:
@@ -306,22 +307,6 @@ def test_the_state_of_all_owners_is_the_state_of_the_optimiser(name: str) -> Non
         assert mine["state"][place].keys() == state.keys()
         for key, value in state.items():
             torch.testing.assert_close(mine["state"][place][key], value, rtol=1e-6, atol=1e-7)
-
-
-def test_a_state_that_comes_from_elsewhere_is_gone_on_with() -> None:
-    make = OPTIMISERS["adam"]
-    plain = Plain(make)
-    plain.step(gradients_of(0))
-    members = Members(make, plan(TASKS), TASKS)
-    members.step(gradients_of(9))  # of another training
-    for task, updater in members.updaters.items():
-        updater.distribute(plain.optimiser.state_dict())
-        for mine, other in zip(members.own[task], plain.own, strict=True):
-            mine.data.copy_(other)
-    for step in range(1, 3):
-        members.step(gradients_of(step))
-        plain.step(gradients_of(step))
-    alike(members, plain)
 
 
 def test_the_optimisers_own_state_is_taken_over() -> None:

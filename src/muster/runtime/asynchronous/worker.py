@@ -45,11 +45,6 @@ class AsyncReport:
     repeats: int = 0
     """Times it had to connect anew."""
 
-    @property
-    def mean_staleness(self) -> float:
-        """Updates by others that its gradients missed, in the mean."""
-        return self.staleness / self.updates if self.updates else 0.0
-
 
 class AsyncWorker:
     """Trains with servers that hold the parameters; other workers may come and go."""

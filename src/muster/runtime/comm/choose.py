@@ -7,7 +7,6 @@ what was chosen.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import inf
 from typing import Literal
 
 from torch import Tensor
@@ -46,23 +45,19 @@ def choose(
     sync: str,
     members: Sequence[Member],
     sizes: Sequence[int],
-    sums: Sequence[float] = (),
     *,
     gpus: bool = False,
     update: bool = False,
 ) -> SyncChoice:
     """What to use for buckets of these sizes (bytes).
 
-    `sync`: the plan's; `sums`: bytes/s at which each rank adds up (and updates) what it owns, where
-    that is known; `gpus`: each worker has a GPU of its own; `update`: owners also update, so there
+    `sync`: the plan's; `gpus`: each worker has a GPU of its own; `update`: owners also update, so there
     must be owners.
     """
-    if len(members) == 1:
-        return SyncChoice("none", words="alone, nothing to synchronise")
     offers = _offers(_owning(sync, members) if update else sync, members)
     if gpus and "ring" in offers:
         return SyncChoice("nccl", words="ring of GPUs")
-    hosts = _hosts(members, sums)
+    hosts = _hosts(members)
     known = len(hosts) > 1 and all(host.bandwidth > 0 for host in hosts)
     shares = {kind: _shares(hosts, owners, known) for kind, owners in offers.items()}
     seconds = {kind: _seconds(hosts, shares[kind], sizes) for kind in offers} if known else {}
@@ -134,16 +129,14 @@ def _offers(sync: str, members: Sequence[Member]) -> dict[Kind, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """Members behind one link: its bytes/s each way, their ranks, the workers among them, and the
-    bytes/s at which each adds up."""
+    """Members behind one link: its bytes/s each way, their ranks, and the workers among them."""
 
     bandwidth: float
     ranks: tuple[int, ...]
     workers: tuple[int, ...]
-    sums: Mapping[int, float]
 
 
-def _hosts(members: Sequence[Member], sums: Sequence[float]) -> list[_Host]:
+def _hosts(members: Sequence[Member]) -> list[_Host]:
     """Members by the host of their address, in the order of their first ranks."""
     by_host: dict[str, list[int]] = {}
     for rank, member in enumerate(members):
@@ -153,7 +146,6 @@ def _hosts(members: Sequence[Member], sums: Sequence[float]) -> list[_Host]:
             max(members[rank].bandwidth for rank in ranks),
             tuple(ranks),
             tuple(rank for rank in ranks if members[rank].role == "worker"),
-            {rank: (sums[rank] if sums else 0.0) or inf for rank in ranks},
         )
         for ranks in by_host.values()
     ]
@@ -185,10 +177,8 @@ def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple
 
 
 def _rack(host: _Host, n: int, owners: Sequence[int]) -> Owners:
-    """A host as a rack: T = (k S + (n - 2k) O)/bw + O/u, k of n workers and the share O behind it."""
-    base, slope = edge(len(host.workers), n, host.bandwidth)
-    adding = sum(host.sums[rank] for rank in owners)
-    return Owners([(base, slope + (1 / adding if adding else 0.0))], [((), 1) for _ in owners])
+    """A host as a rack: T = (k S + (n - 2k) O)/bw, k of n workers and the share O behind it."""
+    return Owners([edge(len(host.workers), n, host.bandwidth)], [((), 1) for _ in owners])
 
 
 def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[int]) -> float:
@@ -205,8 +195,7 @@ def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[in
 def _owned_seconds(host: _Host, n: int, shares: Sequence[float], total: int) -> float:
     """The notes' T_j, and how far a worker's pulls are behind its pushes: a chunk for each owner."""
     base, slope = edge(len(host.workers), n, host.bandwidth)
-    adding = max(shares[rank] / host.sums[rank] for rank in host.ranks)
-    seconds = (base + slope * sum(shares[rank] for rank in host.ranks) + adding) * total
+    seconds = (base + slope * sum(shares[rank] for rank in host.ranks)) * total
     others = [share for rank, share in enumerate(shares) if rank not in host.ranks]
     return seconds + base * sum(min(CHUNK, share * total) for share in others)
 

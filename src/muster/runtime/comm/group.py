@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from muster.runtime.comm.store import StoreClient, StoreServer
+from muster.runtime.comm.store import StoreClient
 from muster.runtime.errors import BrokenGroupError
 
 Torch: Any = distributed
@@ -19,11 +19,6 @@ _NOBODY = (1 << 31) - 1
 
 _devices: dict[str, Any] = {}
 """One gloo device for each address of this process: a device keeps a thread, so it is used again."""
-
-
-def serve_store(host: str) -> StoreServer:
-    """A store at which the members of one formation find each other; lives as long as the object."""
-    return StoreServer(host)
 
 
 class GlooGroup:

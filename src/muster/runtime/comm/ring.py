@@ -10,7 +10,7 @@ from muster.runtime.comm.group import GlooGroup, Work
 
 
 class Ring:
-    """All-reduces, begun as buckets are put, waited for at the end; alone, there is nothing to sum."""
+    """All-reduces, begun as buckets are put, waited for at the end."""
 
     def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
         self._group, self._flats = group, flats
@@ -23,7 +23,7 @@ class Ring:
     def put(self, bucket: int) -> None:
         """Begin to sum this bucket."""
         flat = self._flats[bucket]
-        if self._group.size > 1 and flat.numel() > 0:
+        if flat.numel() > 0:
             self._works.append((bucket, time.monotonic(), self._group.allreduce(flat)))
 
     def finish(self) -> list[Transfer]:

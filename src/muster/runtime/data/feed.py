@@ -58,7 +58,7 @@ class Feed(Protocol):
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
         """A step is committed: where the training stands then."""
 
-    def staff(self, tasks: Sequence[str], step: int) -> None:
+    def staff(self, tasks: Sequence[str]) -> None:
         """Workers that take samples from now on; others are gone."""
 
     def value(self) -> Any:
@@ -104,7 +104,7 @@ class Indexed:
         """The cursor moves on."""
         return self._order.after(position)
 
-    def staff(self, tasks: Sequence[str], step: int) -> None:
+    def staff(self, tasks: Sequence[str]) -> None:
         """Any set of workers will do."""
 
     def value(self) -> Any:
@@ -153,20 +153,17 @@ class Leased:
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
         """Leases get farther, and new ones are granted."""
         for task, vote in zip(tasks, votes, strict=False):
-            self._leases = self._leases.commit(
-                task, int(vote.finished), int(vote.far), position.step + 1
-            )
-        able = [task for task, vote in zip(tasks, votes, strict=False) if vote.able]
-        self.staff(able, position.step + 1)
+            self._leases = self._leases.commit(task, int(vote.finished), int(vote.far))
+        self.staff([task for task, vote in zip(tasks, votes, strict=False) if vote.able])
         epoch = self._leases.epoch
         seen = int(sum(vote.samples for vote in votes))
         cursor = position.cursor + seen if epoch == position.epoch else 0
         return Position(epoch, cursor, position.step + 1)
 
-    def staff(self, tasks: Sequence[str], step: int) -> None:
+    def staff(self, tasks: Sequence[str]) -> None:
         """What others held is given back; everybody here gets leases."""
         gone = {lease.holder for lease in self._leases.held} - set(tasks)
-        self._leases = self._leases.lost(gone).grant(tasks, LEASES_EACH, step)
+        self._leases = self._leases.lost(gone).grant(tasks, LEASES_EACH)
 
     def value(self) -> Any:
         """Who holds what."""

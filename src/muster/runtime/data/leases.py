@@ -11,7 +11,7 @@ once. A dataset whose shards give the same samples in the same order every time 
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -27,8 +27,6 @@ class ShardLease:
     shard: int
     holder: str
     far: int = 0
-    moved: int = 0
-    """The step at which it was granted, or last got farther."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +53,11 @@ class ShardLeases:
         unfinished = [lease.epoch for lease in (*self.held, *self.back)]
         return min([*unfinished, self.granted // self.shards])
 
-    @property
-    def over(self) -> bool:
-        """Are all shards of all epochs done?"""
-        return self.epochs is not None and self.epoch >= self.epochs
-
     def of(self, task: str) -> tuple[ShardLease, ...]:
         """A worker's leases, in the order in which it reads them."""
         return tuple(lease for lease in self.held if lease.holder == task)
 
-    def grant(self, tasks: Sequence[str], each: int, step: int) -> "ShardLeases":
+    def grant(self, tasks: Sequence[str], each: int) -> "ShardLeases":
         """Leases for workers that hold fewer than `each`: everybody's first before anybody's second.
 
         Where an epoch has none left the next one's are granted: nobody waits for the slowest shard.
@@ -73,10 +66,10 @@ class ShardLeases:
         for count in range(1, each + 1):
             for task in tasks:
                 if len(leases.of(task)) < count:
-                    leases = leases._granted_to(task, step)
+                    leases = leases._granted_to(task)
         return leases
 
-    def commit(self, task: str, finished: int, far: int, step: int) -> "ShardLeases":
+    def commit(self, task: str, finished: int, far: int) -> "ShardLeases":
         """A worker's part in a committed step: it has read its first `finished` leases to their end,
         and `far` samples of the one after them."""
         mine = self.of(task)
@@ -85,8 +78,8 @@ class ShardLeases:
             raise ValueError(
                 f"{task} holds {len(mine)} leases: it cannot have finished {finished} and more"
             )
-        moved = {lease: replace(lease, far=far, moved=step) for lease in current if far > lease.far}
-        held = tuple(moved.get(lease, lease) for lease in self.held if lease not in done)
+        read = {lease: replace(lease, far=far) for lease in current if far > lease.far}
+        held = tuple(read.get(lease, lease) for lease in self.held if lease not in done)
         return replace(self, held=held)
 
     def lost(self, tasks: Iterable[str]) -> "ShardLeases":
@@ -94,37 +87,27 @@ class ShardLeases:
         gone = set(tasks)
         return self._given_back([lease for lease in self.held if lease.holder in gone])
 
-    def expired(self, step: int, after: int) -> "ShardLeases":
-        """Leases on which nothing has been read for more than `after` steps are given back."""
-        return self._given_back([lease for lease in self.held if step - lease.moved > after])
-
     def value(self) -> dict[str, Any]:
         """Plain numbers, text and lists, for a checkpoint or a joiner."""
-        return {
-            "shards": self.shards,
-            "seed": self.seed,
-            "epochs": self.epochs,
-            "repeatable": self.repeatable,
-            "granted": self.granted,
-            "held": [_plain(lease) for lease in self.held],
-            "back": [_plain(lease) for lease in self.back],
-        }
+        held, back = ([list(astuple(lease)) for lease in part] for part in (self.held, self.back))
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**own, "held": held, "back": back}
 
     @staticmethod
     def restored(value: Mapping[str, Any]) -> "ShardLeases":
         """Out of `value()`."""
-        held = tuple(ShardLease(*lease) for lease in value["held"])
-        back = tuple(ShardLease(*lease) for lease in value["back"])
+        # Checkpoints of 0.1.0 have a fifth number.
+        held, back = (tuple(ShardLease(*lease[:4]) for lease in value[key]) for key in ("held", "back"))
         return ShardLeases(**{**value, "held": held, "back": back})
 
-    def _granted_to(self, task: str, step: int) -> "ShardLeases":
+    def _granted_to(self, task: str) -> "ShardLeases":
         if self.back:
-            lease = replace(self.back[0], holder=task, moved=step)
+            lease = replace(self.back[0], holder=task)
             return replace(self, held=(*self.held, lease), back=self.back[1:])
         epoch, place = divmod(self.granted, self.shards)
         if self.epochs is not None and epoch >= self.epochs:
             return self
-        lease = ShardLease(epoch, _order(self.shards, self.seed, epoch)[place], task, 0, step)
+        lease = ShardLease(epoch, _order(self.shards, self.seed, epoch)[place], task)
         return replace(self, held=(*self.held, lease), granted=self.granted + 1)
 
     def _given_back(self, leases: Sequence[ShardLease]) -> "ShardLeases":
@@ -238,7 +221,3 @@ def _order(shards: int, seed: int, epoch: int) -> list[int]:
         return blake2b(repr((seed, epoch, shard)).encode(), digest_size=8).digest()
 
     return sorted(range(shards), key=drawn)
-
-
-def _plain(lease: ShardLease) -> list[Any]:
-    return [lease.epoch, lease.shard, lease.holder, lease.far, lease.moved]

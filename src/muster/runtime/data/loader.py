@@ -54,13 +54,10 @@ class Loader:
         self._threads = 0 if augment else threads
         self._pool = ThreadPoolExecutor(self._threads, "muster-load") if self._threads else None
         self._ahead: _Ahead | None = None
-        self._empty: Any = None
 
     def load(self, ids: Tensor | Sequence[int], epoch: int = 0) -> Any:
         """The batch of these samples; none of them: a batch of no rows."""
         wanted = _numbers(ids)
-        if not wanted:
-            return self._without_rows()
         ahead = self._expected(wanted)
         if ahead and ahead.ids == wanted:
             return ahead.batch.result()
@@ -149,15 +146,6 @@ class Loader:
                 "pass a `collate` that can"
             ) from problem
 
-    def _without_rows(self) -> Any:
-        """A batch as always, cut to no rows: made of the first sample, once."""
-        if self._empty is None:
-            one = (
-                self._selected([0]) if self._tensors else self._collated([0], self._read_safely([0], 0))
-            )
-            self._empty = _cut_to_none(one)
-        return self._empty
-
 
 _Part = tuple[list[int], "Future[list[Any]]"]
 """Ids, and their samples."""
@@ -217,19 +205,6 @@ def _seed_generators(seed: int) -> None:
 
 def _numbers(ids: Tensor | Sequence[int]) -> list[int]:
     return ids.tolist() if isinstance(ids, Tensor) else list(ids)
-
-
-def _cut_to_none(batch: Any) -> Any:
-    """The first dimension of every tensor inside cut to nothing."""
-    if isinstance(batch, Tensor):
-        return batch[:0]
-    if isinstance(batch, dict):
-        return {key: _cut_to_none(value) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(_cut_to_none, batch))
-    if isinstance(batch, list | tuple):
-        return type(batch)(map(_cut_to_none, batch))
-    return batch
 
 
 def _all_of(samples: Any, count: int) -> list[Any]:

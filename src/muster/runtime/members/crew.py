@@ -12,9 +12,10 @@ from torch import Tensor
 
 from muster.runtime.comm.base import Alone, Communicator
 from muster.runtime.comm.choose import SyncChoice, choose, make, shards
-from muster.runtime.comm.group import GlooGroup, serve_store
+from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
 from muster.runtime.comm.sharded import AfterSum
+from muster.runtime.comm.store import StoreServer
 from muster.runtime.comm.stream import send_json
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.ballot import ballot_size
@@ -51,7 +52,7 @@ class Stores:
         """Where the formation of this name meets."""
         with self._lock:
             if name not in self._stores:
-                self._stores[name] = serve_store(self._host)
+                self._stores[name] = StoreServer(self._host)
             return self._host, self._stores[name].port
 
     def serve(self, connection: Any, request: dict[str, Any]) -> None:

@@ -231,7 +231,7 @@ class Membership:
             self.owned.forget()
             if crew.rank == 0:
                 self._begin_anew()
-                self.feed.staff([], self.state.position.step)  # nobody of an earlier run reads on
+                self.feed.staff([])  # nobody of an earlier run reads on
             rows = self._call(crew)
         holders = self._follow(crew, rows)
         if sharded:
@@ -247,8 +247,7 @@ class Membership:
                 self._hand_round(crew)
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
-        staff = [task for task, can in zip(crew.tasks, able, strict=False) if can]
-        self.feed.staff(staff, self.state.position.step)
+        self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
         self._catch_up(crew)
 
     def _begin_anew(self) -> None:

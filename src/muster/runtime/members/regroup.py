@@ -13,7 +13,7 @@ import select
 import socket
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from muster.runtime.comm.stream import receive_json, send_json
@@ -193,7 +193,7 @@ class Meeting:
             place.plan, formation=highest + 1, after=place.plan.formation, members=members, batch=()
         )
         for registered in came:
-            self._answer(registered, _pack(plan))
+            self._answer(registered, asdict(plan))
         for registered in strangers:
             self._answer(registered, {"excluded": plan.formation})
         return plan
@@ -233,19 +233,6 @@ class Meeting:
             self._registered.clear()
 
 
-def _pack(plan: MemberPlan) -> dict[str, Any]:
-    members = [[m.task, m.role, m.address, m.bandwidth, m.device] for m in plan.members]
-    return {
-        "formation": plan.formation,
-        "after": plan.after,
-        "members": members,
-        "deadline": plan.deadline,
-        "sync": plan.sync,
-        "owners": plan.owners,
-        "balance": plan.balance,
-    }
-
-
 def _unpack(packed: dict[str, Any]) -> MemberPlan:
-    members = tuple(Member(*member) for member in packed["members"])
-    return MemberPlan(**{**packed, "members": members})
+    members = tuple(Member(**member) for member in packed["members"])
+    return MemberPlan(**{**packed, "members": members, "batch": tuple(packed["batch"])})

@@ -67,13 +67,6 @@ class Context:
         """As a `Captured` message holds it."""
         return asdict(self)
 
-    @staticmethod
-    def from_dict(shape: dict[str, Any]) -> "Context":
-        """The same context again, also after a way through JSON."""
-        parameters = tuple(Parameter(**each) for each in shape["parameters"])
-        pairs = {key: tuple((name, n) for name, n in shape[key]) for key in ("layers", "kinds")}
-        return Context(**{**shape, "parameters": parameters, **pairs})
-
 
 def order(context: Context) -> tuple[str, ...]:
     """Names of trained parameters in the order their gradients become ready: alike on every worker."""

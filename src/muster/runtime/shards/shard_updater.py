@@ -213,14 +213,6 @@ class ShardUpdater:
                 found += cuts(kept.get(index, ()), low, high)
         self._store = by_parameter(found)
 
-    def distribute(self, state_dict: dict[str, Any]) -> None:
-        """Take the held part, and all hyper-parameters, of a whole optimiser's state."""
-        self._optimizer.load_state_dict({"state": {}, "param_groups": state_dict["param_groups"]})
-        self._chunks.clear()
-        self._staged.clear()
-        self._store = {}
-        self.load_state(pieces_of(self._optimizer, self._parameters, state_dict))
-
     def collect(self, pieces: Iterable[Piece]) -> dict[str, Any]:
         """The whole optimiser's state from the pieces of all owners."""
         return assemble(self._optimizer, self._parameters, pieces)
