@@ -190,14 +190,6 @@ def test_transfers_name_the_ring_or_the_peers() -> None:
     assert all(t.seconds > 0 for t in (*ring, *peers))
 
 
-def test_alone_there_is_nothing_to_do() -> None:
-    def act(group: GlooGroup) -> tuple[list[float], list[Transfer]]:
-        flats = [torch.tensor([1.0, 2.0]), torch.ones(1)]
-        return flats[0].tolist(), one_step(Ring(group, flats), flats)
-
-    assert together(1, act) == [([1.0, 2.0], [])]
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_closing_by_another_thread_frees_who_waits(way: str) -> None:
     """Rank 0 waits for members that never put anything, until its own side is closed."""
@@ -338,7 +330,7 @@ def test_owners_take_turns_in_a_bucket() -> None:
 
 
 def test_without_nccl_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl, "available", lambda: False)
+    monkeypatch.setattr("torch.distributed.is_nccl_available", lambda: False)
 
     def act(group: GlooGroup) -> None:
         with pytest.raises(BrokenGroupError, match="CUDA build"):
@@ -348,7 +340,7 @@ def test_without_nccl_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_nccl_refuses_gradients_in_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl, "available", lambda: True)
+    monkeypatch.setattr("torch.distributed.is_nccl_available", lambda: True)
 
     def act(group: GlooGroup) -> None:
         with pytest.raises(BrokenGroupError, match="host memory"):

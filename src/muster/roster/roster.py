@@ -342,15 +342,8 @@ class Roster:
             for name, task in ((name, self._tasks[name]) for name in wanted)
         )
         terms = self.terms
-        self._plan = MemberPlan(
-            self._highest,
-            self.formation,
-            members,
-            terms.deadline,
-            terms.sync,
-            terms.owners,
-            balance=terms.balance,
-        )
+        how = (terms.deadline, terms.sync, terms.owners)
+        self._plan = MemberPlan(self._highest, self.formation, members, *how, balance=terms.balance)
         for name in wanted:
             self._tasks[name].named = True
         told: list[Act] = [Tell(name, self._plan) for name in self._concerned(self._plan)]

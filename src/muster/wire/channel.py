@@ -52,7 +52,7 @@ class Channel:
 
         After a `BadMessageError` the next call gives the next line, except after `LineTooLongError`.
         """
-        while not self.pending:
+        while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
             if len(self._buffer) > self._limit:
                 raise LineTooLongError(f"a line above the limit of {self._limit} bytes")
@@ -63,18 +63,12 @@ class Channel:
             if not data:
                 return None
             self._buffer += data
-        end = self._buffer.index(b"\n", self._scanned)
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
         if len(line) > self._limit:
             raise LineTooLongError(f"a line of {len(line)} bytes, above the limit of {self._limit}")
         return decode(line)
-
-    @property
-    def pending(self) -> bool:
-        """Whether a whole line has come in already."""
-        return self._buffer.find(b"\n", self._scanned) >= 0
 
     def close(self) -> None:
         """End the connection; whoever waits in it comes back. May be called twice, by any thread."""

@@ -66,9 +66,7 @@ def test_after_a_bad_line_comes_the_next(pair: tuple[socket.socket, socket.socke
     pair[0].sendall(b"noise\n" + encode(Received(7)))
     with pytest.raises(BadMessageError):
         right.receive()
-    assert right.pending
     assert right.receive() == Received(7)
-    assert not right.pending
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])

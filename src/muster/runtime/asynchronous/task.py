@@ -103,29 +103,20 @@ class AsyncTask:
     def _report(self, report: AsyncReport) -> None:
         """After each update of this worker."""
         now = time.monotonic()
-        formation = self._plan.formation if self._plan else 0
-        self._link.send(
-            StepDone(
-                self._settings.task,
-                formation,
-                report.updates,
-                0,
-                report.samples - self._samples,
-                report.loss,
-                now - self._began,
-                0.0,
-                0.0,
-                0.0,
-            )
-        )
+        samples, seconds = report.samples - self._samples, now - self._began
+        where = (self._settings.task, self._formation, report.updates, 0)
+        self._link.send(StepDone(*where, samples, report.loss, seconds, 0.0, 0.0, 0.0))
         self._began, self._samples = now, report.samples
         if self._leave:
             self._end("left")
             raise LeftError(0)
 
+    @property
+    def _formation(self) -> int:
+        return self._plan.formation if self._plan else 0
+
     def _end(self, how: str) -> None:
-        formation = self._plan.formation if self._plan else 0
-        self._link.send(TrainingEnded(self._settings.task, formation, 0, how))
+        self._link.send(TrainingEnded(self._settings.task, self._formation, 0, how))
         self._link.flush(5.0)
         self._link.close()
         self._post.close()

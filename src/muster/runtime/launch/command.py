@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,19 +18,19 @@ EXAMPLES = """\
 examples:
   train with three workers that share this node's cores
       python -m muster.runtime --workers 3 train.py --epochs 5
-  begin with one worker, go to three at step 100 and to two at step 300; nobody restarts
+  start with one worker, grow to three at step 100, shrink to two at step 300, without a restart
       python -m muster.runtime --workers 1 --at 100=3 --at 300=2 train.py
-  a GPU and the CPU together; shares of the batch follow their speeds
+  use a GPU and the CPU together; shares of the batch follow their speeds
       python -m muster.runtime --workers 2 --devices cuda:0,cpu train.py
-  two workers and a task that does nothing but sum gradients
+  two workers, and a server that only sums gradients
       python -m muster.runtime --workers 2 --servers 1 --sync dedicated train.py
-  replace who dies; begin again from the last checkpoint when all are dead
+  replace lost workers; restart from the last checkpoint if all are lost
       python -m muster.runtime --workers 3 --replace --restarts 3 train.py
 
-The script is a training with muster.Training(...).run() or muster.init(); `python train.py` alone
-runs the same training with one worker. Ctrl-C ends it after the step, with a checkpoint where the
-script asks for them; pressed twice, at once. The exit code is 0 when the training has finished, 1 when
-it has failed, 2 for a wrong command line, 130 after Ctrl-C."""
+The script trains with muster.Training(...).run() or muster.init(); `python train.py` runs the same
+training with one worker. Ctrl-C stops after the current step and saves a checkpoint if the script asks
+for checkpoints; press it twice to stop at once. Exit codes: 0 finished, 1 failed, 2 invalid command
+line, 130 interrupted."""
 
 REFRESH = 0.2
 """Seconds between two looks at the progress: faster than anyone reads."""
@@ -43,70 +42,31 @@ INTERRUPTED_CODE = 130
 """128 + SIGINT, as shells have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The command line, checked."""
-
-    script: Path
-    args: tuple[str, ...]
-    workers: int
-    servers: int
-    changes: tuple[tuple[int, int], ...]
-    """(step, workers), in the order of the steps."""
-    deadline: float
-    sync: str
-    owners: str
-    balance: bool
-    threads: int
-    devices: tuple[str, ...]
-    restarts: int
-    replace: bool
-    logs: Path | None
-    plot: Path | None
-    quiet: bool
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, without the usage: --help has it."""
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
-def parse(arguments: list[str]) -> Options:
-    """Options of a command line; `SystemExit` with 2 and one line when it is wrong."""
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse and check a command line; `SystemExit` with 2 and one line when it is wrong."""
     parser = _make_parser()
-    given = parser.parse_args(arguments)
-    problem = _find_problem(given)
+    options = parser.parse_args(arguments)
+    problem = _find_problem(options)
     if problem:
         parser.error(problem)
-    changes = tuple(sorted(given.at))
-    most = max([given.workers, *(count for _, count in changes)])
-    return Options(
-        script=given.script,
-        args=tuple(given.args),
-        workers=given.workers,
-        servers=given.servers,
-        changes=changes,
-        deadline=given.deadline,
-        sync=given.sync,
-        owners=given.owners,
-        balance=given.shares == "balanced",
-        threads=given.threads or threads_each(most),
-        devices=given.devices,
-        restarts=given.restarts,
-        replace=given.replace,
-        logs=given.log_dir,
-        plot=given.plot,
-        quiet=given.quiet,
-    )
+    options.at.sort()
+    most = max([options.workers, *(count for _, count in options.at)])
+    options.threads = options.threads or threads_each(most)
+    return options
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; its exit code."""
     options = parse(arguments)
-    if options.logs:
-        options.logs.mkdir(parents=True, exist_ok=True)
-    screen = Screen(sys.stdout, sys.stderr, options.quiet, options.logs)
+    if options.log_dir:
+        options.log_dir.mkdir(parents=True, exist_ok=True)
+    screen = Screen(sys.stdout, sys.stderr, options.quiet, options.log_dir)
     # A batch system's SIGTERM, or a terminal that is closed, ends the job as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -127,7 +87,7 @@ def main(arguments: list[str]) -> int:
     return INTERRUPTED_CODE if interrupted else outcome.code
 
 
-def _launch(options: Options, screen: Screen) -> Launch:
+def _launch(options: argparse.Namespace, screen: Screen) -> Launch:
     return Launch(
         options.script,
         options.args,
@@ -136,7 +96,7 @@ def _launch(options: Options, screen: Screen) -> Launch:
         deadline=options.deadline,
         sync=options.sync,
         owners=options.owners,
-        balance=options.balance,
+        balance=options.shares == "balanced",
         threads=options.threads,
         devices=options.devices,
         replace=options.replace,
@@ -145,9 +105,9 @@ def _launch(options: Options, screen: Screen) -> Launch:
     )
 
 
-def _watch(job: Launch, options: Options, screen: Screen) -> LaunchOutcome:
+def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOutcome:
     """Show the progress and ask for the changes of --at, until the job is over."""
-    changes = list(options.changes)
+    changes = list(options.at)
     while job.outcome is None:
         job.watch(lambda seen: bool(changes) and seen.step >= changes[0][0], REFRESH)
         while changes and job.history.step >= changes[0][0]:
@@ -156,7 +116,7 @@ def _watch(job: Launch, options: Options, screen: Screen) -> LaunchOutcome:
     outcome = job.wait(STOP_GRACE)
     _show(job, screen)
     if changes:
-        screen.say(f"--at {changes[0][0]}={changes[0][1]}: the training was over before that step")
+        screen.say(f"--at {changes[0][0]}={changes[0][1]}: the training ended before that step")
     return outcome
 
 
@@ -167,14 +127,14 @@ def _show(job: Launch, screen: Screen) -> None:
 
 def _stop(job: Launch, screen: Screen) -> LaunchOutcome:
     """Stop, then SIGTERM, then SIGKILL."""
-    screen.say("stopping after this step; again to stop at once")
+    screen.say("stopping after the current step; press Ctrl-C again to stop at once")
     try:
         job.stop(INTERRUPTED)
         job.wait_over(STOP_GRACE)
     except KeyboardInterrupt:
         screen.say("stopping at once")
     job.end_tasks()
-    return LaunchOutcome(1, INTERRUPTED, job.history)
+    return LaunchOutcome(INTERRUPTED, job.history)
 
 
 def _plot(history: History, path: Path) -> None:
@@ -192,24 +152,12 @@ def _plot(history: History, path: Path) -> None:
     pyplot.close(figure)
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m muster.runtime",
-        description="Train a script on this node with any number of workers, changed while it runs.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for name, settings in _OPTIONS.items():
-        parser.add_argument(name, **settings)
-    return parser
-
-
 def _find_problem(given: argparse.Namespace) -> str:
     """What no single option can know; empty when all is well."""
     steps = [step for step, _ in given.at]
     checks = {
         f"no such script: {given.script}": not given.script.is_file(),
-        "--at names a step twice": len(set(steps)) < len(steps),
+        "--at names the same step twice": len(set(steps)) < len(steps),
         "--sync dedicated needs --servers": given.sync == "dedicated" and not given.servers,
         f"--log-dir: {given.log_dir} is a file": given.log_dir and given.log_dir.is_file(),
         f"--plot: no folder for {given.plot}": given.plot and not given.plot.absolute().parent.is_dir(),
@@ -258,80 +206,38 @@ def _devices(text: str) -> tuple[str, ...]:
     return devices
 
 
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--workers": {
-        "type": _whole(1),
-        "default": 1,
-        "metavar": "N",
-        "help": "workers to begin with (1)",
-    },
-    "--servers": {
-        "type": _whole(0),
-        "default": 0,
-        "metavar": "N",
-        "help": "parameter servers (0)",
-    },
-    "--at": {
-        "type": _change,
-        "action": "append",
-        "default": [],
-        "metavar": "STEP=WORKERS",
-        "help": "change the number of workers at a step; may be given again and again",
-    },
-    "--deadline": {
-        "type": _seconds,
-        "default": 30.0,
-        "metavar": "S",
-        "help": "seconds after which a task that does not answer counts as gone (30)",
-    },
-    "--sync": {
-        "choices": ("auto", "ring", "sharded", "dedicated"),
-        "default": "auto",
-        "help": "how gradients are summed: the fastest by prediction (auto), a ring, "
-        "owners among the workers (sharded), or the servers (dedicated)",
-    },
-    "--owners": {
-        "choices": ("reduce", "update"),
-        "default": "reduce",
-        "help": "what owners of parameters do: sum gradients, or apply the update as well (reduce)",
-    },
-    "--shares": {
-        "choices": ("balanced", "equal"),
-        "default": "balanced",
-        "help": "of the batch: as the workers' speeds are measured to be (balanced), or as many each",
-    },
-    "--threads": {
-        "type": _whole(1),
-        "metavar": "N",
-        "help": "threads of each task (the cores, shared out)",
-    },
-    "--devices": {
-        "type": _devices,
-        "default": (),
-        "metavar": "LIST",
-        "help": "devices for the workers in turn, such as cuda:0,cpu (chosen by the runtime)",
-    },
-    "--restarts": {
-        "type": _whole(0),
-        "default": 0,
-        "metavar": "N",
-        "help": "begin again from the last checkpoint when all workers are gone, so often (0)",
-    },
-    "--replace": {
-        "action": "store_true",
-        "help": "start another worker for each one that is lost",
-    },
-    "--log-dir": {
-        "type": Path,
-        "metavar": "DIR",
-        "help": "write each task's output to DIR/TASK.log as well",
-    },
-    "--plot": {
-        "type": Path,
-        "metavar": "FILE.png",
-        "help": "draw the loss into a file (needs matplotlib)",
-    },
-    "--quiet": {"action": "store_true", "help": "show the tasks' own output alone"},
-    "script": {"type": Path, "metavar": "train.py", "help": "the training"},
-    "args": {"nargs": argparse.REMAINDER, "metavar": "...", "help": "its own arguments"},
-}
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m muster.runtime",
+        description="Train a script on this node with any number of workers, changed while it runs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--workers", type=_whole(1), default=1, metavar="N", help="initial number of workers (1)")
+    add("--servers", type=_whole(0), default=0, metavar="N", help="parameter servers (0)")
+    at = "change the number of workers at a step; repeatable"
+    add("--at", type=_change, action="append", default=[], metavar="STEP=WORKERS", help=at)
+    deadline = "seconds after which a task that does not answer counts as lost (30)"
+    add("--deadline", type=_seconds, default=30.0, metavar="S", help=deadline)
+    sync = (
+        "how to sum gradients: whatever is predicted to be fastest (auto), a ring, parameters owned by "
+        "the workers (sharded) or by the servers (dedicated)"
+    )
+    add("--sync", choices=("auto", "ring", "sharded", "dedicated"), default="auto", help=sync)
+    owners = "what owners of parameters do: sum gradients, or also apply the update (reduce)"
+    add("--owners", choices=("reduce", "update"), default="reduce", help=owners)
+    shares = "of the batch: by the measured speeds of the workers (balanced), or the same for all"
+    add("--shares", choices=("balanced", "equal"), default="balanced", help=shares)
+    add("--threads", type=_whole(1), metavar="N", help="threads per task (cores / workers)")
+    devices = "devices of the workers in turn, such as cuda:0,cpu (chosen by the runtime)"
+    add("--devices", type=_devices, default=(), metavar="LIST", help=devices)
+    restarts = "restarts from the last checkpoint when all workers are lost (0)"
+    add("--restarts", type=_whole(0), default=0, metavar="N", help=restarts)
+    add("--replace", action="store_true", help="start a new worker for each one that is lost")
+    add("--log-dir", type=Path, metavar="DIR", help="also write each task's output to DIR/TASK.log")
+    add("--plot", type=Path, metavar="FILE.png", help="plot the loss to a file (needs matplotlib)")
+    add("--quiet", action="store_true", help="show the tasks' output only")
+    add("script", type=Path, metavar="train.py", help="the training script")
+    add("args", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
+    return parser

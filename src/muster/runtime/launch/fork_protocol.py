@@ -1,38 +1,39 @@
-"""What launcher and fork server say to each other: JSON lines on a socket pair."""
+"""Messages between launcher and fork server: JSON lines on a socket pair."""
 
 import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class StartTask:
-    """Fork a task. With `piped` a descriptor for its output comes along with the order."""
+    """Fork a task. With `piped`, a descriptor for its output comes along."""
 
     task: str
     script: str
     args: tuple[str, ...]
     environ: dict[str, str]
     folder: str
-    """Where the task works."""
+    """The working directory."""
     threads: int = 0
-    """Threads of torch; 0: as torch chooses."""
+    """Threads of torch; 0: torch's default."""
     log: str = ""
-    """File for its output; empty, and not `piped`: the launcher's own."""
+    """File for its output; empty and not `piped`: the launcher's own output."""
     piped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ForkServerReady:
-    """Everything is loaded. `threads`: of the fork server itself; a fork is safe with one alone."""
+    """Everything is loaded. `threads`: of the fork server; a fork is safe only with one."""
 
     threads: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChildStarted:
-    """A task lives."""
+    """A task runs."""
 
     task: str
     pid: int
@@ -40,48 +41,34 @@ class ChildStarted:
 
 @dataclass(frozen=True, slots=True)
 class ChildExited:
-    """A task is gone: its exit code, or minus the signal that ended it."""
+    """A task has ended, with an exit code or minus the signal that killed it."""
 
     task: str
     pid: int
     code: int
     error: str = ""
-    """Why it could not even be started."""
+    """Why it could not be started."""
 
 
-ForkServerEvent = ForkServerReady | ChildStarted | ChildExited
-_EVENTS: dict[str, type[ForkServerEvent]] = {
-    kind.__name__: kind for kind in (ForkServerReady, ChildStarted, ChildExited)
-}
+_KINDS = {kind.__name__: kind for kind in (StartTask, ForkServerReady, ChildStarted, ChildExited)}
 
 
-def order_line(order: StartTask) -> bytes:
-    """An order as a line."""
-    return json.dumps(asdict(order)).encode() + b"\n"
+def to_line(message: StartTask | ForkServerReady | ChildStarted | ChildExited) -> bytes:
+    """Encode a message."""
+    return json.dumps({"kind": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 
-def read_order(line: bytes) -> StartTask:
-    """The order of a line."""
+def from_line(line: bytes) -> Any:
+    """Decode a message."""
     record = json.loads(line)
-    return StartTask(**(record | {"args": tuple(record["args"])}))
-
-
-def event_line(event: ForkServerEvent) -> bytes:
-    """An event as a line."""
-    return json.dumps({"event": type(event).__name__, **asdict(event)}).encode() + b"\n"
-
-
-def read_event(line: bytes) -> ForkServerEvent:
-    """The event of a line."""
-    record = json.loads(line)
-    return _EVENTS[record.pop("event")](**record)
+    return _KINDS[record.pop("kind")](**record)
 
 
 def kill_task(pid: int, signal: int) -> None:
-    """Signal a task and the processes it has started: it leads a session of its own."""
+    """Signal a task and its child processes: it leads a session of its own."""
     try:
         os.killpg(pid, signal)
     except ProcessLookupError:
-        # Forked this very moment, it has no session yet; or it is gone.
+        # Just forked, it has no session yet; or it is gone.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal)

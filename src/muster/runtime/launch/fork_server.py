@@ -26,12 +26,11 @@ from muster.runtime.launch.child import die_with_parent, run_script, settle
 from muster.runtime.launch.fork_protocol import (
     ChildExited,
     ChildStarted,
-    ForkServerEvent,
     ForkServerReady,
     StartTask,
-    event_line,
+    from_line,
     kill_task,
-    read_order,
+    to_line,
 )
 
 PRELOADED = ("torch.optim", "torch._dynamo", "torch.utils.data", "torch.distributed", "muster")
@@ -79,7 +78,7 @@ class ForkServer:
         self._outputs.extend(outputs)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            order = read_order(line)
+            order = from_line(line)
             if self._start(order):
                 return order
         return None
@@ -134,9 +133,9 @@ class ForkServer:
             for pid in self._tasks:
                 kill_task(pid, signal.SIGKILL)
 
-    def _tell(self, event: ForkServerEvent) -> None:
+    def _tell(self, event: ForkServerReady | ChildStarted | ChildExited) -> None:
         with contextlib.suppress(OSError):
-            self._orders.sendall(event_line(event))
+            self._orders.sendall(to_line(event))
 
 
 def preload() -> None:

@@ -38,11 +38,15 @@ class JobOverError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class LaunchOutcome:
-    """How a job has ended: 0 and no error when the training has finished, else 1 and why."""
+    """How a job has ended; `error` is empty when the training has finished."""
 
-    code: int
     error: str
     history: History
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return 1 if self.error else 0
 
 
 class Launch:
@@ -124,8 +128,7 @@ class Launch:
         self._note_finish()
         if self._finish is None:
             return None
-        error = self._finish.error
-        return LaunchOutcome(1 if error else 0, error, self.history)
+        return LaunchOutcome(self._finish.error, self.history)
 
     def start_coordinator(self) -> None:
         """A coordinator at the last one's address; it takes over the tasks that live."""
@@ -163,7 +166,9 @@ class Launch:
     def resize(self, workers: int, servers: int | None = None) -> None:
         """Want so many workers (and servers; None: as before) from now on; returns at once."""
         if workers < 1:
-            raise ValueError(f"a job needs a worker, not {workers}; leave the context to end it")
+            raise ValueError(
+                f"a job needs at least one worker, not {workers}; leave the context to end it"
+            )
         self._count = (workers, self._count[1] if servers is None else servers)
         if self._coordinator is not None:
             self._coordinator.resize(*self._count)
@@ -198,14 +203,13 @@ class Launch:
 
     def wait_over(self, timeout: float) -> bool:
         """Until the job is over; False when it is not in that time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.outcome is not None, timeout)
+        return self.watch(lambda _: False, timeout)
 
     def wait(self, timeout: float) -> LaunchOutcome:
         """Until the job is over and its processes are gone; `TimeoutError` when that takes longer."""
         end = time.monotonic() + timeout
         if not self.wait_over(timeout):
-            raise TimeoutError(f"the job goes on after {timeout:g} s; {self._where()}")
+            raise TimeoutError(f"the job still runs after {timeout:g} s; {self._where()}")
         outcome = self.outcome
         assert outcome is not None
         grace = EXIT_GRACE if outcome.code == 0 else 0.0
@@ -239,7 +243,7 @@ class Launch:
                 return
             outcome = self.outcome
         if outcome is not None:
-            raise JobOverError(f"the job was over before {what}: {outcome.error or 'finished'}")
+            raise JobOverError(f"the job ended before {what}: {outcome.error or 'finished'}")
         raise TimeoutError(f"no {what} within {timeout:g} s; {self._where()}")
 
     def _where(self) -> str:
@@ -253,16 +257,10 @@ class Launch:
 
     def _begin(self, task: str, role: str) -> None:
         log = str(self._logs / f"{task}.log") if self._logs else ""
-        order = StartTask(
-            task,
-            self._script,
-            self._args,
-            self._task_environ(task, role),
-            str(Path.cwd()),
-            self._threads,
-            log,
+        environ, folder = self._task_environ(task, role), str(Path.cwd())
+        self._tasks.start(
+            StartTask(task, self._script, self._args, environ, folder, self._threads, log)
         )
-        self._tasks.start(order)
 
     def _kill(self, task: str) -> None:
         # Without a wait: the coordinator's lock is held, and who is to be killed has long been born.

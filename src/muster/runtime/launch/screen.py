@@ -94,7 +94,7 @@ class Screen:
 def describe_progress(history: History, now: float) -> str:
     """One line: step, epoch, loss, samples/s, workers, formation."""
     if history.step < 0:
-        return "the workers start" if not history.members else "the first step runs"
+        return "running the first step" if history.members else "starting workers"
     return (
         f"step {history.step:,} · epoch {history.epoch} · loss {history.loss:.4g} · "
         f"{history.rate(now):,.0f} samples/s · {count_members(history.members)} · "
@@ -104,16 +104,14 @@ def describe_progress(history: History, now: float) -> str:
 
 def describe_change(change: Changed) -> str:
     """One line: who the members are since when, and what it cost."""
-    parts = [f"formation {change.formation} at step {change.step:,}: {count_members(change.members)}"]
-    parts.append(
-        {"start": "the start", "plan": "as planned", "failure": "after a failure"}.get(change.cause, "")
+    causes = {"start": "started", "plan": "resized", "failure": "after a failure"}
+    parts = (
+        f"formation {change.formation} at step {change.step:,}: {count_members(change.members)}",
+        causes.get(change.cause, ""),
+        f"lost {', '.join(change.lost)}" if change.lost else "",
+        f"paused for {change.pause * 1e3:,.0f} ms" if change.cause != "start" else "",
+        change.sync,
     )
-    if change.lost:
-        parts.append(f"lost {', '.join(change.lost)}")
-    if change.cause != "start":
-        parts.append(f"training paused {change.pause * 1e3:,.0f} ms")
-    if change.sync:
-        parts.append(change.sync)
     return ", ".join(filter(None, parts))
 
 
@@ -121,7 +119,11 @@ def count_members(members: tuple[str, ...]) -> str:
     """How many workers, and servers where there are any."""
     servers = sum(name.startswith("server-") for name in members)
     counts = [(len(members) - servers, "worker"), (servers, "server")]
-    return " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+    return " and ".join(_count(count, word) for count, word in counts if count)
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def summary(outcome: LaunchOutcome) -> list[str]:
@@ -129,7 +131,7 @@ def summary(outcome: LaunchOutcome) -> list[str]:
     seen = outcome.history
     lines = [f"failed: {outcome.error}"] if outcome.error not in ("", INTERRUPTED) else []
     if seen.step < 0:
-        silent = "finished; the script has reported no step (does it use muster.init or Training?)"
+        silent = "finished without reporting a step (does the script use muster.init or Training?)"
         return lines or [outcome.error or silent]
     seconds = seen.latest - (seen.began or 0.0)
     lines.append(
@@ -139,14 +141,15 @@ def summary(outcome: LaunchOutcome) -> list[str]:
     lines += [f"  {describe_change(change)}" for change in seen.changes]
     lines += [f"  lost {task}: {how}" for task, how in seen.lost.items()]
     lines += [
-        f"  {one.straggler} took {one.factor:.1f} times as long per sample at step {one.step:,}"
+        f"  {one.straggler} was {one.factor:.1f} times slower per sample at step {one.step:,}"
         for one in seen.stragglers
     ]
     if seen.saved:
         last = max(seen.saved, key=lambda one: one.step)
-        lines.append(f"  {len(seen.saved)} checkpoints, the last at step {last.step:,}: {last.path}")
+        saved = _count(len(seen.saved), "checkpoint")
+        lines.append(f"  {saved}, the last at step {last.step:,}: {last.path}")
     odd = sum(not math.isfinite(loss) for loss in seen.losses.values())
     if odd:
         lines.append(f"  {odd} of {len(seen.losses)} losses are not finite")
     curve = draw(seen.losses)
-    return [*lines, "loss over steps", *curve] if curve else lines
+    return [*lines, "loss by step", *curve] if curve else lines

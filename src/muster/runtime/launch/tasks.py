@@ -16,9 +16,9 @@ from muster.runtime.launch.fork_protocol import (
     ChildStarted,
     ForkServerReady,
     StartTask,
+    from_line,
     kill_task,
-    order_line,
-    read_event,
+    to_line,
 )
 
 FORKABLE = {
@@ -115,7 +115,7 @@ class Tasks:
             if self._on_output and not order.log:
                 self._send_piped(replace(order, piped=True), self._on_output)
             else:
-                self._orders.sendall(order_line(order))
+                self._orders.sendall(to_line(order))
 
     def kill(self, task: str, number: int = signal.SIGKILL, timeout: float = LOAD_TIMEOUT) -> bool:
         """Signal a task and what it has started; False when it does not live."""
@@ -157,7 +157,7 @@ class Tasks:
         printer.start()
         self._printers.append(printer)
         try:
-            line = order_line(order)
+            line = to_line(order)
             sent = socket.send_fds(self._orders, [line], [write])
             self._orders.sendall(line[sent:])
         finally:
@@ -175,28 +175,21 @@ class Tasks:
     def _read(self) -> None:
         with self._orders.makefile("rb") as events:
             for line in events:
-                event = read_event(line)
-                if isinstance(event, ChildStarted):
-                    self._note(event.task, event.pid)
-                elif isinstance(event, ChildExited):
+                event = from_line(line)
+                if isinstance(event, ChildExited):
                     self._end(event)
-                else:
-                    self._note_loaded(event)
+                    continue
+                with self._changed:
+                    if isinstance(event, ChildStarted):
+                        self._living[event.task] = event.pid
+                    else:
+                        self._loaded = event
+                    self._changed.notify_all()
         # The fork server has ended, or was killed: its children are nobody's now, so they end, too.
         for task, pid in list(self._living.items()):
             if pid:
                 kill_task(pid, signal.SIGKILL)
             self._end(ChildExited(task, pid, -signal.SIGKILL, "the fork server is gone"))
-
-    def _note_loaded(self, event: ForkServerReady) -> None:
-        with self._changed:
-            self._loaded = event
-            self._changed.notify_all()
-
-    def _note(self, task: str, pid: int) -> None:
-        with self._changed:
-            self._living[task] = pid
-            self._changed.notify_all()
 
     def _end(self, event: ChildExited) -> None:
         with self._changed:

@@ -136,7 +136,7 @@ class Builder:
         flats = [*self.flats, ballot]
         sizes = [flat.numel() * flat.element_size() for flat in self.flats]
         if size == 1:
-            alone = SyncChoice("none", words="alone: nothing to synchronise")
+            alone = SyncChoice("none", words="no synchronisation")
             return Crew(plan, rank, None, Alone(), alone, ballot)
         group = GlooGroup(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
         members = probe(group, plan.members)

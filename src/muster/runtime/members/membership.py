@@ -85,7 +85,8 @@ class Membership:
         self._orders = threading.Lock()
         self._early: MemberPlan | None = None
         """A plan that follows a formation which this task has not entered yet."""
-        self._holds = False
+        self.holds = False
+        """Whether this task holds the whole state."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
         self._step_seconds = 0.0
@@ -224,7 +225,7 @@ class Membership:
         sharded = self._are_sharded(crew, rows)
         if sharded:
             joined = self.owned.resolve(crew, rows)
-            self._holds = self._holds or (joined and self.works)
+            self.holds = self.holds or (joined and self.works)
             rows = self._call(crew)
         fresh = not any(row.holds for row in rows)
         if fresh:
@@ -256,7 +257,7 @@ class Membership:
             raise ExcludedError(
                 f"the last task that held the whole state of step {self.state.position.step} is gone"
             )
-        self._holds = True
+        self.holds = True
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is spread over the members, or was and is now this task's."""
@@ -275,7 +276,7 @@ class Membership:
         before = self._before.plan.members if self._before else ()
         leavers = [member for member in before if member.task not in names]
         self.owned.enter(crew, rows, holders, leavers)
-        self._holds = self.works
+        self.holds = self.works
         if any(row.ended for row in rows):
             self.requested |= STOP
 
@@ -284,13 +285,13 @@ class Membership:
         if any(row.ended for row in rows):
             raise problem  # there is nothing to go on with
         self.owned.forget()
-        self._holds = False
+        self.holds = False
         if crew.rank == 0:
             if not self.restore():
                 raise BadTrainingError(
                     f"{problem}; there is none: give the training a folder for checkpoints"
                 ) from problem
-            self._holds = True
+            self.holds = True
         self._enter(crew)
 
     def _catch_up(self, crew: Crew) -> None:
@@ -306,7 +307,7 @@ class Membership:
         position = self.state.position
         mine = MemberStatus(
             worker=float(self.works),
-            holds=float(self._holds),
+            holds=float(self.holds),
             step=position.step,
             epoch=position.epoch,
             cursor=position.cursor,
@@ -335,7 +336,7 @@ class Membership:
         holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
         first = rows[holders[0]]
         if crew.rank not in holders:
-            self._holds = False
+            self.holds = False
             self.state.losses = first.losses
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
@@ -361,13 +362,9 @@ class Membership:
             if self._joiner.donor == donor.task:
                 return  # it goes on sending
             self._joiner.close()
+        own = self.settings
         self._joiner = Joiner(
-            self.state,
-            self.settings.task,
-            donor.task,
-            donor.address,
-            self.settings.token,
-            crew.plan.deadline,
+            self.state, own.task, donor.task, donor.address, own.token, crew.plan.deadline
         )
 
     def _hand_round(self, crew: Crew) -> None:
@@ -375,8 +372,8 @@ class Membership:
         if self._joiner is not None:
             self._joiner.wait_complete()
             self._joiner.close()
-            self._joiner, self._holds = None, True
-        elif self._holds:
+            self._joiner, self.holds = None, True
+        elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
             self.donor.open(self.state.position.step)
         self._call(crew)
@@ -419,11 +416,6 @@ class Membership:
         return self.settings.role == "worker"
 
     @property
-    def holds(self) -> bool:
-        """Whether this task holds the whole state."""
-        return self._holds
-
-    @property
     def updates(self) -> bool:
         """Whether owners update: nobody has the summed gradients."""
         return self.crew is not None and bool(self.crew.holdings)
@@ -432,7 +424,7 @@ class Membership:
     def primary(self) -> bool:
         """Whether this task speaks for all: the first member that holds the state."""
         crew = self.crew
-        return crew is not None and self._holds and self._agreed.able.index(True) == crew.rank
+        return crew is not None and self.holds and self._agreed.able.index(True) == crew.rank
 
     def _hear(self, message: Message) -> None:
         """Link's thread: an order of the coordinator."""
@@ -457,15 +449,6 @@ class Membership:
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
         crew = self.crew
         assert crew is not None
-        self.link.send(
-            Changed(
-                self.settings.task,
-                crew.formation,
-                self.state.position.step,
-                crew.tasks,
-                time.monotonic() - began,
-                cause,
-                lost,
-                crew.choice.words,
-            )
-        )
+        pause, step = time.monotonic() - began, self.state.position.step
+        change = (crew.formation, step, crew.tasks, pause, cause, lost, crew.choice.words)
+        self.link.send(Changed(self.settings.task, *change))

@@ -77,7 +77,7 @@ class StepEngine(Membership):
         self._votes = ()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
-        if self._holds:
+        if self.holds:
             self.donor.open(position.step)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
@@ -155,7 +155,7 @@ class StepEngine(Membership):
                 self.buckets.scale(self.part.total / samples)
 
     def _vote(self, loss: float, failed: bool) -> Vote:
-        able = self.works and (self._holds or self._completes())
+        able = self.works and (self.holds or self._completes())
         line = self._gauge.line() or (0.0, 0.0)
         return Vote(
             samples=0 if failed else self.part.count,
@@ -181,7 +181,7 @@ class StepEngine(Membership):
 
     def before_update(self) -> list[int]:
         """The state is about to change; parameters that must be left out on a joiner."""
-        if self._holds:
+        if self.holds:
             self.donor.shut()
         if self._joiner is None:
             return []
@@ -203,7 +203,7 @@ class StepEngine(Membership):
         mine, losses = self._votes[crew.rank], sum(vote.loss for vote in self._votes)
         if self._joiner is not None and mine.able:
             self._joiner.close()
-            self._joiner, self._holds = None, True
+            self._joiner, self.holds = None, True
         self.state.losses += losses
         self._report(crew, mine)
         if self._before is not None:
@@ -277,21 +277,12 @@ class StepEngine(Membership):
         position = self.state.position
         formation, reported = self._reported
         self._reported = crew.formation, time.monotonic()
-        self.link.send(
-            StepDone(
-                task,
-                crew.formation,
-                position.step + 1,
-                position.epoch,
-                int(mine.samples),
-                sum(vote.loss for vote in self._votes) / total,
-                timing.forward,
-                timing.backward,
-                max(0.0, timing.summed - ended),
-                max(0.0, timing.summed - timing.handed) if timing.handed else 0.0,
-                self._reported[1] - reported if formation == crew.formation else 0.0,
-                self._holds,
-            )
-        )
+        loss = sum(vote.loss for vote in self._votes) / total
+        wait = max(0.0, timing.summed - ended)
+        sync = max(0.0, timing.summed - timing.handed) if timing.handed else 0.0
+        seconds = self._reported[1] - reported if formation == crew.formation else 0.0
+        where = (task, crew.formation, position.step + 1, position.epoch)
+        times = (timing.forward, timing.backward, wait, sync, seconds)
+        self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds))
         for link, (size, seconds) in by_link(timing.transfers).items():
             self.link.send(Transferred(task, crew.formation, link, size, seconds))
