@@ -1,1 +1,1 @@
-"""Who shall be a member of a job that changes its tasks while it trains: for launcher and daemon."""
+"""Decides the members of a job that is resized while it trains; shared by launcher and daemon."""

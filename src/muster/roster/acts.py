@@ -1,25 +1,25 @@
-"""What a coordinator can be told to do, and on which terms."""
+"""The commands a roster gives its coordinator, and the terms of a job."""
 
 from dataclasses import dataclass
 
 from muster.wire.messages import Message
 
 NO_ANSWER = "no answer"
-"""How a task went whose process has not been seen to end."""
+"""How a task ended whose process was not seen to exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every plan of this job says, and how much trouble it may take."""
+    """The settings of every plan of a job, and its tolerance for losses."""
 
     deadline: float = 30.0
     sync: str = "auto"
     owners: str = "reduce"
     balance: bool = True
     replace: bool = False
-    """Start another task for each one that is lost."""
+    """Start a new task for each one that is lost."""
     restarts: int = 0
-    """How often all workers may be lost before the job has failed."""
+    """How often all workers may be lost before the job fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End a task that nobody counts on any more."""
+    """End a task that is no longer needed."""
 
     task: str
 
@@ -54,7 +54,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Call `woken` with this formation when so many seconds have passed."""
+    """Call `woken` with this formation after a delay."""
 
     seconds: float
     formation: int
@@ -62,7 +62,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Call `check_plan` with this formation when so many seconds have passed."""
+    """Call `check_plan` with this formation after a delay."""
 
     seconds: float
     formation: int

@@ -1,7 +1,7 @@
-"""Who shall be a member, decided without clock or socket: what happened goes in, what to do comes out.
+"""Decides who is a member, without clock or socket: events in, commands out.
 
-The members are the truth: the formation that they report is taken over, whatever was planned.
-A plan names the formation it changes; when that has moved on the plan is void and is made anew.
+The members have the last word: the formation they report is adopted, whatever was planned. A plan names
+the formation it changes; once that is outdated, the plan is void and replaced.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,8 +25,8 @@ from muster.wire.messages import (
 CLEAN_EXIT = "exit code 0"
 
 DEADLINES = 3
-"""Of a plan's deadlines until it should be taken up: one to build it, one for the step under way, and
-one for the step at which all agree."""
+"""Deadlines for a plan to take effect: one to build it, one for the current step, one for the step at
+which all agree."""
 
 
 @dataclass(slots=True)
@@ -36,11 +36,11 @@ class _Task:
     device: str = ""
     ready: bool = False
     leaving: bool = False
-    """It was told to go, or has said that it does."""
+    """It was told to leave, or has said that it does."""
     unwanted: bool = False
-    """It goes with the next plan that can be made without it."""
+    """It leaves with the next plan that can do without it."""
     holds: bool = False
-    """It has said that it has the whole state."""
+    """It has reported the whole state."""
     finished: bool = False
     gone: str = ""
     """How its process ended."""
@@ -48,9 +48,9 @@ class _Task:
     named: bool = False
     """A plan has named it."""
     joined: bool = False
-    """The members have named it."""
+    """The members have reported it."""
     formation: int = 0
-    """What its last `Hello` said."""
+    """From its last `Hello`."""
 
     @property
     def alive(self) -> bool:
@@ -63,47 +63,46 @@ class _Task:
 
 @dataclass(slots=True)
 class Roster:
-    """The tasks of one job, and what they shall become."""
+    """The tasks of one job, and the way to the wanted ones."""
 
     terms: Terms = field(default_factory=Terms)
     used: set[str] = field(default_factory=set)
-    """Names that are taken for ever."""
+    """Names that are never used again."""
     expected: set[str] = field(default_factory=set)
-    """Tasks of an earlier coordinator that live: nothing is decided before all have connected."""
+    """Live tasks of an earlier coordinator: nothing is decided before all have connected."""
     formation: int = 0
-    """What the members have reported; 0 while there are none."""
+    """As reported by the members; 0 while there are none."""
     members: tuple[str, ...] = ()
     over: Finish | None = None
     lost: dict[str, str] = field(default_factory=dict)
-    """Tasks that went without having said so, and how."""
+    """Tasks that ended unannounced, and how."""
     _tasks: dict[str, _Task] = field(default_factory=dict)
     _asked: dict[str, int] | None = None
-    """How many of each role the user wants; None: as many as there are."""
+    """Wanted tasks by role; None: as many as there are."""
     _missed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
-    """Tasks that were lost since then and are not replaced."""
+    """Tasks lost since then and not replaced."""
     _plan: MemberPlan | None = None
     _highest: int = 0
-    """The highest formation ever planned or reported."""
+    """The highest formation planned or reported so far."""
     _adopted: int = 0
-    """The highest formation ever reported."""
+    """The highest formation reported so far."""
     retired: set[str] = field(default_factory=set)
     """Tasks from before the last restart."""
     _restarts: int = 0
     _patience: int = -1
-    """The formation for whose joiners there was a wait; see `_wait_once`."""
+    """The formation whose joiners were waited for; see `_wait_once`."""
     _waited_out: int = -1
     _refused: int = 0
-    """Plans after this formation that were not taken up."""
+    """Plans for this formation that did not take effect."""
     _stopping: str = ""
     _leave: bool = False
 
     def resize(
         self, workers: int, servers: int | None = None, leave: Collection[str] = ()
     ) -> list[Act]:
-        """Want so many workers (and servers; None: as before) from now on.
+        """Set the wanted number of workers and servers (None: as before).
 
-        Who is named in `leave` goes, for good; others come in their place where there would be too few.
-        Who goes beyond that is decided as ever: the newest.
+        Tasks in `leave` go for good, and are replaced if too few remain; beyond that the newest go.
         """
         before = self._asked or self._counts()
         self._asked = {"worker": workers, "server": before["server"] if servers is None else servers}
@@ -114,25 +113,25 @@ class Roster:
         return self._steer()
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
-        """Want no more: all end after their step; `leave`: their processes with it."""
+        """End all tasks after their step; `leave`: end their processes as well."""
         self._stopping, self._leave = reason or "stopped", leave
         acts: list[Act] = []
         for name, task in self._tasks.items():
             if task.alive and (task.joined or task.named):
                 acts.append(Tell(name, Stop(self._stopping, leave)))
             elif task.alive:
-                # It waits for a plan and has nothing to bring to an end.
+                # It waits for a plan and has nothing to finish.
                 task.leaving = True
                 acts.append(Kill(name))
         return acts + self._conclude()
 
     def hello(self, hello: Hello) -> list[Act]:
-        """A task has connected, for the first time or again."""
+        """Note that a task has connected, for the first time or again."""
         if hello.task in self.retired:
             return [Kill(hello.task)]
         task = self._know(hello.task, hello.role)
         if task.leaving and not hello.formation:
-            return [Kill(hello.task)]  # it was dismissed before it was born
+            return [Kill(hello.task)]  # dismissed before it started
         task.address, task.formation = hello.address, hello.formation
         task.device = hello.device
         task.ready = task.ready or hello.ready or hello.formation > 0
@@ -146,7 +145,7 @@ class Roster:
         return again + self._steer()
 
     def heard(self, message: Message) -> list[Act]:
-        """A task has said something."""
+        """Handle a task's message."""
         if isinstance(message, Failed):
             return self._finish(f"{message.task}: {message.error}")
         if isinstance(message, StepDone):
@@ -164,7 +163,7 @@ class Roster:
         return self._steer()
 
     def exited(self, name: str, how: str) -> list[Act]:
-        """A task's process has ended; `how` in words ("exit code 1", "signal 9")."""
+        """Note that a task's process has ended: "exit code 1", "signal 9"."""
         was_expected = name in self.expected
         self.expected.discard(name)
         if name in self.lost:
@@ -173,8 +172,8 @@ class Roster:
             task = self._know(name)
             task.gone = how
             if how == CLEAN_EXIT and name not in self.members:
-                # Its good-bye may have been said while no coordinator was there to hear it; or its
-                # script never trains, and would not when started again.
+                # No coordinator may have been there to hear its goodbye; or its script never trains,
+                # and would not when restarted.
                 known = task.leaving or task.unwanted or task.joined or was_expected
                 self._missed[task.role] += not known
                 task.leaving = True
@@ -183,13 +182,13 @@ class Roster:
         return self._steer()
 
     def woken(self, formation: int) -> list[Act]:
-        """The time of a `Wake` has passed."""
+        """Handle a `Wake`."""
         self._waited_out = formation
         return self._steer()
 
     def check_plan(self, formation: int) -> list[Act]:
-        """The time of a `Check` has passed: a plan that was not taken up is made anew, once; then its
-        joiners are given up, since members alone have agreed before."""
+        """Handle a `Check`: retry a plan that did not take effect once, then give up its joiners, since
+        the members alone have agreed before."""
         if self.over or self._plan is None or self._plan.formation != formation:
             return []
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
@@ -200,15 +199,15 @@ class Roster:
             self._lose(name)
         return [*(Kill(name) for name in joiners), *self._steer()]
 
-    # --- what follows from what was heard ---
+    # consequences
 
     def _adopt(self, change: Changed) -> list[Act]:
-        """The members say who they are: that is so, whatever was planned."""
+        """Adopt the members that the tasks report."""
         if change.formation <= self._adopted:
             return []
         staying = {one.task for one in self._plan.members} if self._plan else set()
         missing = set(self.members) - set(change.members)
-        # Of earlier losses an earlier coordinator has heard. Who should have stayed was lost just now.
+        # An earlier coordinator knows of earlier losses. Those that should have stayed were lost now.
         known = {name for name in change.lost if name in self._tasks or name in self.expected}
         lost = sorted(known | (missing & staying))
         self.expected.difference_update(lost)
@@ -221,14 +220,14 @@ class Roster:
             task.ready = task.joined = True
         for name in leavers:
             self._tasks[name].leaving = True
-        # A peer that hangs is out as well; woken later, it would only hold its device.
+        # A hanging peer is out as well; if it resumed, it would only occupy its device.
         kills: list[Act] = [Kill(name) for name in lost if not self._know(name).gone]
         for name in lost:
             self._lose(name)
         return kills + self._steer()
 
     def _note_holder(self, done: StepDone) -> list[Act]:
-        """A leaver may wait for one that has the state as well."""
+        """Continue a resize in which leavers wait for another holder of the state."""
         task = self._tasks.get(done.task)
         if task is None or task.holds == done.holds:
             return []
@@ -242,13 +241,13 @@ class Roster:
         task.lost = True
         self.lost[name] = task.gone or NO_ANSWER
         if task.unwanted:
-            return  # nobody counts on it
-        # A task that never was a member is not tried again and again: its start may be what is wrong.
+            return  # not needed
+        # Do not retry a task that never was a member: it may be its start that fails.
         if not (self.terms.replace and task.joined):
             self._missed[task.role] += 1
 
     def _steer(self) -> list[Act]:
-        """Whatever is needed to come nearer to what is wanted."""
+        """Return the next commands towards the wanted members."""
         ending = self._conclude()
         if ending or self._is_settled() or self._waits_for_members():
             return ending
@@ -262,11 +261,11 @@ class Roster:
         return acts
 
     def _is_settled(self) -> bool:
-        """Nothing is to be steered, or nobody has said whereto."""
+        """Whether there is nothing to change, or no target yet."""
         return bool(self.over or self._stopping or self._asked is None or self._any_finished())
 
     def _waits_for_members(self) -> bool:
-        """A member is gone or out of sight: the others will find out and say who they are."""
+        """Whether a member is lost or not connected: the others will notice and report."""
         joiners = {one.task for one in self._plan.members} - set(self.members) if self._plan else set()
         if any(not self._tasks[name].alive for name in joiners):
             self._plan = None
@@ -277,7 +276,7 @@ class Roster:
         return bool(self.expected) or ahead or unseen
 
     def _wanted(self) -> list[str]:
-        """Members stay before joiners come, the older before the newer."""
+        """Members before joiners, the older first."""
         names: list[str] = []
         joiners = sorted(self._tasks.keys() - set(self.members), key=_number)
         for role, count in self.target.items():
@@ -290,8 +289,8 @@ class Roster:
         return names
 
     def _with_donors(self, wanted: list[str]) -> list[str]:
-        """Leavers stay for one more formation where nobody else is known to have the state: a plan
-        with none of its holders would begin the training anew."""
+        """Keep leavers for one more formation if no one else is known to have the state: a plan without
+        holders would restart the training."""
         workers = [name for name in wanted if self._tasks[name].role == "worker"]
         if any(self._tasks[name].holds for name in workers):
             return wanted
@@ -301,7 +300,7 @@ class Roster:
 
     @property
     def target(self) -> dict[str, int]:
-        """How many of each role there shall be: what was asked for, less what was lost for good."""
+        """Wanted tasks by role, without those lost for good."""
         asked = self._asked or dict.fromkeys(ROLES, 0)
         return {role: max(0, asked[role] - self._missed[role]) for role in ROLES}
 
@@ -320,7 +319,7 @@ class Roster:
         return acts
 
     def _dismiss(self, wanted: list[str]) -> list[Act]:
-        """Joiners that are wanted no more, before any plan has named them."""
+        """End surplus joiners that no plan has named."""
         named = {one.task for one in self._plan.members} if self._plan else set()
         spare = [
             name
@@ -350,13 +349,13 @@ class Roster:
         return [*told, Check(DEADLINES * terms.deadline, self._highest)]
 
     def _concerned(self, plan: MemberPlan) -> list[str]:
-        """Those who stay, those who come, and those who leave."""
+        """Those that stay, join or leave."""
         return list(dict.fromkeys((*(one.task for one in plan.members), *self.members)))
 
-    # --- the end ---
+    # the end
 
     def _conclude(self) -> list[Act]:
-        """Whether the job is over, or must begin again."""
+        """Finish or restart the job if its workers have ended."""
         if self.over or self.expected:
             return []
         workers = self._of(self._tasks, "worker")
@@ -366,21 +365,21 @@ class Roster:
             return self._finish("" if self._any_finished() else self._stopping)
         lost = [task for task in workers if task.lost]
         if workers and all(task.gone == CLEAN_EXIT for task in lost or workers):
-            return self._finish("")  # a script that trains without telling, or not at all
+            return self._finish("")  # a script that does not report, or does not train
         if self._waited_out != self.formation and any(task.alive and task.named for task in workers):
             return self._wait_once()
         return self._restart() if lost else []
 
     def _wait_once(self) -> list[Act]:
-        """A joiner that a plan has named may be a member by now and just about to say so."""
+        """Give a joiner named by a plan time to report that it is a member."""
         if self._patience == self.formation:
             return []
         self._patience = self.formation
-        # Who has not answered for the deadline counts as gone; so does the joiner.
+        # Whoever does not answer within the deadline counts as lost; so does the joiner.
         return [Wake(self.terms.deadline, self.formation)]
 
     def _restart(self) -> list[Act]:
-        """All workers are gone: new tasks begin, from the last checkpoint."""
+        """Start new tasks from the last checkpoint after all workers were lost."""
         ends = [f"{name} ({task.gone or NO_ANSWER})" for name, task in self._tasks.items() if task.lost]
         if self._restarts >= self.terms.restarts:
             return self._finish(f"all workers are gone: {', '.join(ends[-8:])}")

@@ -1,1 +1,1 @@
-"""Inside the training process: elastic groups, uneven shares, owners of parameters. Needs torch."""
+"""Runs inside the training process: elastic groups, uneven shares, owned parameters. Needs torch."""

@@ -1,4 +1,4 @@
-"""What can go wrong, in words that say what to change."""
+"""Errors, worded to say what to change."""
 
 
 class MusterError(Exception):
@@ -6,23 +6,23 @@ class MusterError(Exception):
 
 
 class BrokenGroupError(MusterError):
-    """The group cannot be used any more: a member is gone, hangs, or somebody has closed it."""
+    """The group is unusable: a member is lost or hangs, or the group was closed."""
 
 
 class ExcludedError(MusterError):
-    """The other members have gone on without this one."""
+    """The other members continue without this one."""
 
 
 class LostServerError(MusterError):
-    """A server of an asynchronous training is gone, and its part of the parameters with it."""
+    """A server of an asynchronous training is lost, with its part of the parameters."""
 
 
 class BadTrainingError(MusterError):
-    """What the user handed over cannot be trained: said before or at the step, nothing applied."""
+    """The training cannot run as given; raised before or at a step, with nothing applied."""
 
 
 class BadCheckpointError(MusterError):
-    """A checkpoint that is damaged, or of another model."""
+    """A damaged checkpoint, or one of another model."""
 
 
 class LeftError(SystemExit):

@@ -1,4 +1,4 @@
-"""What a task is told by its environment, read once."""
+"""A task's settings, read once from its environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from muster.wire.messages import ROLES
 
 
 class BadSettingError(MusterError):
-    """An environment variable that cannot be understood, and what it should be."""
+    """An invalid environment variable, and what it should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +20,23 @@ class TaskSettings:
     task: str = "worker-0"
     role: str = "worker"
     coordinator: tuple[str, int] | None = None
-    """Host and port; None: this task trains alone."""
+    """Host and port; None: the task trains alone."""
     token: str = ""
-    """What proves to the coordinator and to peers that the task belongs to the job."""
+    """Proves to the coordinator and to peers that the task belongs to the job."""
     host: str = "127.0.0.1"
-    """The address at which peers reach this task."""
+    """Where peers reach this task."""
     threads: int = 0
-    """Threads of torch; 0: as torch chooses."""
+    """Threads of torch; 0: torch's default."""
     device: str = ""
     """"cpu", "cuda", "cuda:1"; empty: chosen by the runtime."""
     sample_seconds: float = 0.0
-    """A virtual device of fixed speed: on a CPU each sample takes at least so long; 0: as it comes."""
+    """Emulates a device of fixed speed: least seconds per sample on a CPU."""
     checkpoint: str = ""
-    """A folder for checkpoints, used where the script names none; empty: no checkpoints then."""
+    """Folder for checkpoints if the script names none; empty: no checkpoints."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
-    """The settings of `MUSTER_*`; what is not set has its default."""
+    """Read the `MUSTER_*` variables."""
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
@@ -55,7 +55,7 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of "host:port" ("[::1]:80" for IPv6); `ValueError` where it is none."""
+    """Split "host:port" ("[::1]:80" for IPv6); `ValueError` if it is invalid."""
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not bare or not _digits(port) or not 0 < int(port) < 65536:

@@ -1,1 +1,2 @@
-"""What daemon, launcher, training processes and clients say to each other. Imports nothing of ours."""
+"""Messages between daemon, launcher, training processes and clients. Imports no other package of
+ours."""

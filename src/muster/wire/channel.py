@@ -1,4 +1,4 @@
-"""Messages over a stream socket, one a line. Any thread may send; one thread receives."""
+"""Messages over a stream socket, one per line. Any thread may send; one thread receives."""
 
 import contextlib
 import socket
@@ -10,13 +10,13 @@ from muster.wire.messages import Message
 
 LINE_LIMIT = 4 * 2**20
 """Bytes of the longest line. The longest message, the shape of a model with 10,000 tensors, takes about
-1 MiB at 100 bytes a tensor; what is longer is no message but a peer that speaks something else."""
+1 MiB at 100 bytes per tensor; a longer line is not a message."""
 
 _CHUNK = 64 * 1024
 
 
 class LineTooLongError(BadMessageError):
-    """A line above the limit: where it ends is unknown, so the connection is of no more use."""
+    """A line above the limit: its end is unknown, so the connection is unusable."""
 
 
 class Channel:
@@ -27,14 +27,15 @@ class Channel:
         self._sending = threading.Lock()
         self._buffer = bytearray()
         self._scanned = 0
-        """How many bytes of the buffer are known to hold no newline."""
+        """Leading bytes of the buffer without a newline."""
 
     def send(self, *messages: Message) -> None:
-        """Send all in one go, or none where one is too long; `OSError` when the connection is gone."""
+        """Send all messages at once, or none if one is too long; `OSError` if the connection is
+        lost."""
         self.send_lines(self.line(message) for message in messages)
 
     def line(self, message: Message) -> bytes:
-        """The message as it would be sent; `BadMessageError` where that cannot be."""
+        """Encode a message; `BadMessageError` if that is impossible."""
         line = encode(message)
         if len(line) > self._limit:
             kind = type(message).__name__
@@ -42,15 +43,15 @@ class Channel:
         return line
 
     def send_lines(self, lines: Iterable[bytes]) -> None:
-        """Send what `line` has made, in one go."""
+        """Send encoded lines at once."""
         data = b"".join(lines)
         with self._sending:
             self._socket.sendall(data)
 
     def receive(self) -> Message | None:
-        """The next message; None at the end, be it orderly or not. A cut-off last line is dropped.
+        """Return the next message; None when the connection has ended. Drops an incomplete last line.
 
-        After a `BadMessageError` the next call gives the next line, except after `LineTooLongError`.
+        After a `BadMessageError` the next call returns the next line, except after `LineTooLongError`.
         """
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
@@ -71,7 +72,7 @@ class Channel:
         return decode(line)
 
     def close(self) -> None:
-        """End the connection; whoever waits in it comes back. May be called twice, by any thread."""
+        """End the connection and wake whoever waits in it. Idempotent; callable from any thread."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

@@ -1,6 +1,6 @@
-"""Messages to JSON lines and back. Unknown fields are ignored: a newer peer can talk to an older one.
+"""Messages as JSON lines. Unknown fields are ignored: a newer peer can talk to an older one.
 
-Losses may be NaN or infinite; they travel as Python's own JSON words `NaN`, `Infinity`, `-Infinity`.
+Losses may be NaN or infinite, written as Python's `NaN`, `Infinity`, `-Infinity`.
 """
 
 import json
@@ -11,15 +11,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 from muster.wire.messages import Member, Message
 
 Check = Callable[[Any], Any]
-"""Turns a JSON value into a field's value, or raises `BadMessageError`."""
+"""Converts a JSON value to a field's value, or raises `BadMessageError`."""
 
 
 class BadMessageError(ValueError):
-    """A line that is no message of ours, and why; or a message that no line can hold."""
+    """A line that is not a message, or a message that JSON cannot hold."""
 
 
 def encode(message: Message) -> bytes:
-    """One JSON line, the newline included."""
+    """Encode a message as a JSON line with its newline."""
     kind = type(message)
     record = {"kind": kind.__name__} | {name: getattr(message, name) for name in _NAMES[kind]}
     try:
@@ -29,7 +29,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """The message of a line."""
+    """Decode a line."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as problem:
@@ -44,7 +44,7 @@ def decode(line: bytes) -> Message:
 
 
 def _member(value: Any) -> dict[str, Any]:
-    """What JSON itself cannot write: members alone."""
+    """Convert what JSON cannot write itself: members."""
     if isinstance(value, Member):
         return asdict(value)
     raise TypeError(f"a value of type {type(value).__name__}")
@@ -55,7 +55,7 @@ def _short(line: bytes) -> str:
 
 
 def _builder(kind: type[Any]) -> Check:
-    """How to build a dataclass from a record."""
+    """Return a function that builds a dataclass from a record."""
     hints = get_type_hints(kind)
     checks = [
         (field.name, _check(hints[field.name]), field.default is MISSING) for field in fields(kind)
@@ -92,7 +92,7 @@ def _check(hint: Any) -> Check:
 
 def _exactly(kind: type[Any]) -> Check:
     def check(value: Any) -> Any:
-        # `type(...) is`: True is an int to isinstance, and a step is never True.
+        # Not isinstance: True is an int, and a step is never True.
         if type(value) is not kind:
             raise BadMessageError(f"{kind.__name__} is needed, not {value!r:.80}")
         return value

@@ -1,7 +1,7 @@
-"""Messages between a coordinator (launcher or daemon) and the tasks of a job: frozen, JSON on the wire.
+"""Messages between a coordinator (launcher or daemon) and the tasks of a job, as JSON.
 
-Every message that orders or reports a change carries the formation it belongs to; what is older is
-ignored. A field may be added with a default; anything else is a new `VERSION`.
+Messages that order or report a change carry its formation; older ones are ignored. A new field needs a
+default; any other change needs a new `VERSION`.
 """
 
 from dataclasses import dataclass
@@ -14,36 +14,36 @@ ROLES = ("worker", "server")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One task of a formation: its name, role ("worker" or "server"), and where its peers reach it."""
+    """One task of a formation: its name, role ("worker" or "server") and address."""
 
     task: str
     role: str
     address: str
-    """host:port of its post."""
+    """host:port for its peers."""
     bandwidth: float = 0.0
-    """Bytes/s of its link, each way; 0 where nobody has measured it."""
+    """Bytes/s of its link, each way; 0: unknown."""
     device: str = ""
     """"cpu" or the name of its GPU; the same for two tasks only if they share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPlan:
-    """The members that a job shall have next. Their order is the order of the ranks, workers first."""
+    """The next members of a job, by rank, workers first."""
 
     formation: int
     after: int
-    """The formation it changes; members that have moved on ignore it."""
+    """The formation it changes; members of a later one ignore it."""
     members: tuple[Member, ...]
     deadline: float = 30.0
-    """Seconds after which a member that has not answered counts as gone."""
+    """Seconds after which a silent member counts as lost."""
     sync: str = "auto"
     """"auto", "ring", "sharded" or "dedicated"."""
     owners: str = "reduce"
-    """What owners of parameters do: "reduce" only, or "update" as well."""
+    """What owners of parameters do: "reduce" only, or also "update"."""
     batch: tuple[int, ...] = ()
-    """Samples of each worker to begin with; empty: as many each."""
+    """Initial samples of each worker; empty: equal."""
     balance: bool = True
-    """Shares of the batch follow the workers' speeds; else they stay as they begin."""
+    """Whether shares of the batch follow the workers' speeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class CheckpointNow:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the training after this step, with a checkpoint where there is a place for one."""
+    """End the training after this step, with a checkpoint if there is a folder for it."""
 
     reason: str = ""
     leave: bool = False
-    """The processes end with it: what a script does after its training is for another time."""
+    """End the processes as well, without what the script does after its training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first message of a task on every connection."""
+    """The first message of a task on each connection."""
 
     job: str
     task: str
@@ -73,23 +73,23 @@ class Hello:
     pid: int
     token: str = ""
     formation: int = 0
-    """The formation it is a member of; 0: of none yet."""
+    """The formation it is a member of; 0: none yet."""
     ready: bool = False
-    """It has said `Ready`, perhaps to a coordinator that is no more."""
+    """Whether it has sent `Ready`, perhaps to an earlier coordinator."""
     device: str = ""
     version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The coordinator has dealt with so many messages of this connection, the `Hello` not counted."""
+    """The number of messages handled on this connection, without the `Hello`."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The task has built its model, has warmed up and waits for a plan that names it."""
+    """The task has built its model, is warmed up and waits for a plan."""
 
     task: str
 
@@ -101,9 +101,9 @@ class Captured:
     task: str
     shape: dict[str, Any]
     steps: int = 0
-    """Steps that the training does in all; 0: not known."""
+    """Steps of the whole training; 0: unknown."""
     batch: int = 0
-    """Samples of one step over all workers; 0: not known."""
+    """Samples of one step over all workers; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +121,18 @@ class StepDone:
     forward: float
     backward: float
     wait: float
-    """From the end of the backward pass to the last sum: what synchronisation did not hide."""
+    """From the end of the backward pass to the last sum: synchronisation not hidden by computing."""
     sync: float
-    """From the first bucket handed over to the last sum."""
+    """From handing over the first bucket to the last sum."""
     seconds: float = 0.0
-    """From the end of the step before to that of this one; 0: the first of a formation."""
+    """From the end of the previous step to the end of this one; 0: the first of a formation."""
     holds: bool = True
-    """The task has the whole state; a joiner that is still being sent it has not."""
+    """Whether the task has the whole state; a joiner that still receives it has not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """One transfer: over which link, bytes, seconds."""
+    """Bytes sent over a link, and the seconds they took."""
 
     task: str
     formation: int
@@ -144,7 +144,7 @@ class Transferred:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The members changed: what they are now, since which step, and how long training stood still."""
+    """The new members, since which step, and how long training paused."""
 
     task: str
     formation: int
@@ -154,9 +154,9 @@ class Changed:
     cause: str
     """"start", "plan" or "failure"."""
     lost: tuple[str, ...] = ()
-    """Tasks that were found gone."""
+    """Tasks found lost."""
     sync: str = ""
-    """How gradients are synchronised now, in words."""
+    """How gradients are synchronised, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The user's code or input is at fault: the job cannot go on anywhere."""
+    """The user's code or input is at fault: the job fails."""
 
     task: str
     error: str
@@ -193,8 +193,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class TrainingEnded:
-    """The task is done: its training is finished ("finished"), it left ("left"), or all were told to go
-    ("stopped")."""
+    """The task is done: "finished" its training, "left" the others, or was "stopped"."""
 
     task: str
     formation: int

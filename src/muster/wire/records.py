@@ -1,19 +1,19 @@
-"""What the API says of jobs, nodes, pools and the rest: plain records, JSON on the wire.
+"""Records of the API: jobs, nodes, pools and the rest, as JSON.
 
-Times are seconds since 1970; None is never or not known.
+Times are seconds since 1970; None: never or unknown.
 """
 
 from dataclasses import dataclass, field
 
 LIVE = ("waiting", "starting", "running", "resizing", "migrating", "preempting", "stopping")
-"""Statuses of a job that is not over."""
+"""Statuses of active jobs."""
 OVER = ("succeeded", "failed", "cancelled")
-"""Statuses of a job that is."""
+"""Statuses of ended jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job as a list shows it."""
+    """A job in a list."""
 
     number: int
     name: str
@@ -24,34 +24,34 @@ class JobRecord:
     priority: int = 0
     command: tuple[str, ...] = ()
     asked: str = ""
-    """Workers it asks for: "4" or "1..8"; with servers: "1..8+2"."""
+    """Requested workers: "4" or "1..8"; with servers: "1..8+2"."""
     workers: int = 0
-    """Workers it has now."""
+    """Current workers."""
     servers: int = 0
     devices: int = 0
-    """Devices it holds now."""
+    """Devices it holds."""
     nodes: tuple[str, ...] = ()
     generation: int = 0
     submitted: float = 0.0
     started: float | None = None
-    """When it first began."""
+    """When it first started."""
     ended: float | None = None
     step: int | None = None
-    """Training steps done, where it reports them."""
+    """Training steps done, if reported."""
     steps: int | None = None
-    """Steps it will do, where that is known."""
+    """Steps of the whole training, if known."""
     epoch: int | None = None
     loss: float | None = None
     rate: float | None = None
-    """Samples per s now."""
+    """Current samples/s."""
     code: str = ""
-    """Why it is as it is: a reason code of docs/reasons.md."""
+    """Why it is in this state: a reason code of docs/reasons.md."""
     reason: str = ""
-    """The same in a sentence with the figures."""
+    """The reason in words."""
     predicted_start: float | None = None
     predicted_finish: float | None = None
     first_predicted_finish: float | None = None
-    """What was first predicted: to be held against `ended`."""
+    """The first prediction, to compare with `ended`."""
     resizes: int = 0
     preemptions: int = 0
     failures: int = 0
@@ -59,11 +59,11 @@ class JobRecord:
     losses: int = 0
     """Tasks that were lost by others' fault."""
     pause: float = 0.0
-    """s of training that changes of its tasks have cost so far."""
+    """Seconds of training lost to changes of its tasks."""
     live: bool = False
-    """Whether it changes its tasks while it trains."""
+    """Whether its tasks can change while it trains."""
     error: str | None = None
-    """Why it failed, with the last lines of the log."""
+    """Why it failed, with the end of the log."""
     exit_code: int | None = None
 
 
@@ -75,14 +75,14 @@ class TaskRecord:
     role: str
     index: int
     generation: int
-    """In which it was started."""
+    """Of its start."""
     attempt: int
     node: str
     devices: tuple[int, ...]
     status: str
     """"ordered", "running", "stopping" or "ended"."""
     log: str
-    """Its log, as `GET /v1/jobs/{job}/logs/{generation}/{task}` wants it: "1/worker-0"."""
+    """Its log, as in `GET /v1/jobs/{job}/logs/{generation}/{task}`: "1/worker-0"."""
     code: int | None = None
     signal: int | None = None
     error: str = ""
@@ -90,26 +90,26 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """Something that happened to a job, or was decided about it."""
+    """An event of a job, or a decision about it."""
 
     seq: int
     at: float
     kind: str
-    """The name of the event, or of the decision."""
+    """Name of the event or decision."""
     job: str | None
     text: str
-    """In words."""
+    """For people."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionRecord:
-    """A prediction, and what came of it."""
+    """A prediction and its outcome."""
 
     at: float
     what: str
     """"start", "finish" or "step"."""
     predicted: float
-    """A moment (start, finish) or s (step)."""
+    """A time (start, finish) or seconds (step)."""
     real: float | None = None
     error: float | None = None
     """(predicted - real) / (real - at), or / real for a step."""
@@ -117,12 +117,12 @@ class PredictionRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """A job as `muster show` shows it."""
+    """A job as in `muster show`."""
 
     job: JobRecord
     tasks: tuple[TaskRecord, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
-    """Newest last, the last hundred."""
+    """The last hundred, oldest first."""
     predictions: tuple[PredictionRecord, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     """Step and loss, thinned out."""
@@ -130,7 +130,7 @@ class JobDetail:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Some jobs, newest first, and where the next page begins."""
+    """Jobs, newest first, and the cursor of the next page."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = None
@@ -138,16 +138,16 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would become of a job if it were submitted now."""
+    """What would happen to a job submitted now."""
 
     starts_now: bool
     placement: str
-    """Where, in words; empty if it has to wait."""
+    """Where it would start; empty if it has to wait."""
     reason: str
     start: float | None
     finish: float | None
     plan: str
-    """Tasks, synchronisation and shares, in words."""
+    """Tasks, synchronisation and shares, for people."""
     problem: str = ""
     """Why it could never run; empty if it could."""
 
@@ -166,12 +166,12 @@ class NodeRecord:
     memory: int
     jobs: tuple[str, ...] = ()
     bitmap: str = ""
-    """One letter a device: "." free, "x" held."""
+    """One letter per device: "." free, "x" in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaRecord:
-    """A pool's claim on one device type, and what it has of it."""
+    """A pool's quota of one device type, and its use."""
 
     device_type: str
     reservation: int = 0
@@ -197,7 +197,7 @@ class PoolRecord:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """A token; its secret is shown once, when it is made."""
+    """A token; its secret is shown only when it is created."""
 
     name: str
     user: str
@@ -210,7 +210,7 @@ class TokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """The policy, and those there are."""
+    """The current policy and the available ones."""
 
     name: str
     policies: tuple[str, ...]
@@ -220,7 +220,7 @@ class PolicyRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatusRecord:
-    """The daemon itself."""
+    """The daemon's status."""
 
     version: str
     cluster: str
@@ -234,8 +234,8 @@ class StatusRecord:
     running: int
     cycles: int
     last_cycle: float
-    """s that the last cycle took."""
+    """Seconds of the last cycle."""
     trouble: str = ""
-    """What is wrong, such as a full disk; empty if nothing is."""
+    """What is wrong, such as a full disk; empty if nothing."""
     counts: dict[str, int] = field(default_factory=dict)
     """Jobs by status."""

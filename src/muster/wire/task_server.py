@@ -103,7 +103,6 @@ class TaskServer(Generic[JobKey]):
             earlier.cut()
 
     def leave(self, connection: "_Connection[JobKey]") -> None:
-        """Forget a connection that has ended."""
         self.open.discard(connection)
         if connection.job is None:
             return
@@ -206,7 +205,6 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         self._transport.close()
 
     def cut(self) -> None:
-        """Close at once."""
         self._over = True
         self._transport.abort()
 

@@ -1,4 +1,4 @@
-"""Jobs of real processes: one fork server for all of them, a record of every report, the result's check."""
+"""Jobs of real processes: a shared fork server, a record of every report, a check of the result."""
 
 import atexit
 from functools import cache

@@ -1,1 +1,1 @@
-"""Starting the tasks of a job on this node and coordinating them, without a daemon."""
+"""Starts and coordinates the tasks of a job on this node, without a daemon."""

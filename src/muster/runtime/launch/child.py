@@ -1,4 +1,4 @@
-"""From the fork to the user's script: what makes a forked process look like a fresh interpreter."""
+"""From the fork to the user's script: makes a forked process look like a fresh interpreter."""
 
 import contextlib
 import ctypes
@@ -13,22 +13,22 @@ import torch
 from muster.runtime.launch.fork_protocol import StartTask
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-"""Linux' prctl(2): the signal that a process gets when its parent ends; its name for `ps`."""
+"""Linux prctl(2): the signal on the parent's death; the process name."""
 
 
 def die_with_parent() -> None:
-    """Be killed when the fork server is, however that comes about; where the system can."""
+    """Get killed when the fork server dies, where the system supports it."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: object) -> None:
-    """Linux' own settings of a process; elsewhere nothing happens."""
+    """Call prctl(2) on Linux; do nothing elsewhere."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value)
 
 
 def settle(order: StartTask, output: int | None) -> None:
-    """Take on the task's session, signals, descriptors, folder and environment."""
+    """Set up the task's session, signals, descriptors, folder and environment."""
     os.setsid()
     _prctl(PR_SET_NAME, order.task.encode())
     signal.set_wakeup_fd(-1)
@@ -40,25 +40,25 @@ def settle(order: StartTask, output: int | None) -> None:
     os.environ.clear()
     os.environ.update(order.environ)
     if order.threads:
-        # The variable was read when torch was loaded: for this process the call alone counts.
+        # torch has read the variable already: only the call counts in this process.
         torch.set_num_threads(order.threads)
         os.environ["OMP_NUM_THREADS"] = str(order.threads)
     _shuffle_numpy()
 
 
 def run_script(script: str, args: tuple[str, ...]) -> int:
-    """Run it as `python script args` would; the exit code, unless it raises `SystemExit`."""
+    """Run a script like `python script args`; return the exit code, unless it raises `SystemExit`."""
     path = Path(script).resolve()
     sys.argv = [script, *args]
     sys.path.insert(0, str(path.parent))
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=str(path), __builtins__=__builtins__)
-    # By hand, not by runpy: the module stays `__main__` to the end, for exit handlers and pickles.
+    # Not runpy: the module must stay `__main__` for exit handlers and pickles.
     sys.modules["__main__"] = main
     try:
         exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
     except (SystemExit, KeyboardInterrupt):
-        raise  # the interpreter itself knows best what they mean
+        raise  # left to the interpreter
     except BaseException as error:
         _tell(error, str(path))
         return 1
@@ -66,7 +66,7 @@ def run_script(script: str, args: tuple[str, ...]) -> int:
 
 
 def _tell(error: BaseException, script: str) -> None:
-    """The traceback as the interpreter would show it: it begins in the script, not in this file."""
+    """Print the traceback from the script on, without this file's frames."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != script:
         trace = trace.tb_next
@@ -83,12 +83,12 @@ def _settle_streams(order: StartTask, output: int | None) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    # Into a pipe or a file, Python would keep lines back until 8 KiB are full.
+    # Python would buffer 8 KiB of output to a pipe or file.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 def _shuffle_numpy() -> None:
-    """Where torch has loaded NumPy: its global generator, too, is another one in each process."""
+    """Reseed NumPy's global generator if torch has loaded it: forks would share its state."""
     loaded = sys.modules.get("numpy.random")
     if loaded is not None:
         loaded.seed()

@@ -1,4 +1,4 @@
-"""The command `python -m muster.runtime`: what it takes, and the watch over one job."""
+"""The command `python -m muster.runtime`."""
 
 import argparse
 import importlib.util
@@ -33,18 +33,18 @@ for checkpoints; press it twice to stop at once. Exit codes: 0 finished, 1 faile
 line, 130 interrupted."""
 
 REFRESH = 0.2
-"""Seconds between two looks at the progress: faster than anyone reads."""
+"""Seconds between progress updates."""
 
 STOP_GRACE = 20.0
-"""Seconds after Ctrl-C for the step and its checkpoint, before the tasks are ended by signals."""
+"""Seconds after Ctrl-C for the step and its checkpoint, before signals end the tasks."""
 
 INTERRUPTED_CODE = 130
-"""128 + SIGINT, as shells have it."""
+"""128 + SIGINT, as in shells."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, without the usage: --help has it."""
+        """Print one line, without the usage."""
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
@@ -62,12 +62,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; its exit code."""
+    """Run the command; return its exit code."""
     options = parse(arguments)
     if options.log_dir:
         options.log_dir.mkdir(parents=True, exist_ok=True)
     screen = Screen(sys.stdout, sys.stderr, options.quiet, options.log_dir)
-    # A batch system's SIGTERM, or a terminal that is closed, ends the job as Ctrl-C does.
+    # SIGTERM from a batch system and a closed terminal act like Ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     interrupted = False
@@ -106,7 +106,7 @@ def _launch(options: argparse.Namespace, screen: Screen) -> Launch:
 
 
 def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOutcome:
-    """Show the progress and ask for the changes of --at, until the job is over."""
+    """Show progress and apply --at until the job ends."""
     changes = list(options.at)
     while job.outcome is None:
         job.watch(lambda seen: bool(changes) and seen.step >= changes[0][0], REFRESH)
@@ -138,7 +138,7 @@ def _stop(job: Launch, screen: Screen) -> LaunchOutcome:
 
 
 def _plot(history: History, path: Path) -> None:
-    """The loss over the steps as a PNG."""
+    """Plot the loss by step as a PNG."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
@@ -153,7 +153,7 @@ def _plot(history: History, path: Path) -> None:
 
 
 def _find_problem(given: argparse.Namespace) -> str:
-    """What no single option can know; empty when all is well."""
+    """Return what is wrong across options; empty if nothing."""
     steps = [step for step, _ in given.at]
     checks = {
         f"no such script: {given.script}": not given.script.is_file(),

@@ -1,22 +1,22 @@
-"""A curve as text: each character is a Braille cell of two by four dots."""
+"""Text plots: each character is a Braille cell of two by four dots."""
 
 import math
 from collections.abc import Mapping
 from itertools import pairwise
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bit of the dot in row y, column x of a Braille cell (Unicode 2800, "Braille Patterns")."""
+"""Bit of the dot in row y, column x (Unicode 2800, "Braille Patterns")."""
 
 
 def draw(points: Mapping[int, float], width: int = 60, height: int = 8) -> list[str]:
-    """Lines of a plot with its scale; empty when fewer than two points are finite."""
+    """Draw a plot with its scale; empty with fewer than two finite points."""
     finite = {x: y for x, y in points.items() if math.isfinite(y)}
     if len(finite) < 2:
         return []
     means = _means(finite, 2 * width)
     low, high = min(means.values()), max(means.values())
     rows = 4 * height
-    # Row 0 is on top. A flat curve runs along the bottom.
+    # Row 0 is the top. A flat curve runs along the bottom.
     level = {x: round((high - y) / ((high - low) or 1.0) * (rows - 1)) for x, y in means.items()}
     if high == low:
         level = dict.fromkeys(level, rows - 1)
@@ -33,7 +33,7 @@ def draw(points: Mapping[int, float], width: int = 60, height: int = 8) -> list[
 
 
 def _means(points: Mapping[int, float], columns: int) -> dict[int, float]:
-    """Mean of the points that fall into each column."""
+    """Return the mean of each column's points."""
     first, last = min(points), max(points)
     sums: dict[int, tuple[float, int]] = {}
     for x, y in points.items():
@@ -44,7 +44,7 @@ def _means(points: Mapping[int, float], columns: int) -> dict[int, float]:
 
 
 def _dots(level: Mapping[int, int], width: int, height: int) -> list[list[str]]:
-    """The cells, with a dot for each column and a line from each column to the next."""
+    """Return the cells, with a dot per column and lines between columns."""
     bits = [[0] * width for _ in range(height)]
 
     def dot(x: int, y: int) -> None:

@@ -1,12 +1,12 @@
-"""The preloaded parent of a node's tasks: it has torch in memory, so that a task starts by a fork.
+"""The preloaded parent of a node's tasks: it has imported torch, and starts tasks by forking.
 
-`import torch` and what the first optimiser imports take about three seconds; a fork takes milliseconds.
-A fork copies the forking thread alone and CUDA survives none, so this process starts neither.
+Importing torch takes about three seconds, a fork milliseconds. A fork copies only the forking thread
+and breaks CUDA, so this process starts neither threads nor CUDA.
 
     python -m muster.runtime.launch.fork_server FD [--bound]
 
-FD: a socket on which orders come in and events go out (see `fork_protocol.py`). When the launcher is gone the
-tasks live on, and this process with them; with --bound they are killed.
+FD: a socket for orders and events (see `fork_protocol.py`). When the launcher is gone, the tasks and
+this process keep running; with --bound they are killed.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ from muster.runtime.launch.fork_protocol import (
 )
 
 PRELOADED = ("torch.optim", "torch._dynamo", "torch.utils.data", "torch.distributed", "muster")
-"""What every training imports sooner or later; `torch._dynamo` comes with the first optimiser."""
+"""What every training imports sooner or later; the first optimiser imports `torch._dynamo`."""
 
 
 class ForkServer:
-    """Forks tasks on order and tells of their ends."""
+    """Forks tasks and reports when they end."""
 
     def __init__(self, orders: socket.socket, bound: bool) -> None:
         self._orders, self._bound = orders, bound
@@ -49,7 +49,7 @@ class ForkServer:
         self._listening = True
 
     def serve(self) -> StartTask | None:
-        """Returns in each child, with its order; and in the parent, with None, when all is over."""
+        """Serve; return the order in each child, None in the parent at the end."""
         for end in (self._wake_in, self._wake_out):
             end.setblocking(False)
         signal.set_wakeup_fd(self._wake_out.fileno(), warn_on_full_buffer=False)
@@ -67,7 +67,7 @@ class ForkServer:
         return None
 
     def _listen(self) -> StartTask | None:
-        """Take what has come in; returns an order in the child that shall carry it out."""
+        """Read orders; return one in the child that carries it out."""
         try:
             data, outputs, _, _ = socket.recv_fds(self._orders, 65536, 16)
         except OSError:
@@ -105,7 +105,7 @@ class ForkServer:
         return False
 
     def _leave(self) -> None:
-        """In the child: close what is the fork server's own."""
+        """Close the fork server's descriptors, in the child."""
         signal.set_wakeup_fd(-1)
         for end in (self._orders, self._wake_in, self._wake_out):
             end.close()
@@ -127,7 +127,7 @@ class ForkServer:
                 self._tell(ChildExited(self._tasks.pop(pid), pid, os.waitstatus_to_exitcode(status)))
 
     def _end(self) -> None:
-        """The launcher is gone."""
+        """Handle the end of the launcher."""
         self._listening = False
         if self._bound:
             for pid in self._tasks:
@@ -139,9 +139,9 @@ class ForkServer:
 
 
 def preload() -> None:
-    """Import what tasks will need, then set it aside: the collector shall not touch (so copy) it."""
+    """Import what tasks need, and freeze it: collecting garbage would copy its pages."""
     for name in (*PRELOADED, *_runtime_modules()):
-        # Only a head start: what cannot be imported says so where it is used.
+        # Only a head start: what fails to import will fail where it is used.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     gc.collect()
@@ -158,14 +158,14 @@ def _runtime_modules() -> list[str]:
 
 
 def _threads() -> int:
-    """Threads of this process, those of libraries included where the system tells."""
+    """Count this process's threads, including those of libraries where the system tells."""
     tasks = Path("/proc/self/task")
     return len(list(tasks.iterdir())) if tasks.is_dir() else threading.active_count()
 
 
 def main(arguments: list[str]) -> int:
-    """Be the fork server; in a forked child: be the task."""
-    # Ctrl-C at the terminal reaches the whole foreground group; the launcher alone shall act on it.
+    """Run the fork server; in a forked child, run the task."""
+    # A terminal sends Ctrl-C to the whole foreground group; only the launcher acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = socket.socket(fileno=int(arguments[0]))
     preload()

@@ -1,4 +1,4 @@
-"""What a coordinator has seen of a training: steps, changes of members, checkpoints, lost tasks."""
+"""What a launcher has seen of a training: steps, members, checkpoints, lost tasks."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from muster.roster.acts import NO_ANSWER
 from muster.wire.messages import Captured, Changed, Failed, Message, Saved, StepDone, Straggling
 
 POINTS = 100_000
-"""Losses kept at most, about 10 MB; above it every second one goes, so that a plot keeps its shape."""
+"""Losses kept at most, about 10 MB; beyond that every second one is dropped."""
 
 RATE_WINDOW = 10.0
-"""Seconds over which the present samples/s are counted: some steps even of a slow training."""
+"""Seconds over which the current samples/s are measured: some steps of even a slow training."""
 
 
 @dataclass(slots=True)
 class History:
-    """Filled message by message; what comes twice counts once."""
+    """Built from messages; idempotent."""
 
     step: int = -1
-    """The last step that is done; -1: none."""
+    """The last step done; -1: none."""
     epoch: int = 0
     loss: float = float("nan")
     formation: int = 0
@@ -28,26 +28,26 @@ class History:
     samples: int = 0
     losses: dict[int, float] = field(default_factory=dict)
     changes: list[Changed] = field(default_factory=list)
-    """One for each formation; its pause is the longest of those who were members before."""
+    """One per formation, with the longest pause of its previous members."""
     saved: list[Saved] = field(default_factory=list)
     stragglers: list[Straggling] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
-    """Tasks that went without having said so, and how."""
+    """Tasks that ended unannounced, and how."""
     shape: dict[str, Any] = field(default_factory=dict)
     trace: str = ""
-    """Of the error that ended the job."""
+    """Of the error that failed the job."""
     notes: list[str] = field(default_factory=list)
-    """Oddities on the wire."""
+    """Protocol errors."""
     began: float | None = None
-    """Clock at the first step that was reported."""
+    """Clock at the first step report."""
     latest: float = 0.0
-    """Clock at the last one."""
+    """Clock at the last step report."""
     _last: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Formation and step of each task's last report."""
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def note(self, message: Message, now: float) -> None:
-        """Take a message in; `now`: seconds of any clock that never goes back."""
+        """Take in a message; `now`: seconds of a monotonic clock."""
         if isinstance(message, StepDone):
             self._note_step(message, now)
         elif isinstance(message, Changed):
@@ -64,13 +64,13 @@ class History:
             self.shape = message.shape
 
     def note_lost(self, lost: Mapping[str, str]) -> None:
-        """Take in who is gone and how; the exit of a process says more than that nobody answered."""
+        """Take in lost tasks and how they ended; an exit status tells more than a missing answer."""
         for task, how in lost.items():
             if how != NO_ANSWER or task not in self.lost:
                 self.lost[task] = how
 
     def rate(self, now: float) -> float:
-        """Samples/s of the last seconds."""
+        """Return the current samples/s."""
         while self._recent and self._recent[0][0] < now - RATE_WINDOW:
             self._recent.popleft()
         if self.began is None:
@@ -81,7 +81,7 @@ class History:
 
     @property
     def mean_rate(self) -> float:
-        """Samples/s from the first step's report to the last's."""
+        """Samples/s from the first step report to the last."""
         if self.began is None or self.latest <= self.began:
             return 0.0
         return self.samples / (self.latest - self.began)
@@ -113,5 +113,5 @@ class History:
 
 
 def _weight(change: Changed) -> tuple[bool, float]:
-    """Which of two reports of one formation counts: a joiner's wait for its plan is nobody's pause."""
+    """Rank reports of one formation: a joiner's wait for its plan is not a pause."""
     return change.cause != "start", change.pause

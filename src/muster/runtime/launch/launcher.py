@@ -1,4 +1,4 @@
-"""A whole job on this node: fork server, coordinator and tasks behind one object."""
+"""Runs a whole job on this node: fork server, coordinator and tasks behind one object."""
 
 import os
 import secrets
@@ -23,17 +23,17 @@ from muster.runtime.launch.tasks import Output, Tasks
 Seen = TypeVar("Seen")
 
 HOST = "127.0.0.1"
-"""All tasks of a launcher are on this node."""
+"""All tasks run on this node."""
 
 EXIT_GRACE = 10.0
-"""Seconds for a task that has ended its training to end its process: exit handlers, open files."""
+"""Seconds for a finished task to end its process: exit handlers, open files."""
 
 TERM_GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 
 
 class JobOverError(MusterError):
-    """The job ended before what was waited for."""
+    """The job ended before the awaited event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,11 @@ class LaunchOutcome:
 
     @property
     def code(self) -> int:
-        """The exit code."""
         return 1 if self.error else 0
 
 
 class Launch:
-    """Runs a script as the tasks of one job; leaving the context ends whatever still runs."""
+    """Runs a script as the tasks of one job; leaving the context kills what still runs."""
 
     def __init__(
         self,
@@ -71,10 +70,10 @@ class Launch:
         on_output: Output | None = None,
         tasks: Tasks | None = None,
     ) -> None:
-        """A job that begins with the context.
+        """Prepare a job that starts with the context.
 
-        `threads` None: the cores shared by the workers; `logs`: a folder for the tasks' output;
-        `on_output`: takes it line by line; `tasks`: a fork server to use again, which saves its start.
+        `threads` None: share the cores among the workers; `logs`: a folder for the tasks' output;
+        `on_output`: called with each line of it; `tasks`: a running fork server to reuse.
         """
         self._script, self._args = str(Path(script).absolute()), tuple(args)
         self._count = (workers, servers)
@@ -87,7 +86,7 @@ class Launch:
         self._changed = threading.Condition()
         self._address = (HOST, 0)
         self._exits: list[ChildExited] = []
-        """Ends that no coordinator has heard of."""
+        """Exits not yet passed to a coordinator."""
         self._used: set[str] = set()
         self._finish: Finish | None = None
         self._coordinator: Coordinator | None = None
@@ -96,7 +95,7 @@ class Launch:
         self.history = History()
 
     def __enter__(self) -> "Launch":
-        """Start the fork server, the coordinator and the first tasks."""
+        """Start fork server, coordinator and first tasks."""
         if not Path(self._script).is_file():
             raise FileNotFoundError(f"no such script: {self._script}")
         if self._logs:
@@ -119,19 +118,19 @@ class Launch:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes of the tasks that live, by task."""
+        """Process ids of the live tasks."""
         return self._tasks.pids
 
     @property
     def outcome(self) -> LaunchOutcome | None:
-        """How the job has ended; None while it goes on."""
+        """How the job has ended; None while it runs."""
         self._note_finish()
         if self._finish is None:
             return None
         return LaunchOutcome(self._finish.error, self.history)
 
     def start_coordinator(self) -> None:
-        """A coordinator at the last one's address; it takes over the tasks that live."""
+        """Start a coordinator at the previous address; it takes over the live tasks."""
         if self._coordinator is not None:
             return
         roster = Roster(self._terms, used=self._used, expected=self._tasks.living)
@@ -154,7 +153,7 @@ class Launch:
         one.resize(*self._count)
 
     def stop_coordinator(self) -> None:
-        """As if it had crashed: the tasks are told nothing."""
+        """Stop the coordinator as if it had crashed; the tasks are not told."""
         self._note_finish()
         with self._changed:
             one, self._coordinator = self._coordinator, None
@@ -164,7 +163,7 @@ class Launch:
             self._count = (target["worker"], target["server"])
 
     def resize(self, workers: int, servers: int | None = None) -> None:
-        """Want so many workers (and servers; None: as before) from now on; returns at once."""
+        """Set the wanted number of workers and servers (None: as before); do not wait for it."""
         if workers < 1:
             raise ValueError(
                 f"a job needs at least one worker, not {workers}; leave the context to end it"
@@ -174,39 +173,39 @@ class Launch:
             self._coordinator.resize(*self._count)
 
     def kill(self, task: str, number: int = signal.SIGKILL) -> bool:
-        """Signal a task; False when it does not live."""
+        """Signal a task; False if it is not alive."""
         return self._tasks.kill(task, number)
 
     def wait_step(self, step: int, timeout: float) -> None:
-        """Until a worker has reported this step."""
+        """Wait until a worker has reported this step."""
         self._wait_for(lambda: self.history.step >= step, f"step {step}", timeout)
 
     def wait_formation(self, formation: int, timeout: float) -> None:
-        """Until the members have reported this formation or a later one."""
+        """Wait until the members have reported this formation or a later one."""
         self._wait_for(lambda: self.history.formation >= formation, f"formation {formation}", timeout)
 
     def wait_members(self, count: int, timeout: float) -> None:
-        """Until the members have reported that they are so many, servers included."""
+        """Wait until the members report this number of members, including servers."""
         self._wait_for(lambda: len(self.history.members) == count, f"{count} members", timeout)
 
     def look(self, read: Callable[[History], Seen]) -> Seen:
-        """Read the history while nothing is added to it."""
+        """Read the history under its lock."""
         with self._changed:
             return read(self.history)
 
     def watch(self, reached: Callable[[History], bool], timeout: float) -> bool:
-        """Until the history is so, or the job is over; False when neither is in that time."""
+        """Wait until the history meets a condition or the job ends; False on timeout."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: reached(self.history) or self.outcome is not None, timeout
             )
 
     def wait_over(self, timeout: float) -> bool:
-        """Until the job is over; False when it is not in that time."""
+        """Wait until the job ends; False on timeout."""
         return self.watch(lambda _: False, timeout)
 
     def wait(self, timeout: float) -> LaunchOutcome:
-        """Until the job is over and its processes are gone; `TimeoutError` when that takes longer."""
+        """Wait until the job and its processes have ended, or raise `TimeoutError`."""
         end = time.monotonic() + timeout
         if not self.wait_over(timeout):
             raise TimeoutError(f"the job still runs after {timeout:g} s; {self._where()}")
@@ -223,7 +222,7 @@ class Launch:
             self._coordinator.stop(reason)
 
     def end_tasks(self) -> None:
-        """SIGTERM, then SIGKILL, to whatever lives."""
+        """Send SIGTERM, then SIGKILL, to all live tasks."""
         for number, grace in ((signal.SIGTERM, TERM_GRACE), (signal.SIGKILL, TERM_GRACE)):
             for task in self._tasks.living:
                 self._tasks.kill(task, number, timeout=0)
@@ -263,7 +262,7 @@ class Launch:
         )
 
     def _kill(self, task: str) -> None:
-        # Without a wait: the coordinator's lock is held, and who is to be killed has long been born.
+        # Do not wait: the coordinator's lock is held, and the task started long ago.
         self._tasks.kill(task, timeout=0)
 
     def _task_environ(self, task: str, role: str) -> dict[str, str]:
@@ -280,7 +279,7 @@ class Launch:
         }
 
     def _choose_device(self, task: str, role: str) -> str:
-        """The device that the fewest living workers hold; servers need none."""
+        """Return the device held by the fewest live workers; servers need none."""
         if role == "server":
             return "cpu"
         if not self._devices:
@@ -299,18 +298,18 @@ class Launch:
                     return
             if one.exited(event.task, how_ended(event)):
                 return
-            # It was closed this moment: there is none now, or the next.
+            # It was just closed: there is none now, or a new one.
 
 
 def how_ended(event: ChildExited) -> str:
-    """A process' end in words."""
+    """Describe how a process ended."""
     if event.error:
         return event.error
     return f"signal {-event.code}" if event.code < 0 else f"exit code {event.code}"
 
 
 def threads_each(workers: int) -> int:
-    """This node's cores shared by so many workers: more threads than cores make each other wait."""
+    """Divide this node's cores by the workers: more threads than cores slow each other down."""
     pinned = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
     return max(1, cores // max(1, workers))

@@ -1,4 +1,4 @@
-"""What the launcher shows: the tasks' prints, a line of progress, and a summary at the end."""
+"""What the launcher prints: the tasks' output, a progress line, and a summary at the end."""
 
 import math
 import shutil
@@ -12,20 +12,20 @@ from muster.runtime.launch.launcher import LaunchOutcome
 from muster.wire.messages import Changed
 
 PLAIN_EVERY = 5.0
-"""Seconds between two lines of progress where there is no terminal: a log stays readable."""
+"""Seconds between progress lines without a terminal, to keep logs readable."""
 
 INTERRUPTED = "interrupted"
-"""The error of a job that its user has ended."""
+"""The error of a job that the user stopped."""
 
 CLEAR = "\r\x1b[2K"
-"""Back to the first column, and clear the line."""
+"""Back to the first column; clear the line."""
 
 
 class Screen:
-    """The tasks print to `out`; the launcher itself speaks on `err`."""
+    """The tasks print to `out`, the launcher to `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, quiet: bool = False, logs: Path | None = None) -> None:
-        """`quiet`: no progress; `logs`: a folder that gets each task's lines as well."""
+        """`quiet`: no progress; `logs`: a folder that also gets each task's output."""
         self._out, self._err, self._quiet, self._logs = out, err, quiet, logs
         self._live = err.isatty() and not quiet
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Screen:
         self._last_plain, self._last_line = 0.0, ""
 
     def output(self, task: str, line: str) -> None:
-        """A line that a task has printed. The first worker's come bare, as with a single process."""
+        """Print a task's line; those of the first worker without its name, as in a single process."""
         with self._lock:
             self._log(task, line)
             self._clear()
@@ -43,7 +43,7 @@ class Screen:
             self._draw()
 
     def progress(self, changes: list[Changed], line: str, now: float) -> None:
-        """Where the training stands, in a line; new changes of members get lines of their own."""
+        """Update the progress line; print new changes of members."""
         if self._quiet:
             return
         with self._lock:
@@ -59,14 +59,14 @@ class Screen:
             self._draw()
 
     def say(self, line: str) -> None:
-        """Something of the launcher's own."""
+        """Print a line of the launcher."""
         with self._lock:
             self._clear()
             print(line, file=self._err, flush=True)
             self._draw()
 
     def close(self) -> None:
-        """Clear the line of progress, close the logs."""
+        """Clear the progress line, close the logs."""
         with self._lock:
             self._clear()
             self._shown = ""
@@ -92,7 +92,7 @@ class Screen:
 
 
 def describe_progress(history: History, now: float) -> str:
-    """One line: step, epoch, loss, samples/s, workers, formation."""
+    """Describe step, epoch, loss, samples/s, workers and formation in one line."""
     if history.step < 0:
         return "running the first step" if history.members else "starting workers"
     return (
@@ -103,7 +103,7 @@ def describe_progress(history: History, now: float) -> str:
 
 
 def describe_change(change: Changed) -> str:
-    """One line: who the members are since when, and what it cost."""
+    """Describe a change of members and its cost in one line."""
     causes = {"start": "started", "plan": "resized", "failure": "after a failure"}
     parts = (
         f"formation {change.formation} at step {change.step:,}: {count_members(change.members)}",
@@ -116,7 +116,7 @@ def describe_change(change: Changed) -> str:
 
 
 def count_members(members: tuple[str, ...]) -> str:
-    """How many workers, and servers where there are any."""
+    """Count workers, and servers if any."""
     servers = sum(name.startswith("server-") for name in members)
     counts = [(len(members) - servers, "worker"), (servers, "server")]
     return " and ".join(_count(count, word) for count, word in counts if count)
@@ -127,7 +127,7 @@ def _count(count: int, word: str) -> str:
 
 
 def summary(outcome: LaunchOutcome) -> list[str]:
-    """What there is to say at the end."""
+    """Return the lines to print at the end."""
     seen = outcome.history
     lines = [f"failed: {outcome.error}"] if outcome.error not in ("", INTERRUPTED) else []
     if seen.step < 0:

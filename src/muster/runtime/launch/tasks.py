@@ -1,4 +1,4 @@
-"""The tasks of this node as the launcher sees them: started by the fork server, signalled, ended."""
+"""The launcher's view of this node's tasks: started by the fork server, signalled, ended."""
 
 import contextlib
 import os
@@ -22,39 +22,39 @@ from muster.runtime.launch.fork_protocol import (
 )
 
 FORKABLE = {
-    # OpenBLAS, which comes with NumPy, would start threads at import: none may be there at a fork.
+    # OpenBLAS, which comes with NumPy, would start threads at import; a fork must have none.
     "OPENBLAS_NUM_THREADS": "1",
-    # Whether there is a GPU is then asked of NVML, not of CUDA: once begun, that survives no fork.
+    # Ask NVML, not CUDA, whether there is a GPU: CUDA does not survive a fork.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
-"""What the fork server's environment must say; its tasks get their own."""
+"""Environment of the fork server; its tasks get their own."""
 
 Output = Callable[[str, str], None]
-"""Takes a task's name and one line that it has printed."""
+"""Gets a task's name and a line of its output."""
 
 LOAD_TIMEOUT = 60.0
-"""Seconds for a fork server to load torch and to come to its orders: three where nobody else computes."""
+"""Seconds for a fork server to load torch: three on an idle node."""
 
 END_TIMEOUT = 10.0
-"""Seconds for what has been killed to be gone; milliseconds unless the node is in trouble."""
+"""Seconds for killed tasks to be gone; usually milliseconds."""
 
 
 class Tasks:
-    """Starts tasks through a fork server of its own and knows which of them live."""
+    """Starts tasks through its own fork server and tracks which are alive."""
 
     def __init__(self, bound: bool = True) -> None:
-        """`bound`: the tasks die with this process; else they train on without it."""
+        """`bound`: the tasks die with this process."""
         self._on_exit: Callable[[ChildExited], None] = lambda _: None
         self._on_output: Output | None = None
         self._changed = threading.Condition()
         self._living: dict[str, int] = {}
-        """Names and process ids; 0: ordered, not yet born."""
+        """Process ids by name; 0: ordered, not started yet."""
         self._loaded: ForkServerReady | None = None
         self._printers: list[threading.Thread] = []
         self._orders, far = socket.socketpair()
         bind = ["--bound"] if bound else []
         environ = os.environ | FORKABLE
-        # -P: a `random.py` where the user happens to be must not be loaded in place of Python's.
+        # -P: do not load a `random.py` of the current folder in place of Python's.
         command = [
             sys.executable,
             "-P",
@@ -64,7 +64,7 @@ class Tasks:
             *bind,
         ]
         with far:
-            # A session of its own: a signal to the launcher's group must not end it before its tasks.
+            # Its own session: a signal to the launcher's group must not end it before its tasks.
             self._fork_server = subprocess.Popen(
                 command, pass_fds=[far.fileno()], env=environ, start_new_session=True
             )
@@ -72,22 +72,20 @@ class Tasks:
         self._reader.start()
 
     def __enter__(self) -> "Tasks":
-        """Itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
         self.close()
 
     def attach(self, on_exit: Callable[[ChildExited], None], on_output: Output | None = None) -> None:
-        """Whom to tell from now on; the tasks of an earlier job must be gone."""
+        """Set who is told; the tasks of an earlier job must be gone."""
         with self._changed:
             self._on_exit, self._on_output = on_exit, on_output
 
     def wait_loaded(self, timeout: float = LOAD_TIMEOUT) -> ForkServerReady:
-        """Until the fork server has loaded torch; what it says then."""
+        """Wait until the fork server has loaded torch; return its message."""
         with self._changed:
             if self._changed.wait_for(lambda: self._loaded is not None, timeout) and self._loaded:
                 return self._loaded
@@ -95,30 +93,30 @@ class Tasks:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The tasks that live, by name."""
+        """Process ids of the live tasks."""
         with self._changed:
             return {name: pid for name, pid in self._living.items() if pid}
 
     @property
     def living(self) -> set[str]:
-        """Names of the tasks that live or are about to."""
+        """Names of the tasks that are alive or starting."""
         with self._changed:
             return set(self._living)
 
     def start(self, order: StartTask) -> None:
-        """Order a task; returns at once."""
+        """Start a task; do not wait for it."""
         with self._changed:
             self._living[order.task] = 0
         with contextlib.suppress(
             BrokenPipeError, ConnectionResetError
-        ):  # `_read` tells of the tasks' ends
+        ):  # `_read` reports the tasks' ends
             if self._on_output and not order.log:
                 self._send_piped(replace(order, piped=True), self._on_output)
             else:
                 self._orders.sendall(to_line(order))
 
     def kill(self, task: str, number: int = signal.SIGKILL, timeout: float = LOAD_TIMEOUT) -> bool:
-        """Signal a task and what it has started; False when it does not live."""
+        """Signal a task and its child processes; False if it is not alive."""
         with self._changed:
             self._changed.wait_for(lambda: self._living.get(task) != 0, timeout)
             pid = self._living.get(task, 0)
@@ -127,18 +125,18 @@ class Tasks:
         return pid != 0
 
     def wait_gone(self, timeout: float) -> bool:
-        """Wait until no task lives."""
+        """Wait until no task is alive; False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._living, timeout)
 
     def end_all(self) -> None:
-        """Kill what lives; the fork server stays."""
+        """Kill all tasks; keep the fork server."""
         for task in self.living:
             self.kill(task, timeout=LOAD_TIMEOUT)
         self.wait_gone(END_TIMEOUT)
 
     def close(self) -> None:
-        """Kill what lives, end the fork server."""
+        """Kill all tasks and end the fork server."""
         for task in self.living:
             self.kill(task, timeout=0)
         with contextlib.suppress(OSError):
@@ -149,7 +147,7 @@ class Tasks:
         self._reader.join(END_TIMEOUT)
         self._orders.close()
         for printer in self._printers:
-            printer.join(1.0)  # a process that a task has left behind may hold the pipe for ever
+            printer.join(1.0)  # an orphaned process may hold the pipe open
 
     def _send_piped(self, order: StartTask, on_output: Output) -> None:
         read, write = os.pipe()
@@ -164,11 +162,11 @@ class Tasks:
             os.close(write)
 
     def _print(self, task: str, descriptor: int, on_output: Output) -> None:
-        # Universal newlines: a progress bar's "\r" ends a line, too.
+        # Universal newlines: the "\r" of a progress bar also ends a line.
         with open(descriptor, encoding="utf-8", errors="replace", newline=None) as lines:
             for line in lines:
-                # A terminal that is gone or speaks no Unicode: the pipe is emptied all the same,
-                # since a full one would stop the training.
+                # Keep reading when the terminal is gone or not Unicode: a full pipe would stop the
+                # training.
                 with contextlib.suppress(OSError, ValueError):
                     on_output(task, line.rstrip("\n"))
 
@@ -185,7 +183,7 @@ class Tasks:
                     else:
                         self._loaded = event
                     self._changed.notify_all()
-        # The fork server has ended, or was killed: its children are nobody's now, so they end, too.
+        # The fork server has ended or was killed: end its children too.
         for task, pid in list(self._living.items()):
             if pid:
                 kill_task(pid, signal.SIGKILL)
