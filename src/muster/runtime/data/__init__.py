@@ -1,1 +1,1 @@
-"""Which samples a step takes, and where they come from."""
+"""Which samples a step takes, and how they are loaded."""

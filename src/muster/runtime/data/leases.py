@@ -1,12 +1,12 @@
-"""Iterable datasets: shards are leased to workers, and every sample is seen at least once in an epoch.
+"""Iterable datasets: shards are leased to workers, and every sample is seen at least once per epoch.
 
-A stream cannot be cut by a global cursor. Its shards are therefore handed out: a worker that holds a
-lease reads the shard from begin to end, and when it is gone another reads it from the begin: at least
-once. A dataset whose shards give the same samples in the same order every time may say so, by
-`repeatable = True`: the other then goes on where the last committed step stood, and it is exactly once.
+A stream has no global cursor, so whole shards are handed out. A worker reads its shard from start to
+end; if it is lost, another starts the shard over: at least once. If a dataset sets `repeatable = True`,
+its shards always yield the same samples in the same order; the other worker then continues after the
+last committed step: exactly once.
 
-`ShardLeases` is a value of the training's state: every rank derives the next one from the same ballots.
-`ShardReader` reads, in each worker, what its leases entitle it to.
+`ShardLeases` is part of the training's state: every rank derives the next value from the same ballots.
+`ShardReader` reads what a worker's leases allow.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from muster.runtime.errors import BadTrainingError
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
-    """A worker may read a shard in an epoch; `far` samples of it are in committed steps."""
+    """Lets a worker read a shard in an epoch; `far` samples of it are committed."""
 
     epoch: int
     shard: int
@@ -31,36 +31,36 @@ class ShardLease:
 
 @dataclass(frozen=True, slots=True)
 class ShardLeases:
-    """Who reads which shard. Shards are granted in one order, epoch after epoch; what has been granted
-    and is neither held nor given back is done, and is not granted again."""
+    """Who reads which shard. Shards are granted in one order, epoch after epoch; those granted and
+    neither held nor returned are done."""
 
     shards: int
     seed: int = 0
     epochs: int | None = None
-    """None: without end."""
+    """None: endless."""
     repeatable: bool = False
-    """Shards give the same samples in the same order every time."""
+    """Whether shards always yield the same samples in the same order."""
     granted: int = 0
-    """Shards granted for the first time, over all epochs."""
+    """First grants so far, over all epochs."""
     held: tuple[ShardLease, ...] = ()
-    """In the order in which they were granted, hence in which their holders read them."""
+    """In the order granted, which is the order their holders read them in."""
     back: tuple[ShardLease, ...] = ()
-    """Given back unfinished, to be granted next; `holder` is whoever had it."""
+    """Returned unfinished, granted next; `holder` is the previous one."""
 
     @property
     def epoch(self) -> int:
-        """The first epoch in which a shard is not done."""
+        """The first epoch with an unfinished shard."""
         unfinished = [lease.epoch for lease in (*self.held, *self.back)]
         return min([*unfinished, self.granted // self.shards])
 
     def of(self, task: str) -> tuple[ShardLease, ...]:
-        """A worker's leases, in the order in which it reads them."""
+        """Return a worker's leases in reading order."""
         return tuple(lease for lease in self.held if lease.holder == task)
 
     def grant(self, tasks: Sequence[str], each: int) -> "ShardLeases":
-        """Leases for workers that hold fewer than `each`: everybody's first before anybody's second.
+        """Grant leases to workers with fewer than `each`: a first to all before a second to any.
 
-        Where an epoch has none left the next one's are granted: nobody waits for the slowest shard.
+        Continues with the next epoch when one is used up: nobody waits for the slowest shard.
         """
         leases = self
         for count in range(1, each + 1):
@@ -70,8 +70,8 @@ class ShardLeases:
         return leases
 
     def commit(self, task: str, finished: int, far: int) -> "ShardLeases":
-        """A worker's part in a committed step: it has read its first `finished` leases to their end,
-        and `far` samples of the one after them."""
+        """Commit a worker's part of a step: it has finished its first `finished` leases, and read `far`
+        samples of the next."""
         mine = self.of(task)
         done, current = mine[:finished], mine[finished : finished + 1]
         if len(done) < finished or (far and not current):
@@ -83,19 +83,19 @@ class ShardLeases:
         return replace(self, held=held)
 
     def lost(self, tasks: Iterable[str]) -> "ShardLeases":
-        """Workers are gone: what they held is given back."""
+        """Take back the leases of lost workers."""
         gone = set(tasks)
         return self._given_back([lease for lease in self.held if lease.holder in gone])
 
     def value(self) -> dict[str, Any]:
-        """Plain numbers, text and lists, for a checkpoint or a joiner."""
+        """Return plain numbers, text and lists, for a checkpoint or a joiner."""
         held, back = ([list(astuple(lease)) for lease in part] for part in (self.held, self.back))
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**own, "held": held, "back": back}
 
     @staticmethod
     def restored(value: Mapping[str, Any]) -> "ShardLeases":
-        """Out of `value()`."""
+        """Restore from `value()`."""
         # Checkpoints of 0.1.0 have a fifth number.
         held, back = (tuple(ShardLease(*lease[:4]) for lease in value[key]) for key in ("held", "back"))
         return ShardLeases(**{**value, "held": held, "back": back})
@@ -114,14 +114,14 @@ class ShardLeases:
         held = tuple(lease for lease in self.held if lease not in leases)
         if not self.repeatable:
             leases = [replace(lease, far=0) for lease in leases]
-        # Old epochs first: they are what keeps an epoch from being over.
+        # Old epochs first: they hold up the end of an epoch.
         back = tuple(sorted((*self.back, *leases), key=lambda lease: (lease.epoch, lease.shard)))
         return replace(self, held=held, back=back)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A worker's samples of a step, and what it says of its leases in its ballot (see `commit`)."""
+    """A worker's samples of a step, and its ballot's words on its leases (see `commit`)."""
 
     samples: list[Any]
     finished: int
@@ -129,7 +129,7 @@ class Taken:
 
 
 class ShardReader:
-    """Reads a dataset that offers `shards() -> int` and `shard(i) -> Iterator` of samples."""
+    """Reads a dataset with `shards() -> int` and `shard(i) -> Iterator` of samples."""
 
     def __init__(self, dataset: Any) -> None:
         missing = [name for name in ("shards", "shard") if not callable(getattr(dataset, name, None))]
@@ -146,13 +146,12 @@ class ShardReader:
         self._streams: dict[tuple[int, int], _Stream] = {}
 
     def open(self, shard: int) -> Iterator[Any]:
-        """A shard from its begin."""
         return iter(self._dataset.shard(shard))
 
     def take(self, leases: Sequence[ShardLease], count: int) -> Taken:
-        """The next samples of these leases, at most `count`; fewer if the leases end before.
+        """Return up to `count` next samples of these leases; fewer if the leases end.
 
-        Asked again with the same leases, after a lost step, it gives the same samples again.
+        Idempotent: the same leases yield the same samples again after a lost step.
         """
         self._close_all_but(leases)
         samples: list[Any] = []
@@ -177,7 +176,7 @@ class ShardReader:
 
 @dataclass(slots=True)
 class _Stream:
-    """One shard as it is read: what has been read but is not in a committed step is kept."""
+    """One open shard; keeps what was read but is not committed."""
 
     dataset: Any
     shard: int
@@ -187,11 +186,11 @@ class _Stream:
     source: Iterator[Any] | None = None
 
     def next(self, count: int, far: int) -> tuple[list[Any], bool]:
-        """Samples after the first `far`, and whether they are the last ones."""
+        """Return samples after the first `far`, and whether they are the last."""
         for _ in range(min(far - self.base, len(self.kept))):
             self.kept.popleft()
         self.base = far
-        # One more than asked for: only so is it known that these were the last.
+        # One more than needed: that is how the end is known.
         while len(self.kept) <= count:
             try:
                 self.kept.append(self._read())
@@ -203,7 +202,7 @@ class _Stream:
         try:
             if self.source is None:
                 self.source = iter(self.dataset.shard(self.shard))
-                next(islice(self.source, self.base, self.base), None)  # skip what is committed
+                next(islice(self.source, self.base, self.base), None)  # skip committed samples
             return next(self.source)
         except StopIteration:
             raise
@@ -215,7 +214,7 @@ class _Stream:
 
 
 def _order(shards: int, seed: int, epoch: int) -> list[int]:
-    """The order in which an epoch's shards are granted."""
+    """Return the order in which an epoch's shards are granted."""
 
     def drawn(shard: int) -> bytes:
         return blake2b(repr((seed, epoch, shard)).encode(), digest_size=8).digest()

@@ -1,15 +1,13 @@
-"""Samples of the user's dataset by their ids, the next step's ahead of time.
+"""Loads samples by id, those of the next step ahead of time.
 
-A dataset is torch's own kind: `len(dataset)` and `dataset[i]`, with `__getitems__` used where it has
-one. The next batch is loaded by a thread while the step runs. When the shares have changed meanwhile,
-the samples that are needed after all are kept, and only the others are loaded.
+A dataset is torch's: `len(dataset)` and `dataset[i]`, or `__getitems__` if it has one. A thread loads
+the next batch while the step runs. If the shares change meanwhile, samples still needed are kept and
+only the others are loaded.
 
-Augmentation. A transform that draws from `torch.rand`, `random` or numpy's `np.random` is right with
-`augment=True`: before each `dataset[i]` these are seeded by (seed, epoch, sample), so a sample looks
-the same whichever worker loads it, and again after a lost step; afterwards they are put back, so
-dropout and the like do not notice. They belong to the whole process, hence such samples are loaded when
-the step asks for them and never beside it. Random transforms without `augment=True` run, but differ
-from run to run.
+Augmentation: with `augment=True`, `torch`, `random` and `np.random` are seeded by (seed, epoch, sample)
+before each `dataset[i]`, so a sample looks the same on any worker and after a lost step; then they are
+restored, so dropout is unaffected. These generators are global, so such samples are loaded within the
+step. Random transforms without `augment=True` work, but differ from run to run.
 """
 
 import random
@@ -30,7 +28,7 @@ from muster.runtime.shape.trace import mapped
 
 
 class Loader:
-    """Loads batches of a dataset; `collate` makes a batch of a list of samples, as for torch's own."""
+    """Loads batches of a dataset; `collate` builds a batch from a list of samples, as in torch."""
 
     def __init__(
         self,
@@ -41,11 +39,11 @@ class Loader:
         augment: bool = False,
         pin: bool = False,
     ) -> None:
-        """`threads`: that load, ahead of the step; 0 loads in it. One alone uses the dataset at a time
-        unless there are more. `augment`: see above. `pin`: into memory that a GPU copies from."""
+        """`threads`: load ahead of the step; 0: load within it. With one thread, only one uses the
+        dataset at a time. `augment`: see above. `pin`: into memory that a GPU can copy from."""
         self._dataset, self._collate = dataset, collate or default_collate
         self._seed, self._augment, self._pin = seed, augment, pin
-        # A subclass may do anything in its own __getitem__.
+        # A subclass may do anything in its __getitem__.
         self._tensors: tuple[Tensor, ...] | None = (
             dataset.tensors
             if type(dataset) is TensorDataset and collate is None and not augment
@@ -56,7 +54,7 @@ class Loader:
         self._ahead: _Ahead | None = None
 
     def load(self, ids: Tensor | Sequence[int], epoch: int = 0) -> Any:
-        """The batch of these samples; none of them: a batch of no rows."""
+        """Return the batch of these samples."""
         wanted = _numbers(ids)
         ahead = self._expected(wanted)
         if ahead and ahead.ids == wanted:
@@ -69,7 +67,7 @@ class Loader:
         return self._collated(wanted, [got[sample] for sample in wanted])
 
     def expect(self, ids: Tensor | Sequence[int]) -> None:
-        """Load these in the background: the next `load` will probably ask for them."""
+        """Load samples in the background that the next `load` will probably want."""
         wanted = _numbers(ids)
         if self._pool is None or not wanted:
             return
@@ -81,17 +79,18 @@ class Loader:
         size = -(-len(wanted) // self._threads)
         cuts = [wanted[first : first + size] for first in range(0, len(wanted), size)]
         parts = [(part, self._pool.submit(self._read, part, 0)) for part in cuts]
-        # Threads take up what was handed in first, so this one waits for parts that are under way.
+        # Threads are served in order, so this one waits only for parts in progress.
         self._ahead = _Ahead(wanted, parts, self._pool.submit(self._joined, wanted, parts))
 
     def close(self) -> None:
-        """End the threads; what they load now is loaded to its end."""
+        """End the threads, after what they are loading."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool, self._ahead = None, None
 
     def _expected(self, wanted: list[int]) -> "_Ahead | None":
-        """What is on its way if some of it is wanted; else it stays: a lost step is asked for first."""
+        """Return what is being loaded if some of it is wanted; else keep it: a lost step comes
+        first."""
         ahead = self._ahead
         if ahead is None or not set(wanted).intersection(ahead.ids):
             return None
@@ -107,7 +106,7 @@ class Loader:
         return mapped(batch, Tensor.pin_memory) if self._pin else batch
 
     def _read_safely(self, ids: list[int], epoch: int) -> list[Any]:
-        """In the thread that loads ahead where there is one: a dataset need not bear two at a time."""
+        """Use the loading thread if there is one: a dataset need not be thread-safe."""
         if not ids:
             return []
         return (
@@ -120,7 +119,7 @@ class Loader:
                 return [self._one(sample, epoch) for sample in ids]
         together = getattr(self._dataset, "__getitems__", None)
         if together is not None:
-            with suppress(Exception):  # One of them is to blame; the loop below says which.
+            with suppress(Exception):  # the loop below finds out which one is bad
                 return _all_of(together(ids), len(ids))
         return [self._one(sample, epoch) for sample in ids]
 
@@ -153,14 +152,14 @@ _Part = tuple[list[int], "Future[list[Any]]"]
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """Samples on their way, in parts and as a batch."""
+    """Samples being loaded, in parts and as a batch."""
 
     ids: list[int]
     parts: list[_Part]
     batch: "Future[Any]"
 
     def samples(self, wanted: Sequence[int]) -> dict[int, Any]:
-        """Those that are wanted; an error counts only if the failed samples are."""
+        """Return the wanted ones; errors count only for those."""
         self.batch.cancel()
         found: dict[int, Any] = {}
         for part, future in self.parts:
@@ -168,21 +167,21 @@ class _Ahead:
             if not asked:
                 future.cancel()
                 continue
-            # A bad sample is asked for again if it is wanted, and fails in the open.
+            # A bad sample is read again if it is wanted, and fails then.
             with suppress(BadTrainingError):
                 loaded = dict(zip(part, future.result(), strict=True))
                 found.update((sample, loaded[sample]) for sample in asked)
         return found
 
     def forget(self) -> None:
-        """Nobody wants them any more."""
+        """Cancel what has not started."""
         for future in (self.batch, *(part for _, part in self.parts)):
             future.cancel()
 
 
 @contextmanager
 def _generators_kept() -> Iterator[None]:
-    """Leave the process' generators as they were found."""
+    """Restore the process's random generators afterwards."""
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
     try:
@@ -195,7 +194,7 @@ def _generators_kept() -> Iterator[None]:
 
 
 def _seed_generators(seed: int) -> None:
-    # Not torch.manual_seed: it would seed the devices' generators, too, which nobody puts back.
+    # Not torch.manual_seed: it would also seed the devices' generators, which are not restored.
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     numpy = sys.modules.get("numpy")

@@ -1,8 +1,8 @@
-"""Which samples a step takes: one global order and one cursor, whatever the workers.
+"""Which samples a step takes: one global order and one cursor, for any number of workers.
 
-Step k takes perm(seed, epoch)[cursor : cursor + batch], cut among the workers by their shares. The
-position moves only when the step is committed and is part of the training's state, so a step that is
-lost is cut anew among those that are left, and no sample is lost or seen twice in an epoch.
+Step k takes perm(seed, epoch)[cursor : cursor + batch], split by the workers' shares. The position is
+part of the training's state and moves only with a commit: a lost step is split again among the
+survivors, and no sample is lost or repeated within an epoch.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from torch import Tensor
 from muster.runtime.errors import BadTrainingError
 
 _KEPT = 2
-"""Epochs whose order is kept: this one and the next, whose first samples are loaded ahead."""
+"""Epochs whose order is cached: this one and the next, which is loaded ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the training stands: `cursor` samples of the epoch and `step` steps in all are done."""
+    """Progress of the training: `cursor` samples of the epoch and `step` steps in total are done."""
 
     epoch: int = 0
     cursor: int = 0
@@ -28,16 +28,16 @@ class Position:
 
 
 class Order:
-    """The order of a dataset's samples, alike on every worker.
+    """The order of a dataset's samples, the same on every worker.
 
-    It is torch's own `randperm` of a generator seeded by (seed, epoch): the same with the same release
-    of torch. The last batch of an epoch is smaller unless `drop_last`.
+    torch's `randperm` of a generator seeded by (seed, epoch): stable within a release of torch. The
+    last batch of an epoch is smaller unless `drop_last`.
     """
 
     def __init__(
         self, count: int, batch: int, seed: int = 0, shuffle: bool = True, drop_last: bool = False
     ) -> None:
-        """Of `count` samples, `batch` of them in a step over all workers."""
+        """`count` samples, `batch` per step over all workers."""
         if batch < 1:
             raise BadTrainingError(f"the global batch is {batch} samples: it must be at least 1")
         if count < batch:
@@ -51,21 +51,20 @@ class Order:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Steps of a whole epoch."""
         whole, rest = divmod(self.count, self.batch)
         return whole + (1 if rest and not self._drop_last else 0)
 
     def size(self, position: Position) -> int:
-        """Samples of the step at this position, over all workers."""
+        """Return the number of samples of the step at this position, over all workers."""
         return min(self.batch, self._end - self._checked(position))
 
     def ids(self, position: Position) -> Tensor:
-        """The samples of the step at this position, over all workers (int64)."""
+        """Return the samples of the step at this position, over all workers (int64)."""
         first = position.cursor
         return self._order(position.epoch)[first : first + self.size(position)]
 
     def after(self, position: Position) -> Position:
-        """Where the training stands when this step is committed."""
+        """Return the position after this step."""
         cursor, step = position.cursor + self.size(position), position.step + 1
         if cursor >= self._end:
             return Position(position.epoch + 1, 0, step)
@@ -76,7 +75,7 @@ class Order:
         return self.count - self.count % self.batch if self._drop_last else self.count
 
     def _checked(self, position: Position) -> int:
-        """The cursor; one of a checkpoint may have been made with other data."""
+        """Return the cursor; a checkpoint may be of other data."""
         if not 0 <= position.cursor < self._end:
             raise BadTrainingError(
                 f"the training stands at sample {position.cursor} of epoch {position.epoch}, "
@@ -102,10 +101,10 @@ class Order:
 
 
 def cut(total: int, shares: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Each rank's (first, count) of a step's samples.
+    """Return each rank's (first, count) of a step's samples.
 
-    `shares`: samples of each rank in a full batch. A smaller one is cut in proportion, by largest
-    remainder: nobody then gets more than its share, so what fits into memory still does.
+    `shares`: samples of each rank in a full batch. A smaller batch is split in proportion, by largest
+    remainder: nobody gets more than its share, so it still fits into memory.
     """
     counts = _proportional(total, shares)
     firsts = [sum(counts[:rank]) for rank in range(len(counts))]
@@ -113,7 +112,7 @@ def cut(total: int, shares: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 
 def sample_seed(seed: int, epoch: int, sample: int) -> int:
-    """The seed of a sample's augmentation: by training, epoch and sample, never by rank."""
+    """Return the seed of a sample's augmentation, independent of the rank."""
     return _mixed(seed, epoch, sample)
 
 
@@ -122,7 +121,7 @@ def _proportional(total: int, shares: Sequence[int]) -> list[int]:
     if whole < 1 or min(shares) < 0 or total < 0:
         raise ValueError(f"{total} samples cannot be cut by shares of {list(shares)}")
     counts = [total * share // whole for share in shares]
-    # Integers throughout: every rank must come to the same answer.
+    # Integers only: every rank must get the same answer.
     by_remainder = sorted(range(len(shares)), key=lambda rank: (-(total * shares[rank] % whole), rank))
     for rank in by_remainder[: total - sum(counts)]:
         counts[rank] += 1
@@ -130,6 +129,6 @@ def _proportional(total: int, shares: Sequence[int]) -> list[int]:
 
 
 def _mixed(*words: int) -> int:
-    """A seed in which every bit of every word counts; neighbouring words give unrelated seeds."""
+    """Hash words into a seed; similar words give unrelated seeds."""
     digest = blake2b(repr(words).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1

@@ -1,9 +1,9 @@
 """Gradients in flat buckets, handed over while the backward pass still runs.
 
-A bucket is one flat tensor; parameters that become ready together share one. Each parameter's gradient
-is copied into its place as soon as it is ready, and a bucket is handed over when all of it is there and
-all buckets before it are: members must hand over in one order. On a GPU a bucket has a pinned twin in
-the host's memory, which is what is summed.
+A bucket is one flat tensor; parameters that become ready together share one. Each gradient is copied
+into its place when it is ready, and a bucket is handed over when it and all buckets before it are
+complete: all members use the same order. On a GPU a bucket has a pinned copy in host memory, which is
+summed.
 """
 
 import contextlib
@@ -18,15 +18,15 @@ import torch
 from torch import Tensor
 
 FIRST = 1 << 20
-"""Bytes of the first bucket: a small one lets the network start early."""
+"""Bytes of the first bucket: a small one starts the network early."""
 LIMIT = 4 << 20
-"""Bytes of the others: gloo's collectives have a fixed cost of some 0.3 ms, and with 25 MB (the size of
-`DistributedDataParallel`) a step of a 38 MB model took 1.13 times as long as there, with 4 MB 0.97."""
+"""Bytes of the others: gloo's collectives have a fixed cost of some 0.3 ms. A step of a 38 MB model
+took 1.13 times as long as with `DistributedDataParallel` at its 25 MB, and 0.97 times at 4 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradientSlot:
-    """Where a parameter's gradient lies: its index in the model, bucket, and elements [begin, end)."""
+    """Place of a parameter's gradient: its index in the model, bucket, elements [begin, end)."""
 
     parameter: int
     bucket: int
@@ -35,7 +35,7 @@ class GradientSlot:
 
 
 def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[GradientSlot, ...]:
-    """Slots in the order given; a bucket holds one type of numbers on one device."""
+    """Lay out slots in the given order; a bucket has one dtype and one device."""
     slots: list[GradientSlot] = []
     kind, used, bucket = None, 0, -1
     for index in order:
@@ -72,24 +72,24 @@ class Buckets:
 
     @property
     def checksum(self) -> int:
-        """Alike for members that train the same model; fits into a float64."""
+        """A number that agrees among members with the same model; fits into a float64."""
         text = repr([(s, str(self.parameters[s.parameter].dtype)) for s in self.slots])
         return zlib.crc32(text.encode())
 
     @property
     def used(self) -> Tensor:
-        """1 for each parameter that got a gradient in this step."""
+        """1 for each parameter with a gradient in this step."""
         return torch.tensor(self._used)
 
     @property
     def flats(self) -> list[Tensor]:
-        """The buckets where the parameters are."""
+        """The buckets on the parameters' device."""
         return self._flats
 
     def begin(self, put: Callable[[int], None], on_device: bool = False) -> None:
-        """A step begins: `put` is called with each bucket as it becomes ready.
+        """Begin a step; call `put` with each bucket when it is ready.
 
-        `on_device`: the buckets are summed where the parameters are, not in the host's memory.
+        `on_device`: sum the buckets on the parameters' device, not in host memory.
         """
         self._put, self._next, self._on_device = put, 0, on_device
         self._waiting = [0] * len(self._flats)
@@ -100,11 +100,11 @@ class Buckets:
             parameter.grad = None
 
     def idle(self) -> None:
-        """Nothing is summed in this step: leave gradients as they are."""
+        """Leave gradients as they are: nothing is summed in this step."""
         self._put = None
 
     def finish(self) -> None:
-        """The backward pass is over: hand over what is left, zero where no gradient came."""
+        """Hand over what is left after the backward pass, zeros where no gradient came."""
         for slot in self.slots:
             if not self._used[slot.parameter]:
                 self._views[slot.parameter].zero_()
@@ -113,7 +113,7 @@ class Buckets:
             self._copies.wait()
 
     def withhold(self) -> None:
-        """This member adds nothing: hand over what has not gone yet as zeros."""
+        """Hand over what is left as zeros: this member contributes nothing."""
         for slot in self.slots:
             if slot.bucket >= self._next:
                 self._views[slot.parameter].zero_()
@@ -123,7 +123,7 @@ class Buckets:
             self._copies.wait()
 
     def spread(self, unused: Sequence[int]) -> None:
-        """Give every parameter its summed gradient; none where nobody had one, as in plain training."""
+        """Give each parameter its summed gradient; None if nobody had one, as in plain training."""
         for flat, host in zip(self._flats, self.host, strict=True):
             if flat is not host and not self._on_device:
                 flat.copy_(host, non_blocking=True)
@@ -134,13 +134,13 @@ class Buckets:
         self._put = None
 
     def scale(self, factor: float) -> None:
-        """Multiply every gradient: the step had fewer samples than it was begun for."""
+        """Scale all gradients: the step had fewer samples than planned."""
         for parameter in self.parameters:
             if parameter.grad is not None:
                 parameter.grad.mul_(factor)
 
     def close(self) -> None:
-        """Take the hooks off the model."""
+        """Remove the hooks from the model."""
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
@@ -148,7 +148,7 @@ class Buckets:
             self._copies.close()
 
     def abandon(self) -> None:
-        """The step came to nothing: what is under way must not reach the next one."""
+        """Drop a void step: nothing of it may reach the next one."""
         self._put = None
         if self._copies is not None:
             with contextlib.suppress(Exception):
@@ -198,7 +198,7 @@ class Buckets:
 
 
 class _Copies:
-    """Buckets on their way from a GPU to the host: handed over when they have arrived."""
+    """Buckets being copied from a GPU to the host: handed over on arrival."""
 
     def __init__(self, device: torch.device) -> None:
         self._queue: SimpleQueue[tuple[Any, Callable[[int], None], int] | None] = SimpleQueue()
@@ -209,7 +209,7 @@ class _Copies:
         threading.Thread(target=self._serve, name="muster-copies", daemon=True).start()
 
     def begin(self, flat: Tensor, host: Tensor, put: Callable[[int], None], bucket: int) -> None:
-        """Start the copy behind what the device has queued so far."""
+        """Start the copy behind what the device has queued."""
         self._stream.wait_stream(torch.cuda.current_stream(flat.device))
         with torch.cuda.stream(self._stream):
             host.copy_(flat, non_blocking=True)
@@ -219,7 +219,7 @@ class _Copies:
         self._queue.put((event, put, bucket))
 
     def wait(self) -> None:
-        """Until all that was begun has been handed over."""
+        """Wait until all copies are handed over."""
         while self._begun:
             self._left.acquire()
             self._begun -= 1
@@ -228,7 +228,6 @@ class _Copies:
             raise error
 
     def close(self) -> None:
-        """End the thread."""
         self._queue.put(None)
 
     def _serve(self) -> None:
@@ -237,7 +236,7 @@ class _Copies:
             try:
                 event.synchronize()
                 put(bucket)
-            except BaseException as problem:  # raised again where the step is waited for
+            except BaseException as problem:  # raised again in `wait`
                 self._error = problem
             finally:
                 self._left.release()

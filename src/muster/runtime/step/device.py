@@ -1,4 +1,4 @@
-"""The device of a task: which one, and numbers read from it without holding it up."""
+"""The device of a task, and numbers read from it asynchronously."""
 
 import re
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def default_device(task: str) -> str:
-    """A GPU where there is one; workers of one node take turns."""
+    """Return a GPU if there is one; workers of one node take turns."""
     if not torch.cuda.is_available():
         return "cpu"
     number = re.search(r"(\d+)$", task)
@@ -15,14 +15,14 @@ def default_device(task: str) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """Alike for two tasks only if they share the device, whatever each of them can see."""
+    """Return a name that two tasks share only if they share the device."""
     if device.type != "cuda":
         return device.type
     return f"gpu-{torch.cuda.get_device_properties(device).uuid}"
 
 
 class DeviceNumber:
-    """A number on its way from a device; what is queued behind it need not be waited for."""
+    """A number being read from a device, without waiting for what is queued behind it."""
 
     def __init__(self, number: Tensor) -> None:
         self._number = number
@@ -34,7 +34,7 @@ class DeviceNumber:
             self._event.record()
 
     def get(self) -> float:
-        """The number, when it is here."""
+        """Wait for the number."""
         if self._event is not None:
             self._event.synchronize()
         return float(self._number)

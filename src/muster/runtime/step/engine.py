@@ -1,12 +1,10 @@
 """One member's part in each step of an elastic training.
 
-Told once:
-
-  begin     where the step stands and which samples are this task's; the donor's window opens
-  sum       gradients and ballots are summed; a member that is gone shows here
-  update    the window shuts, the optimiser steps
-  commit    the position moves on; from the ballots: new shares, requests, the switch to a built plan
-  redo      the step came to nothing: survivors find each other, and it is cut and done again
+begin     pick this task's samples; open the donor's window
+sum       sum gradients and ballots; lost members show here
+update    close the window, step the optimiser
+commit    advance; apply what the ballots say: shares, requests, the switch to a built plan
+redo      after a failure: regroup the survivors, split the step again and redo it
 """
 
 import time
@@ -33,7 +31,7 @@ from muster.wire.messages import StepDone, Straggling, Transferred
 
 @dataclass
 class StepTiming:
-    """Of the step under way, in s."""
+    """Times of the current step, in s."""
 
     begun: float = 0.0
     forward: float = 0.0
@@ -44,7 +42,7 @@ class StepTiming:
 
 
 class StepEngine(Membership):
-    """A member that does steps: votes, agreement and the place in the data."""
+    """A member that does steps: votes, agrees, and advances in the data."""
 
     def __init__(
         self,
@@ -59,19 +57,20 @@ class StepEngine(Membership):
         self.stopwatch = Stopwatch(device)
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
-        """The formation of the last step that was reported, and when."""
+        """Formation and time of the last reported step."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
         self.void = False
-        """The step under way came to nothing: it is cut and done again."""
+        """The current step failed and is redone."""
         self._broken = False
-        """And that is because somebody is gone."""
+        """It failed because a member is lost."""
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
-        """Told of every step, before members change: where it began, the sum of its losses."""
+        """Called after each step, before members change, with its position and the sum of its
+        losses."""
 
     def begin(self) -> StepPart:
-        """A step begins: this task's samples of it."""
+        """Begin a step; return this task's samples."""
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes = ()
@@ -98,14 +97,14 @@ class StepEngine(Membership):
         crew.communicator.put(bucket)
 
     def keep_pace(self) -> None:
-        """Wait out what a virtual device of fixed speed would still compute."""
+        """Sleep until an emulated device of fixed speed would be done."""
         ready = self.timing.begun + self.part.count * self._sample_seconds
         left = ready - time.monotonic()
         if left > 0 and not self.void:
             time.sleep(left)
 
     def sum(self, loss: float, failed: bool = False) -> None:
-        """Sum what the backward pass left, with this task's vote; sets `void` if it came to nothing."""
+        """Sum the gradients and this task's vote; set `void` if that fails."""
         try:
             if not self.void:
                 self._sum(self._crew(), loss, failed)
@@ -132,7 +131,7 @@ class StepEngine(Membership):
         self._judge(crew)
 
     def _judge(self, crew: Crew) -> None:
-        """What the summed ballots say of the step: not a number, nothing, or good."""
+        """Apply what the ballots say of the step: not finite, void, or good."""
         losses = sum(vote.loss for vote in self._votes)
         if not isfinite(losses):
             raise BadTrainingError(
@@ -173,14 +172,14 @@ class StepEngine(Membership):
         )
 
     def _completes(self) -> bool:
-        """Whether this joiner will hold the whole state once this step is applied."""
+        """Whether this joiner has the whole state once this step is applied."""
         if self._joiner is None:
             return False
         complete = self._joiner.complete
         return complete is not None and complete <= self.state.position.step
 
     def before_update(self) -> list[int]:
-        """The state is about to change; parameters that must be left out on a joiner."""
+        """Prepare for the update; return parameters that a joiner must skip."""
         if self.holds:
             self.donor.shut()
         if self._joiner is None:
@@ -188,17 +187,17 @@ class StepEngine(Membership):
         try:
             return self._joiner.before_update(self.state.position.step + 1)
         except BrokenGroupError:
-            self.lose()  # the others notice, and all agree anew
+            self.lose()  # the others notice, and all recover
             return list(range(len(self.buckets.parameters)))
 
     def unused(self) -> list[int]:
-        """Parameters that nobody had a gradient of in this step."""
+        """Return the parameters without a gradient in this step."""
         if self.updates:
             return unused(self._crew().ballot, self._crew().size)
         return [i for i, parameter in enumerate(self.buckets.parameters) if parameter.grad is None]
 
     def commit(self) -> None:
-        """The step is done: move on, and do what the ballots agreed on."""
+        """Finish the step and apply what the ballots agreed on."""
         crew, before = self._crew(), self.state.position
         mine, losses = self._votes[crew.rank], sum(vote.loss for vote in self._votes)
         if self._joiner is not None and mine.able:
@@ -207,7 +206,7 @@ class StepEngine(Membership):
         self.state.losses += losses
         self._report(crew, mine)
         if self._before is not None:
-            # Everybody has entered this formation, so nobody waits for anything in the one before.
+            # All have entered this formation: nobody waits in the previous one.
             close_aside(self._before)
             self._before = None
             self._stores.forget(crew.formation)
@@ -218,7 +217,7 @@ class StepEngine(Membership):
         self._note_requests()
         try:
             self.on_commit(before, losses)
-        except BrokenGroupError:  # a checkpoint that all take part in, where owners update
+        except BrokenGroupError:  # a checkpoint involves all members if owners update
             self._request |= SAVE
             self.lose()
             self.redo()
@@ -226,16 +225,16 @@ class StepEngine(Membership):
             self._switch(crew, self._votes)
 
     def gather(self, wanted: bool) -> Packed | None:
-        """Where owners keep the optimiser's state: all of it for the primary, while the others wait."""
+        """Collect the optimiser's state from updating owners for the primary; all others wait."""
         return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
 
     def end(self) -> None:
-        """Nobody may go before all have come to the end: each keeps what another may need."""
+        """Wait until all members are done: each keeps what another may need."""
         if self.updates:
             self.owned.end(self._crew(), LEAST_PATIENCE)
 
     def _move_on(self, crew: Crew) -> None:
-        """The position after this step, which every member derives for itself."""
+        """Advance the position, the same on every member."""
         votes = self._votes[: crew.workers]
         self.state.position = self.feed.after(self.state.position, crew.tasks, votes)
 
@@ -253,9 +252,9 @@ class StepEngine(Membership):
             self._request = 0
 
     def redo(self) -> None:
-        """The step came to nothing: find who is left, and stand where it began."""
+        """Recover from a void step and go back to where it began."""
         if not self._broken:
-            return  # all are here: samples were missing, and the caps are known now
+            return  # all are here: samples did not fit, and the caps are known now
         began = time.monotonic()
         before = set(self.crew.tasks if self.crew else ())
         self.buckets.abandon()
@@ -264,7 +263,7 @@ class StepEngine(Membership):
         self._tell_change("failure", began, tuple(sorted(before - set(self.crew.tasks))))
 
     def lose(self) -> None:
-        """The group is of no use any more; dropped at once, so that nobody waits in it."""
+        """Drop the broken group at once, so that nobody waits in it."""
         self.void = self._broken = True
         self._crew().close()
 

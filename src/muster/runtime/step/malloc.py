@@ -1,4 +1,4 @@
-"""Memory that a step gives back and the next one asks for again stays with the process."""
+"""Keeps freed memory in the process between steps."""
 
 import contextlib
 import ctypes
@@ -6,16 +6,16 @@ import ctypes
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Of glibc's mallopt(3)."""
 LARGEST = 32 << 20
-"""Bytes up to which glibc can be told to take memory from its heap."""
+"""The largest block that glibc may take from its heap, in bytes."""
 KEPT = 1 << 30
-"""Bytes that may lie idle at the end of the heap."""
+"""Bytes that may stay free at the end of the heap."""
 
 
 def keep_heap() -> None:
-    """Ask glibc not to return memory to the system between steps; elsewhere nothing happens.
+    """Ask glibc not to return memory to the system between steps; do nothing elsewhere.
 
-    By default the end of the heap goes back whenever 128 KiB of it are free, and comes again as page
-    faults: 2,500 of them, a tenth of each step's time, in a small ResNet on a CPU.
+    By default the end of the heap is returned whenever 128 KiB of it are free, and comes back as page
+    faults: 2,500 per step, a tenth of its time, in a small ResNet on a CPU.
     """
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""How long forward and backward passes take, also on a device that computes on its own."""
+"""Times of forward and backward passes, also on an asynchronous device."""
 
 import time
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 
 
 class Stopwatch:
-    """Three marks a step: begun, forward done, backward done."""
+    """Three marks per step: begin, forward done, backward done."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -15,12 +15,11 @@ class Stopwatch:
         self._last = (0.0, 0.0)
 
     def begin(self) -> None:
-        """A step begins."""
         self._marks = []
         self.mark()
 
     def mark(self) -> None:
-        """A pass is done, or is queued to be."""
+        """Mark the end of a pass, or the point in the device's queue."""
         if not self._cuda:
             self._marks.append(time.monotonic())
             return
@@ -29,7 +28,8 @@ class Stopwatch:
         self._marks.append(event)
 
     def read(self) -> tuple[float, float]:
-        """Seconds of forward and backward pass; of the step before where a GPU is not done yet."""
+        """Return seconds of forward and backward pass; of the previous step if a GPU is not done
+        yet."""
         if len(self._marks) == 3 and (not self._cuda or self._marks[2].query()):
             self._last = self._between(0, 1), self._between(1, 2)
         return self._last

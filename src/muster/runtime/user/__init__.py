@@ -1,1 +1,1 @@
-"""What a training script holds."""
+"""The API of training scripts."""

@@ -1,4 +1,4 @@
-"""What a training script holds: `ctx = muster.init()`, and a loop that knows nothing of devices.
+"""The session of a training script: `ctx = muster.init()`, and a loop that is free of devices.
 
     ctx = muster.init()
     ctx.wrap(model, optimizer)
@@ -9,8 +9,8 @@
         ctx.backward(losses)
         optimizer.step()
 
-A step whose group breaks is done again: `optimizer.step()` then does nothing, and the loop gets the
-same samples once more, cut anew among those who are left.
+If a member is lost, the step is redone: `optimizer.step()` does nothing, and the loop gets the same
+samples again, split among the survivors.
 """
 
 import os
@@ -50,19 +50,19 @@ from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.wire.messages import Captured, Failed, Saved
 
 FITS = 0.75
-"""Of a share that did not fit into memory, tried next: allocators need some room to spare."""
+"""Factor for the next try when a share did not fit into memory: allocators need headroom."""
 
 
 def init(*, deadline: float = 30.0) -> "Session":
-    """Begin: reads who this task is from its environment; without one it trains alone.
+    """Start a session for this task, as its environment describes; without one it trains alone.
 
-    `deadline`: seconds after which a silent member counts as gone, where no plan says otherwise.
+    `deadline`: seconds after which a silent member counts as lost, unless a plan says otherwise.
     """
     return Session(from_environment(os.environ), deadline)
 
 
 UNASKED = 1_000
-"""Steps between checkpoints that the script did not ask for: there to stop and go on by."""
+"""Steps between checkpoints that the script did not ask for, so that it can be stopped and resumed."""
 
 
 class Session:
@@ -83,7 +83,7 @@ class Session:
         self._feed: Feed | None = None
         self._ends: Callable[[Position], bool] = lambda _: False
         self._length = 0
-        """Steps in all, where no loss ends the training before; 0: not known."""
+        """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._engine: StepEngine | None = None
         self._checkpoints: Checkpoints | None = None
         self._every: int | None = None
@@ -93,29 +93,29 @@ class Session:
         self._part = StepPart(0, 0, 0)
         self._summed = self._applied = False
         self.clips = False
-        """Whether gradients are changed between sum and update."""
+        """Whether gradients change between sum and update."""
         self._fitted = 0
-        """The largest share of this worker that has fitted into memory."""
+        """The largest share that has fitted into memory."""
         self.loss: float | None = None
         """Mean loss of the last step over the global batch."""
         self.epoch_loss: float | None = None
-        """Mean loss of the last whole epoch."""
+        """Mean loss of the last complete epoch."""
         if settings.checkpoint:
             self.checkpoint(settings.checkpoint, every=UNASKED)
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody but this task."""
+        """Whether this task trains alone."""
         return self.settings.coordinator is None
 
-    # what the user hands over
+    # setup
 
     def wrap(
         self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
     ) -> tuple[Any, Any]:
-        """Take over model and optimiser (and schedule); they stay the user's own objects.
+        """Register model, optimiser and schedule, which stay the user's objects.
 
-        `allow_unused`: parameters that get no gradient are left alone, as in plain training.
+        `allow_unused`: leave parameters without a gradient alone, as in plain training.
         """
         if self._state is not None:
             raise BadTrainingError("wrap() was called twice: one model and one optimiser to a training")
@@ -144,10 +144,10 @@ class Session:
         augment: bool = False,
         loaders: int = 1,
     ) -> None:
-        """What to train on: the batch is that of all workers together, and never changes.
+        """Set the dataset; `global_batch` counts all workers together and never changes.
 
-        Ends after so many `epochs` or `steps`, whichever is first. A dataset of streams has `shards()`
-        and `shard(i)`: its shards are leased to workers, and a sample may be seen again after a loss.
+        Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
+        `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
         """
         self._ends = lambda position: (
             (epochs is not None and position.epoch >= epochs)
@@ -170,19 +170,19 @@ class Session:
         self._length = min((end for end in ends if end is not None), default=0)
 
     def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
-        """Write the whole state every so many steps, in a thread; begin from the latest one."""
+        """Save the state every `every` steps, in a thread; start from the latest checkpoint."""
         self._checkpoints, self._every = Checkpoints(folder, keep, self._tell_saved, say), every
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
-        """How losses come from model and batch, where that is known: for the training's shape, and so
-        that a joiner is warm before it is let in."""
+        """Set how losses follow from model and batch: to capture the training's shape, and to warm up a
+        joiner before it is admitted."""
         self._forward = losses
 
     def until(self, met: Callable[[float], bool] | None) -> None:
-        """End after an epoch whose mean loss meets this."""
+        """End after an epoch whose mean loss meets a condition."""
         self._until = met
 
-    # where it stands
+    # status
 
     @property
     def step(self) -> int:
@@ -191,35 +191,35 @@ class Session:
 
     @property
     def epoch(self) -> int:
-        """The epoch under way, from 0."""
+        """The current epoch, from 0."""
         return self._state.position.epoch if self._state else 0
 
     @property
     def workers(self) -> int:
-        """Workers that train now."""
+        """Current workers."""
         crew = self._engine.crew if self._engine else None
         return crew.workers if crew else 1
 
     @property
     def share(self) -> int:
-        """Samples of this worker in the step under way; its batch is a stand-in where that is 0."""
+        """Samples of this worker in the current step; if 0, its batch is a stand-in."""
         return self._part.count
 
     @property
     def formation(self) -> int:
-        """How often the set of tasks has changed."""
+        """The number of the current set of tasks; it grows with every change."""
         crew = self._engine.crew if self._engine else None
         return crew.formation if crew else 0
 
     @property
     def primary(self) -> bool:
-        """Whether this worker speaks for all: print, plot and save on this one."""
+        """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
 
     # the loop
 
     def steps(self) -> Iterator[Any]:
-        """This worker's part of each step, until the training ends."""
+        """Yield this worker's batch of each step, until the training ends."""
         state, feed = self._ready()
         engine = self._engine = self._make_engine(state, feed)
         try:
@@ -234,9 +234,9 @@ class Session:
             engine.leave()
 
     def backward(self, losses: Tensor) -> None:
-        """Gradients of the mean loss over the global batch, summed over all workers.
+        """Compute the gradients of the mean loss over the global batch, summed over all workers.
 
-        `losses`: one for each sample of this worker's batch (reduction="none").
+        `losses`: one per sample of this worker's batch (reduction="none").
         """
         engine = self._engine
         if engine is None:
@@ -252,7 +252,8 @@ class Session:
         self._check_used(engine)
 
     def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """`backward(forward())`; a batch that does not fit into memory is cut anew, with less here."""
+        """Call `backward(forward())`; if the batch does not fit into memory, redo the step with a
+        smaller share."""
         try:
             self.backward(forward())
         except torch.OutOfMemoryError as problem:
@@ -264,13 +265,13 @@ class Session:
         assert engine is not None
         if count <= 1:
             raise BadTrainingError("not even one sample fits into this device's memory") from problem
-        # The largest share that has fitted is not given up for one that did not.
+        # Never go below a share that has fitted.
         engine.cap = max(1, int(count * FITS), self._fitted if self._fitted < count else 0)
         self._summed = True
         engine.sum(0.0, failed=True)
 
     def _differentiate(self, losses: Tensor) -> float:
-        """The sum of the losses; their gradients are handed over on the way."""
+        """Run the backward pass; return the sum of the losses."""
         self._check_losses(losses)
         total = losses.sum()
         value = DeviceNumber(total.detach())
@@ -281,10 +282,10 @@ class Session:
             self._engine.lose()
         return value.get()
 
-    # inside
+    # internals
 
     def tell(self, message: Failed) -> None:
-        """Say this before the process ends, even where training has not begun."""
+        """Send a failure before the process ends, even if training has not begun."""
         link = self._engine.link if self._engine else CoordinatorLink(self.settings, "", lambda _: None)
         if self._engine is None:
             link.start()
@@ -314,7 +315,7 @@ class Session:
         return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
-        """The training's shape; on the way everything that the first step needs is loaded."""
+        """Capture the training's shape, and load everything the first step needs."""
         example = _moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
@@ -340,7 +341,7 @@ class Session:
         return bool(engine.requested & STOP) or self._is_done(state)
 
     def _is_done(self, state: TrainingState) -> bool:
-        """Whether the training has come to the end that its user set."""
+        """Whether the training has reached the end set by the user."""
         return self._ends(state.position) or self._is_met(state)
 
     def _is_met(self, state: TrainingState) -> bool:
@@ -348,7 +349,7 @@ class Session:
         return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
 
     def _serve(self, engine: StepEngine, state: TrainingState) -> None:
-        """A server takes part in every step with nothing of its own."""
+        """Take part in every step as a server, without samples."""
         while not self._is_over(engine, state):
             self._part = engine.begin()
             engine.sum(0.0)
@@ -360,9 +361,9 @@ class Session:
             engine.commit()
 
     def _batch(self, state: TrainingState, feed: Feed) -> Any:
-        """This worker's samples; where it has none, a stand-in whose losses do not count."""
+        """Load this worker's samples; a stand-in if it has none."""
         part = self._part
-        # Dropout and the like: other numbers for other samples, the same again when a step is redone.
+        # For dropout and the like: by sample, and the same when a step is redone.
         seed = sample_seed(feed.seed, state.position.step, part.first)
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
@@ -370,7 +371,7 @@ class Session:
         return _moved(feed.load(state.position, part), self.device)
 
     def _note_step(self, before: Position, losses: float) -> None:
-        """A step is done and counted: its loss, the epoch's, a checkpoint where one is due."""
+        """Update losses after a step, and save if a checkpoint is due."""
         engine, state = self._engine, self._state
         assert engine is not None and state is not None
         self.loss = losses / self._part.total
@@ -379,7 +380,7 @@ class Session:
             self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
             state.losses = 0.0
         if before.step == 0 and self._checkpoints is not None and engine.primary:
-            self._checkpoints.prepare(state.whole())  # the optimiser has made its state by now
+            self._checkpoints.prepare(state.whole())  # the optimiser has created its state by now
         due = self._every is not None and state.position.step % self._every == 0
         if due or engine.requested & (SAVE | STOP):
             self._save(engine, state)
@@ -392,12 +393,13 @@ class Session:
             raise LeftError(0)
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
-            raise LeftError(0)  # it does not have the whole state, so it has nothing to show
+            raise LeftError(0)  # without the whole state it has no result
         engine.leave()
         engine.feed.close()
 
     def _save_last(self, engine: StepEngine, state: TrainingState) -> None:
-        """The last checkpoint; where owners update all come to it, and again if one of them is lost."""
+        """Write the last checkpoint; all members take part if owners update, and again if one is
+        lost."""
         engine.ended = True
         while True:
             try:
@@ -419,7 +421,7 @@ class Session:
             self._checkpoints.save(state.position.step, whole, signature, wait)
 
     def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
-        """Checkpoint's thread."""
+        """Report a checkpoint (its own thread)."""
         if self._engine is not None:
             self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
 
@@ -432,7 +434,7 @@ class Session:
         return found is not None
 
     def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """The user's optimizer.step(): not where the step came to nothing."""
+        """Replace the user's optimizer.step(): skip it if the step is void."""
         engine = self._engine
         if engine is None:
             return step(*args, **kwargs)
@@ -442,7 +444,7 @@ class Session:
             return None
         if engine.updates:
             engine.owned.commit()
-            self._applied = engine.state.optimizer._opt_called = True  # torch's schedulers look for it
+            self._applied = engine.state.optimizer._opt_called = True  # torch's schedulers check it
             return None
         hidden = engine.before_update()
         if engine.void:
@@ -504,16 +506,15 @@ class Session:
 
 
 class FailureReporter:
-    """The interpreter's last word on an error: the user's own end the job everywhere.
+    """Reports uncaught errors: those of the user's code fail the job.
 
-    Being left out by the others does not, nor does the loss of a parameter server.
+    Exclusion by the other members and a lost parameter server do not.
     """
 
     def __init__(self, session: Session, before: Callable[..., Any]) -> None:
         self._session, self._before = session, before
 
     def __call__(self, kind: type[BaseException], problem: BaseException, trace: Any) -> None:
-        """Tell the coordinator, then print as ever."""
         if isinstance(problem, Exception) and not isinstance(problem, ExcludedError | LostServerError):
             line = f"{kind.__name__}: {problem}"
             text = "".join(traceback.format_exception(kind, problem, trace))
@@ -522,11 +523,11 @@ class FailureReporter:
 
 
 class _Guarded:
-    """Stands in for a bound method and asks first."""
+    """Wraps a bound method in a check."""
 
     def __init__(self, method: Callable[..., Any], guard: Callable[..., Any]) -> None:
         self._method, self._guard = method, guard
-        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers look for it
+        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers check it
         self.__self__ = getattr(method, "__self__", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -538,5 +539,5 @@ def _moved(batch: Any, device: torch.device) -> Any:
 
 
 def say(text: str) -> None:
-    """A line for the user, on standard error."""
+    """Print a line for the user on standard error."""
     print(f"muster: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""A training, declared: what to train on what, and nothing of how or where."""
+"""Declarative trainings: what to train on what, not how or where."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from muster.runtime.user.session import Session, init
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """An end: the mean loss of an epoch is below this."""
+    """A condition: the mean loss of an epoch is below a bound."""
 
     bound: float
 
@@ -23,7 +23,7 @@ class Below:
 
 
 class _Loss:
-    """`muster.loss < 0.1` says when a training may end."""
+    """`muster.loss < 0.1` builds a condition."""
 
     def __lt__(self, bound: float) -> Below:
         return Below(bound)
@@ -35,7 +35,7 @@ loss = _Loss()
 
 
 class Training:
-    """Declare a training, then `run()` it: here alone, or as one of however many workers there are."""
+    """A declared training; `run()` trains alone or as one of many workers."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Training:
         on_step: Callable[[Session], None] | None = None,
         asynchronous: bool = False,
     ) -> None:
-        """What to train, on what, until when.
+        """Declare what to train, on what, until when.
 
         `loss`: a criterion with reduction="none", called as criterion(model(*inputs), target) with the
-        last of the batch as target; or a function loss(model, *batch). Either returns one number for
-        each sample. `until`: ends when the mean loss of an epoch meets it (`muster.loss < 0.1`).
-        `clip`: largest norm of the gradient. `on_step`: called with each step, on every worker.
-        `asynchronous`: parameter servers apply each worker's gradient at once, without waiting for the
-        others: no common steps, samples at least once, and a result that depends on who is fast.
+        last element of the batch as target; or a function loss(model, *batch). Both return one number
+        per sample. `until`: end when the mean loss of an epoch meets it (`muster.loss < 0.1`). `clip`:
+        largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
+        parameter servers apply each worker's gradient at once: no common steps, samples at least once,
+        and a result that depends on timing.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
@@ -92,7 +92,7 @@ class Training:
             )
 
     def run(self) -> Session:
-        """Train to the end; the session tells where it stands."""
+        """Train to the end; return the session."""
         ctx = init()
         if self._asynchronous and not ctx.alone:
             return self._run_asynchronously(ctx)
@@ -125,7 +125,7 @@ class Training:
         return ctx
 
     def losses(self, model: Any, batch: Any) -> Tensor:
-        """One loss for each sample of a batch."""
+        """Return one loss per sample of a batch."""
         parts = list(batch) if isinstance(batch, list | tuple) else [batch]
         if isinstance(self._loss, nn.Module):
             return self._loss(model(*parts[:-1]), parts[-1])
