@@ -272,10 +272,13 @@ def nccl(bench: Bench) -> Figures:
     """A group of one rank: its sum is what was put."""
     from muster.runtime.comm import nccl as one
     from muster.runtime.comm.group import GlooGroup
-    from muster.runtime.comm.store import StoreServer
+    from muster.runtime.comm.store import StoreClient, Stores
+    from muster.runtime.members.peers import PeerServer
 
-    store = StoreServer("127.0.0.1")
-    group = GlooGroup(("127.0.0.1", store.port), "nccl", 0, 1, "127.0.0.1", 30.0)
+    server = PeerServer("127.0.0.1", "")
+    Stores(server)
+    server.start()
+    group = GlooGroup(StoreClient(server.address, "", "1-nccl", 30.0), 0, 1, "127.0.0.1")
     if not bench.gpu:
         group.close()
         print("no GPU: NCCL is not tried\n")

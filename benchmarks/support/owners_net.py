@@ -16,7 +16,8 @@ from muster.runtime.comm.base import Communicator
 from muster.runtime.comm.choose import SyncChoice, choose, make
 from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
-from muster.runtime.comm.store import StoreServer
+from muster.runtime.comm.store import StoreClient, Stores
+from muster.runtime.members.peers import PeerServer
 from muster.wire.messages import Member
 from support.cases import payload_rate
 from support.netns import Namespace, enter, shaped_network
@@ -80,11 +81,13 @@ def run_task(task: Task, pipe: Connection) -> None:
     enter(task.homes[task.rank].name)
     torch.set_num_threads(1)
     home = task.homes[task.rank].address
-    store = StoreServer(home) if task.rank == 0 else None
-    if store is not None:
-        pipe.send(store.port)
-    address = (task.homes[0].address, pipe.recv())
-    group = GlooGroup(address, "owners", task.rank, len(task.homes), home, DEADLINE)
+    if task.rank == 0:
+        server = PeerServer(home, "")
+        Stores(server)
+        server.start()
+        pipe.send(server.address)
+    store = StoreClient(pipe.recv(), "", "1-owners", DEADLINE)
+    group = GlooGroup(store, task.rank, len(task.homes), home)
     pipe.send(_synchronise(task, group))
     pipe.recv()
     group.close()
@@ -139,7 +142,7 @@ def _come_first() -> None:
 
 
 def _run_all(tasks: Sequence[Task]) -> list[Report]:
-    """Start all processes, tell them the store's port, take what each reports, and let all end."""
+    """Start all processes, tell them where to meet, take what each reports, and let all end."""
     pipes = [Spawn.Pipe() for _ in tasks]
     processes = [
         Spawn.Process(target=run_task, args=(task, theirs))
@@ -149,9 +152,9 @@ def _run_all(tasks: Sequence[Task]) -> list[Report]:
         for process, (_, theirs) in zip(processes, pipes, strict=True):
             process.start()
             theirs.close()
-        port = receive(pipes[0][0], DEADLINE)
+        address = receive(pipes[0][0], DEADLINE)
         for ours, _ in pipes:
-            ours.send(port)
+            ours.send(address)
         reports = [receive(ours, DEADLINE) for ours, _ in pipes]
         for ours, _ in pipes:
             ours.send(None)

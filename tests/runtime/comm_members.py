@@ -6,23 +6,39 @@ from itertools import count
 from typing import TypeVar
 
 from muster.runtime.comm.group import GlooGroup
-from muster.runtime.comm.store import StoreServer
+from muster.runtime.comm.store import StoreClient, Stores
+from muster.runtime.members.peers import PeerServer
 
-HOST = "127.0.0.1"
+HOST, TOKEN = "127.0.0.1", "secret"
 T = TypeVar("T")
 _names = count()
 
 
+class StoreServer(PeerServer):
+    """A peer that serves stores, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(HOST, TOKEN)
+        self.stores = Stores(self)
+        self.start()
+
+    def client(self, name: str = "1-a", deadline: float = 10.0) -> StoreClient:
+        return StoreClient(self.address, TOKEN, name, deadline)
+
+
 def together(size: int, act: Callable[[GlooGroup], T], deadline: float = 10.0) -> list[T]:
     """What each member of a fresh group answers, by rank; an error of any is raised."""
-    store, name = StoreServer(HOST), f"test-{next(_names)}"
+    server, name = StoreServer(), f"1-{next(_names)}"
 
     def member(rank: int) -> T:
-        group = GlooGroup((HOST, store.port), name, rank, size, HOST, deadline)
+        group = GlooGroup(server.client(name, deadline), rank, size, HOST)
         try:
             return act(group)
         finally:
             group.close()
 
-    with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(member, range(size)))
+    try:
+        with ThreadPoolExecutor(size) as pool:
+            return list(pool.map(member, range(size)))
+    finally:
+        server.close()

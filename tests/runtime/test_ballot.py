@@ -6,8 +6,8 @@ from threading import Thread
 import torch
 
 from muster.runtime.comm.group import GlooGroup
-from muster.runtime.comm.store import StoreServer
 from muster.runtime.members.ballot import MemberStatus, Vote, ballot_size, fill, read, roll_call, unused
+from tests.runtime.comm_members import StoreServer
 from tests.runtime.scripts.jobs import LONG
 
 
@@ -49,11 +49,11 @@ def test_every_field_has_its_place() -> None:
 
 def meet(standings: list[MemberStatus]) -> list[tuple[MemberStatus, ...]]:
     """A roll call of two members, each a thread with a group of its own."""
-    store = StoreServer("127.0.0.1")
+    server = StoreServer()
     seen: dict[int, tuple[MemberStatus, ...]] = {}
 
     def member(rank: int) -> None:
-        group = GlooGroup(("127.0.0.1", store.port), "roll", rank, 2, "127.0.0.1", LONG)
+        group = GlooGroup(server.client("1-roll", LONG), rank, 2, "127.0.0.1")
         seen[rank] = roll_call(group, standings[rank], rank, 2)
         group.close()
 
@@ -62,4 +62,5 @@ def meet(standings: list[MemberStatus]) -> list[tuple[MemberStatus, ...]]:
         thread.start()
     for thread in threads:
         thread.join(LONG)
+    server.close()
     return [seen[0], seen[1]]

@@ -17,10 +17,11 @@ from muster.runtime.comm.base import Communicator
 from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import Sharded
-from muster.runtime.comm.store import StoreServer
+from muster.runtime.comm.store import StoreClient
 from muster.runtime.errors import BrokenGroupError
+from tests.runtime.comm_members import HOST, TOKEN, StoreServer
 
-HOST, SIZE = "127.0.0.1", 4
+SIZE = 4
 VICTIM, FATAL_STEP = 2, 3
 DEADLINE = 2.0
 PATIENCE = 60.0
@@ -45,10 +46,10 @@ def build(way: str, group: GlooGroup) -> tuple[Communicator, Sequence[int]]:
     return Sharded(group, flats, owners, range(2)), range(3) if works else (2,)
 
 
-def live(rank: int, port: int, way: str, fatal: int, pipe: Connection) -> None:
+def live(rank: int, address: str, way: str, fatal: int, pipe: Connection) -> None:
     """A member: step after step; the victim ends or stops itself when some of a step is under way."""
     torch.set_num_threads(1)
-    group = GlooGroup((HOST, port), "death", rank, SIZE, HOST, PATIENCE)
+    group = GlooGroup(StoreClient(address, TOKEN, "1-death", PATIENCE), rank, SIZE, HOST)
     group.deadline = DEADLINE  # of steps alone: a busy machine may be slow to start the processes
     communicator, buckets = build(way, group)
     for step in range(10 * FATAL_STEP):
@@ -71,12 +72,14 @@ def live(rank: int, port: int, way: str, fatal: int, pipe: Connection) -> None:
 @contextmanager
 def members(way: str, fatal: int) -> Iterator[list[Connection]]:
     """The processes' pipes; whatever happens, no process is left."""
-    store = StoreServer(HOST)
+    server = StoreServer()
     pipes = [Spawn.Pipe(duplex=False) for _ in range(SIZE)]
     processes: list[Any] = []
     try:
         for rank, (_, theirs) in enumerate(pipes):
-            processes.append(Spawn.Process(target=live, args=(rank, store.port, way, fatal, theirs)))
+            processes.append(
+                Spawn.Process(target=live, args=(rank, server.address, way, fatal, theirs))
+            )
             processes[-1].start()
             theirs.close()
         yield [ours for ours, _ in pipes]
@@ -87,7 +90,7 @@ def members(way: str, fatal: int) -> Iterator[list[Connection]]:
             process.close()
         for ours, _ in pipes:
             ours.close()
-        store.close()
+        server.close()
 
 
 @pytest.mark.parametrize("fatal", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])

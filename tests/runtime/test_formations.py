@@ -9,7 +9,7 @@ import pytest
 
 from muster.roster.acts import Tell
 from muster.runtime.errors import BrokenGroupError
-from muster.runtime.members.crew import Pending, Stores, plan_name
+from muster.runtime.members.crew import Pending, plan_name
 from muster.wire.messages import Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG, Job
 
@@ -155,15 +155,6 @@ def test_plans_of_one_number_do_not_meet() -> None:
     ours, theirs = plan(2, 1, ME), plan(2, 1, ME, OTHER)
     moved = plan(2, 1, ME, replace(OTHER, address="127.0.0.1:3"))
     assert len({plan_name(ours), plan_name(theirs), plan_name(moved)}) == 3
-
-
-def test_stores_of_later_formations_are_kept() -> None:
-    stores = Stores("127.0.0.1")
-    past, present, next_one = (stores.address(plan_name(plan(n, n - 1))) for n in (1, 2, 3))
-    stores.forget(2)
-    assert stores.address(plan_name(plan(3, 2))) == next_one
-    assert stores.address(plan_name(plan(1, 0))) != past
-    assert stores.address(plan_name(plan(2, 1))) != present
 
 
 def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from torch import Tensor, nn, optim
 
 from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.sharded import Sharded, cut
-from muster.runtime.comm.store import StoreServer
 from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.shards.ownership import (
     LostShardError,
@@ -30,6 +29,7 @@ from muster.runtime.shards.ownership import (
 from muster.runtime.shards.shard_updater import ShardUpdater
 from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
 from muster.runtime.step.buckets import GradientSlot
+from tests.runtime.comm_members import StoreServer
 
 SHAPES = ((4, 5), (5,), (), (3, 7), (11,))
 SLOTS = (
@@ -219,11 +219,11 @@ def test_members_of_a_real_group() -> None:
     lengths, shares = (*LENGTHS, 2), {0: 0.5, 1: 0.2, 2: 0.3}
     chunks = cut(LENGTHS, [65536] * 2, shares)
     owned = [(Range(chunk.bucket, chunk.begin, chunk.end), chunk.owner) for chunk in chunks]
-    store = StoreServer("127.0.0.1")
+    server = StoreServer()
     ends: dict[int, list[Any]] = {}
 
     def train(rank: int) -> None:
-        group = GlooGroup(("127.0.0.1", store.port), "update", rank, 3, "127.0.0.1", 30.0)
+        group = GlooGroup(server.client("1-update", 30.0), rank, 3, "127.0.0.1")
         own = parameters()
         held = [range_ for range_, owner in owned if owner == rank]
         updater = ShardUpdater(optimiser(make, own), own, SLOTS, held)
@@ -249,6 +249,7 @@ def test_members_of_a_real_group() -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
+    server.close()
     for step in range(3):
         plain.step(gradients_of(step))
     for rank in range(3):

@@ -24,25 +24,22 @@ _devices: dict[str, Any] = {}
 class GlooGroup:
     """Members of one formation; once it is over, every call raises `BrokenGroupError`."""
 
-    def __init__(
-        self, address: tuple[str, int], name: str, rank: int, size: int, host: str, deadline: float
-    ) -> None:
-        """Meet the others at a store under this name; `host`: the address that others reach us at."""
-        self.rank, self.size, self.name, self.deadline = rank, size, name, deadline
+    def __init__(self, store: StoreClient, rank: int, size: int, host: str) -> None:
+        """Meet the others at a store; `host`: where they reach us."""
+        self.rank, self.size, self.name, self.deadline = rank, size, store.name, store.deadline
         self._pg: Any = None
         self._under_way: set[Work] = set()
-        self._client = StoreClient(address, deadline)  # torch does not keep it alive
-        self.store = Torch.PrefixStore(name, self._client)
+        self.store = store  # torch does not keep it alive
         try:
             options = Torch.ProcessGroupGloo._Options()
-            options._timeout = timedelta(seconds=deadline)
+            options._timeout = timedelta(seconds=self.deadline)
             options._devices = [_device(host)]
             options._threads = 2
             self._pg = Torch.ProcessGroupGloo(self.store, rank, size, options)
         except (RuntimeError, ValueError) as problem:
-            raise BrokenGroupError(f"group {name} could not be built: {problem}") from problem
+            raise BrokenGroupError(f"group {self.name} could not be built: {problem}") from problem
         finally:
-            self._client.close()
+            store.close()
 
     def allreduce(self, tensor: Tensor) -> "Work":
         """Begin to sum a tensor over all members, in place."""

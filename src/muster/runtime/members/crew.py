@@ -5,7 +5,6 @@ import threading
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +14,9 @@ from muster.runtime.comm.choose import SyncChoice, choose, make, shards
 from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
 from muster.runtime.comm.sharded import AfterSum
-from muster.runtime.comm.store import StoreServer
-from muster.runtime.comm.stream import send_json
+from muster.runtime.comm.store import StoreClient
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.ballot import ballot_size
-from muster.runtime.members.peers import ask
 from muster.runtime.shards.ownership import OwnedRange
 from muster.wire.messages import Member, MemberPlan
 
@@ -30,40 +27,10 @@ def plan_name(plan: MemberPlan) -> str:
     return f"{plan.formation}-{zlib.crc32(tasks.encode()):08x}"
 
 
-def _formation_of(name: str) -> int:
-    return int(name.partition("-")[0])
-
-
 def seniority(task: str) -> tuple[bool, int, str]:
     """Orders tasks alike everywhere: workers before servers, then by number."""
     number = re.search(r"(\d+)$", task)
     return task.startswith("server"), int(number.group()) if number else 0, task
-
-
-class Stores:
-    """The stores at which the members of a formation meet, served by its first member."""
-
-    def __init__(self, host: str) -> None:
-        self._host = host
-        self._lock = threading.Lock()
-        self._stores: dict[str, Any] = {}
-
-    def address(self, name: str) -> tuple[str, int]:
-        """Where the formation of this name meets."""
-        with self._lock:
-            if name not in self._stores:
-                self._stores[name] = StoreServer(self._host)
-            return self._host, self._stores[name].port
-
-    def serve(self, connection: Any, request: dict[str, Any]) -> None:
-        """Post's thread: tell a peer."""
-        send_json(connection, {"address": self.address(str(request["name"]))})
-
-    def forget(self, formation: int) -> None:
-        """Those up to a formation have served their time; at later ones somebody may be meeting."""
-        with self._lock:
-            for name in [name for name in self._stores if _formation_of(name) <= formation]:
-                del self._stores[name]
 
 
 @dataclass
@@ -119,7 +86,6 @@ class Builder:
     task: str
     host: str
     token: str
-    stores: Stores
     flats: Sequence[Tensor]
     """In the host's memory."""
     on_device: Sequence[Tensor]
@@ -138,7 +104,8 @@ class Builder:
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
             return Crew(plan, rank, None, Alone(), alone, ballot)
-        group = GlooGroup(self._meeting(plan), plan_name(plan), rank, size, self.host, plan.deadline)
+        store = StoreClient(plan.members[0].address, self.token, plan_name(plan), plan.deadline)
+        group = GlooGroup(store, rank, size, self.host)
         members = probe(group, plan.members)
         if plan.owners == "update":
             choice = choose(plan.sync, members, sizes, update=True)
@@ -151,17 +118,6 @@ class Builder:
             flats = [*self.on_device, ballot]
         communicator = make(choice, group, flats, members, rank)
         return Crew(plan, rank, group, communicator, choice, ballot)
-
-    def _meeting(self, plan: MemberPlan) -> tuple[str, int]:
-        name, first = plan_name(plan), plan.members[0]
-        if first.task == self.task:
-            return self.stores.address(name)
-        try:
-            answer = ask(first.address, {"kind": "store", "name": name}, self.token, plan.deadline)
-        except (OSError, ValueError) as problem:
-            raise BrokenGroupError(f"{first.task} does not answer: {problem}") from problem
-        host, port = answer["address"]
-        return str(host), int(port)
 
 
 class Pending:

@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
-from muster.runtime.members.crew import Builder, Crew, Pending, Stores
+from muster.runtime.members.crew import Builder, Crew, Pending
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.members.peers import PeerServer, ask
 from muster.runtime.members.regroup import CurrentPlans, Meeting
@@ -61,10 +62,9 @@ class Membership:
         self._deadline = deadline
         self.post = PeerServer(settings.host, settings.token)
         self.me = Member(settings.task, settings.role, self.post.address, device=settings.device)
-        self._stores = Stores(settings.host)
+        self._stores = Stores(self.post)
         self._meeting = Meeting(self.post, self.me, settings.token)
         self.donor = Donor(state)
-        self.post.on("store", self._stores.serve)
         self.post.on("state", self.donor.serve)
         self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         self.owned = OwnedState(state, buckets, self.post, settings)
@@ -72,7 +72,6 @@ class Membership:
             settings.task,
             settings.host,
             settings.token,
-            self._stores,
             buckets.host,
             buckets.flats,
             len(buckets.parameters),
