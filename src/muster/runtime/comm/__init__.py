@@ -1,1 +1,1 @@
-"""Ways to sum the gradients of one step over the members of one formation."""
+"""Ways to sum the gradients of a step over the members of a formation."""

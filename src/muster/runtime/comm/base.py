@@ -1,4 +1,4 @@
-"""The interface of a communicator, and what it tells of its transfers."""
+"""The interface of communicators, and their transfers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Bytes that went over a link, and the seconds they took.
+    """Bytes sent over a link, and the seconds they took.
 
     `link`: "ring" for a collective, else the name of the other task.
     """
@@ -18,7 +18,7 @@ class Transfer:
 
 
 def by_link(transfers: Iterable[Transfer]) -> dict[str, tuple[int, float]]:
-    """Bytes and seconds of each link, over a step: one message instead of one for each bucket."""
+    """Add up bytes and seconds by link: one message per link, not per bucket."""
     found: dict[str, tuple[int, float]] = {}
     for transfer in transfers:
         size, seconds = found.get(transfer.link, (0, 0.0))
@@ -27,7 +27,7 @@ def by_link(transfers: Iterable[Transfer]) -> dict[str, tuple[int, float]]:
 
 
 class Alone:
-    """The communicator of a job's only member: its buckets are the sums."""
+    """The communicator of a single member: its buckets are the sums."""
 
     def begin(self) -> None:
         """Nothing to post."""
@@ -46,19 +46,19 @@ class Alone:
 class Communicator(Protocol):
     """Sums buckets over the members of one formation, step after step.
 
-    Buckets are flat tensors given at construction; they hold this member's gradients at `put` and the
-    members' sum after `finish`. All members put the same buckets in the same order. Any call may raise
-    `BrokenGroupError`, `finish` within the group's deadline; afterwards only `close` may be called.
+    Buckets are flat tensors given at construction: this member's gradients at `put`, the sum after
+    `finish`. All members put the same buckets in the same order. Any call may raise `BrokenGroupError`,
+    `finish` within the group's deadline; after that only `close` may be called.
     """
 
     def begin(self) -> None:
-        """A step begins: post what must be posted before the first bucket is ready."""
+        """Begin a step: post what the first bucket needs."""
 
     def put(self, bucket: int) -> None:
-        """This bucket holds its gradients; returns at once."""
+        """Hand over a bucket that holds its gradients; do not wait."""
 
     def finish(self) -> list[Transfer]:
         """Wait until every bucket holds its sum."""
 
     def close(self) -> None:
-        """Give the group up; whoever waits in it gets an error. May be called twice, by any thread."""
+        """Drop the group; whoever waits in it gets an error. Idempotent; callable from any thread."""

@@ -1,7 +1,6 @@
-"""Ring or owners of parameters: both predicted from the members' links, and the faster one taken.
+"""Chooses between a ring and owned parameters by their predicted times.
 
-Pure, and alike on all members: it takes what the plan and the ballots say, nothing else. `make` builds
-what was chosen.
+Pure, and the same on all members: only plan and ballots count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,21 +22,21 @@ from muster.wire.messages import Member
 Kind = Literal["none", "ring", "sharded", "dedicated", "nccl"]
 
 LATENCY = 1e-4
-"""Seconds of a small message between two nodes of one network: a few switches and two kernels."""
+"""Seconds of a small message between two nodes: a few switches and two kernels."""
 MARGIN = 0.9
-"""What comes first (a ring, or servers) is left only for what needs less than this part of its time: on
-equal links owners need 1.03 to 1.1 times as long as a ring, and a probed link is off by per cents."""
+"""The default (a ring, or servers) is replaced only by what takes less than this part of its time: on
+equal links owners need 1.03 to 1.1 times as long as a ring, and probed links are off by percents."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncChoice:
-    """How gradients are synchronised, each rank's share of the parameters, and why."""
+    """How to synchronise gradients, each rank's share of the parameters, and why."""
 
     kind: Kind
     shares: tuple[float, ...] = ()
-    """Of each rank, sum 1; empty where nobody owns anything."""
+    """By rank, sum 1; empty without owners."""
     predicted: Mapping[Kind, float] = field(default_factory=dict)
-    """Seconds of a step's synchronisation by kind, where the links are known."""
+    """Seconds of a step's synchronisation by kind, if the links are known."""
     words: str = ""
 
 
@@ -49,9 +48,9 @@ def choose(
     gpus: bool = False,
     update: bool = False,
 ) -> SyncChoice:
-    """What to use for buckets of these sizes (bytes).
+    """Choose for buckets of these sizes (bytes).
 
-    `sync`: the plan's; `gpus`: each worker has a GPU of its own; `update`: owners also update, so there
+    `sync`: of the plan; `gpus`: each worker has its own GPU; `update`: owners also update, so there
     must be owners.
     """
     offers = _offers(_owning(sync, members) if update else sync, members)
@@ -74,9 +73,9 @@ def make(
     after_sum: AfterSum | None = None,
     mirrors: Mapping[int, int] | None = None,
 ) -> Communicator:
-    """The communicator that was chosen, for one member of a group; it closes the group with itself.
+    """Build the chosen communicator for one member; it closes the group with itself.
 
-    `after_sum` and `mirrors`: of owners that also update, see `Sharded`.
+    `after_sum` and `mirrors`: for owners that also update, see `Sharded`.
     """
     if len(members) != group.size or rank != group.rank:
         raise ValueError(f"rank {rank} of {len(members)} members in a group of {group.size}")
@@ -93,7 +92,7 @@ def make(
 def shards(
     choice: SyncChoice, lengths: Sequence[int], members: Sequence[Member]
 ) -> tuple[OwnedRange, ...]:
-    """Who owns and who mirrors which part of buckets of so many elements."""
+    """Assign owners and mirrors to parts of buckets of these lengths."""
     owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
     owned = [
         (Range(bucket, begin, end), owner)
@@ -107,16 +106,16 @@ def shards(
 
 
 def _owning(sync: str, members: Sequence[Member]) -> str:
-    """The way to synchronise that has owners: a ring has none."""
+    """Replace a ring, which has no owners."""
     servers = any(member.role != "worker" for member in members)
     return "dedicated" if servers and sync in ("auto", "dedicated") else "sharded"
 
 
 def _offers(sync: str, members: Sequence[Member]) -> dict[Kind, list[int]]:
-    """What may be used, and which ranks would own something; the first is taken when all seem equal."""
+    """Return the possible kinds and their owners' ranks; the first is the default."""
     workers = [rank for rank, member in enumerate(members) if member.role == "worker"]
     servers = [rank for rank, member in enumerate(members) if member.role != "worker"]
-    if sync == "sharded" or (sync == "ring" and servers):  # a server holds no gradients for a ring
+    if sync == "sharded" or (sync == "ring" and servers):  # a server has no gradients for a ring
         return {"sharded": workers}
     if servers:
         both: dict[Kind, list[int]] = {"dedicated": servers, "sharded": workers + servers}
@@ -124,7 +123,7 @@ def _offers(sync: str, members: Sequence[Member]) -> dict[Kind, list[int]]:
     return {"ring": []} if sync == "ring" else {"ring": [], "sharded": workers}
 
 
-# --- what each would take ------------------------------------------------------------------------
+# predicted times
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ class _Host:
 
 
 def _hosts(members: Sequence[Member]) -> list[_Host]:
-    """Members by the host of their address, in the order of their first ranks."""
+    """Group members by host, in the order of their first ranks."""
     by_host: dict[str, list[int]] = {}
     for rank, member in enumerate(members):
         by_host.setdefault(host_of(member), []).append(rank)
@@ -152,12 +151,11 @@ def _hosts(members: Sequence[Member]) -> list[_Host]:
 
 
 def host_of(member: Member) -> str:
-    """The host of a member's address."""
     return member.address.rpartition(":")[0]
 
 
 def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple[float, ...]:
-    """Each rank's share: water-filled over the hosts' links, equal where they are not known."""
+    """Return each rank's share: water-filled over the hosts' links, equal if they are unknown."""
     if not owners:
         return ()
     size, n = sum(len(host.ranks) for host in hosts), sum(len(host.workers) for host in hosts)
@@ -177,15 +175,15 @@ def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple
 
 
 def _rack(host: _Host, n: int, owners: Sequence[int]) -> Owners:
-    """A host as a rack: T = (k S + (n - 2k) O)/bw, k of n workers and the share O behind it."""
+    """Model a host as a rack: T = (k S + (n - 2k) O)/bw, k of n workers and the share O behind it."""
     return Owners([edge(len(host.workers), n, host.bandwidth)], [((), 1) for _ in owners])
 
 
 def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[int]) -> float:
-    """Seconds of one synchronisation: the last host's."""
+    """Predict one synchronisation: the time of the slowest host."""
     n, total = sum(len(host.workers) for host in hosts), sum(sizes)
     if not shares:
-        # Bandwidth: each worker sends 2 (n-1)/n of all; latency: in so many turns, bucket by bucket.
+        # Bandwidth: each worker sends 2 (n-1)/n of all; latency: per round and bucket.
         rounds = 2 * (n - 1)
         most = max(crossings / host.bandwidth for host, crossings in _crossings(hosts))
         return rounds / n * total * most + rounds * LATENCY * len(sizes)
@@ -193,7 +191,7 @@ def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[in
 
 
 def _owned_seconds(host: _Host, n: int, shares: Sequence[float], total: int) -> float:
-    """The notes' T_j, and how far a worker's pulls are behind its pushes: a chunk for each owner."""
+    """T_j of the notes, plus the lag of pulls behind pushes: a chunk per owner."""
     base, slope = edge(len(host.workers), n, host.bandwidth)
     seconds = (base + slope * sum(shares[rank] for rank in host.ranks)) * total
     others = [share for rank, share in enumerate(shares) if rank not in host.ranks]
@@ -201,7 +199,7 @@ def _owned_seconds(host: _Host, n: int, shares: Sequence[float], total: int) -> 
 
 
 def _crossings(hosts: Sequence[_Host]) -> list[tuple[_Host, int]]:
-    """How often a ring in the order of the ranks leaves each host."""
+    """Count how often a ring in rank order leaves each host."""
     home = {rank: i for i, host in enumerate(hosts) for rank in host.workers}
     runs = [host for host, _ in groupby(home[rank] for rank in sorted(home))]
     if len(runs) > 1 and runs[0] == runs[-1]:
@@ -210,7 +208,7 @@ def _crossings(hosts: Sequence[_Host]) -> list[tuple[_Host, int]]:
 
 
 def _fastest(seconds: Mapping[Kind, float]) -> Kind:
-    """The first one, unless another needs clearly less."""
+    """Return the first kind, unless another is clearly faster."""
     first, *_ = seconds
     best = min(seconds, key=seconds.__getitem__)
     return best if seconds[best] < MARGIN * seconds[first] else first

@@ -1,4 +1,4 @@
-"""A gloo process group of one formation, made by hand: no global state, so old and new coexist."""
+"""A gloo process group without torch's global state, so that old and new formations coexist."""
 
 import time
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from muster.runtime.comm.store import StoreClient
 from muster.runtime.errors import BrokenGroupError
 
 Torch: Any = distributed
-"""Gloo's own classes, which torch's annotations leave out."""
+"""gloo's classes, which torch's annotations omit."""
 
 _NOBODY = (1 << 31) - 1
 """A tag that nobody sends with."""
 
 _devices: dict[str, Any] = {}
-"""One gloo device for each address of this process: a device keeps a thread, so it is used again."""
+"""One gloo device per address, reused: each keeps a thread."""
 
 
 class GlooGroup:
-    """Members of one formation; once it is over, every call raises `BrokenGroupError`."""
+    """Members of one formation; once closed, every call raises `BrokenGroupError`."""
 
     def __init__(self, store: StoreClient, rank: int, size: int, host: str) -> None:
         """Meet the others at a store; `host`: where they reach us."""
@@ -42,23 +42,19 @@ class GlooGroup:
             store.close()
 
     def allreduce(self, tensor: Tensor) -> "Work":
-        """Begin to sum a tensor over all members, in place."""
+        """Start summing a tensor over all members, in place."""
         return self._begin(lambda pg: pg.allreduce([tensor], Torch.ReduceOp.SUM))
 
-    def broadcast(self, tensor: Tensor, root: int) -> "Work":
-        """Begin to send a tensor from one member to all."""
-        return self._begin(lambda pg: pg.broadcast(tensor, root))
-
     def send(self, tensor: Tensor, to: int, tag: int) -> "Work":
-        """Begin to send a tensor to a member."""
+        """Start sending a tensor to a member."""
         return self._begin(lambda pg: pg.send([tensor], to, tag))
 
     def receive(self, tensor: Tensor, source: int, tag: int) -> "Work":
-        """Begin to receive a tensor from a member."""
+        """Start receiving a tensor from a member."""
         return self._begin(lambda pg: pg.recv([tensor], source, tag))
 
     def close(self) -> None:
-        """Drop the group: its sockets close, and the error runs through all who still wait in it."""
+        """Drop the group: its sockets close, and all who wait in it get an error."""
         pg, self._pg = self._pg, None
         if pg is not None and self._under_way:
             _break(pg, self.rank, self.size)
@@ -75,14 +71,15 @@ class GlooGroup:
 
 
 class Work:
-    """Something begun on a group."""
+    """An operation in progress."""
 
     def __init__(self, work: Any, under_way: "set[Work]") -> None:
         self._work, self._under_way = work, under_way
         under_way.add(self)
 
     def wait(self, until: float | None = None) -> None:
-        """Until it is done; at the latest until a time (`time.monotonic`), or the group's deadline."""
+        """Wait until it is done, a time (`time.monotonic`) has come, or the group's deadline has
+        passed."""
         limit = () if until is None else (timedelta(seconds=max(1e-3, until - time.monotonic())),)
         try:
             self._work.wait(*limit)
@@ -93,11 +90,11 @@ class Work:
 
 
 def _break(pg: Any, rank: int, size: int) -> None:
-    """Close all connections of a group, so that whatever waits in it, here or there, gets an error.
+    """Close all connections of a group, so that all who wait in it get an error.
 
-    gloo's `abort` and `shutdown` do nothing, and a group that is dropped lives on in what is under way.
-    But a receive that runs out of time closes every connection of its group; where a connection is
-    broken already, the receive fails at once and the next one is tried.
+    gloo's `abort` and `shutdown` do nothing, and pending operations keep a dropped group alive. But a
+    receive that times out closes all connections of its group; on a broken connection it fails at once,
+    and the next one is tried.
     """
     for peer in range(size):
         if peer != rank:

@@ -1,4 +1,4 @@
-"""NCCL's ring for workers that have a GPU each; the ballot goes by the gloo group beside it."""
+"""NCCL's ring for workers with their own GPUs; the ballot uses the gloo group beside it."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Nccl(Ring):
     """All-reduces on the device; the last flat, the ballot, may be in host memory."""
 
     def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
-        """Meet the members of the gloo group at its store once more; each names a device of its own."""
+        """Meet the members of the gloo group at its store; each uses its own device."""
         super().__init__(group, flats)
         if not distributed.is_nccl_available():
             raise BrokenGroupError("this torch has no NCCL: install a CUDA build, or use another sync")
@@ -32,7 +32,7 @@ class Nccl(Ring):
         self._pg: Any = torch.ProcessGroupNCCL(store, group.rank, group.size, options)
 
     def put(self, bucket: int) -> None:
-        """Begin to sum this bucket, after what is queued on the current stream."""
+        """Start summing a bucket, behind what the current stream has queued."""
         flat, pg = self._flats[bucket], self._pg
         if bucket == len(self._flats) - 1:
             self._ballot = self._group.allreduce(flat)
@@ -46,14 +46,13 @@ class Nccl(Ring):
         self._works.append((bucket, time.monotonic(), work))
 
     def finish(self) -> list[Transfer]:
-        """Wait until every bucket holds its sum: with a time limit this blocks the thread, too."""
+        """Wait until every bucket holds its sum."""
         if self._ballot is not None:
-            # First: a member that is gone shows here, without a GPU that hangs.
+            # First: a lost member shows here, without a hanging GPU.
             self._ballot.wait(time.monotonic() + self._group.deadline)
         return super().finish()
 
     def close(self) -> None:
-        """Give both groups up."""
         pg, self._pg = self._pg, None
         super().close()
         if pg is not None:

@@ -1,8 +1,8 @@
-"""Measures the members' links where the plan does not know them.
+"""Measures the members' links if the plan does not give them.
 
-One member after the other exchanges data with all members on other hosts at once, for a while and both
-ways: in pairs a fast link would only show the speed of slower ones. What comes in and what goes out
-is as much as its link carries, or as all the others' links do together: more it could never use.
+One member at a time exchanges data with all members on other hosts, both ways: in pairs, a fast link
+would show the speed of the slower one. What passes is the capacity of its link, or of all the others'
+links together: it could never use more.
 """
 
 import time
@@ -19,15 +19,15 @@ from muster.runtime.comm.group import GlooGroup, Work
 from muster.wire.messages import Member
 
 BLOCK = 64 * 1024
-"""Bytes sent at once: dozens of them pass in a tenth of a second over the slowest link worth using."""
+"""Bytes per send: dozens pass in a tenth of a second over the slowest useful link."""
 WARM_UP = 0.3
-"""Part of the time that does not count: TCP finds its pace, and a shaper's bucket runs empty."""
+"""Part of the time that is not counted: TCP ramps up, and a shaper's bucket drains."""
 
 
 def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> tuple[Member, ...]:
-    """The members with their links' bytes/s, alike on all ranks; takes about so many seconds.
+    """Return the members with their links' bytes/s, the same on all ranks.
 
-    Nothing is measured where the plan says all, or where all are on one host: loopback is equal.
+    Measures nothing if the plan gives all links, or if all members share a host.
     """
     hosts = [host_of(member) for member in members]
     if len(set(hosts)) == 1 or all(member.bandwidth > 0 for member in members):
@@ -35,7 +35,7 @@ def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> 
     into, out_of = torch.zeros(2, group.size, group.size, dtype=torch.float64)
     for target, host in enumerate(hosts):
         peers = [rank for rank, other in enumerate(hosts) if other != host]
-        group.allreduce(torch.zeros(1)).wait()  # all begin together
+        group.allreduce(torch.zeros(1)).wait()  # start together
         for peer, rate in _exchange(group, target, peers, seconds / len(hosts)).items():
             if group.rank == target:
                 into[target, peer] = rate
@@ -49,10 +49,9 @@ def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> 
 
 
 def _links(into: Tensor, out_of: Tensor) -> list[float]:
-    """Bytes/s of each link, from what went between each target (row) and its peers (columns).
+    """Return the bytes/s of each link, from the traffic of each target (row) with its peers (columns).
 
-    A link is at least as fast as the most that was seen on it, as a target or as somebody's peer; it
-    counts for its slower direction.
+    A link is at least as fast as the most seen on it, as target or peer; its slower direction counts.
     """
     coming = torch.maximum(into.sum(dim=1), out_of.amax(dim=0))
     going = torch.maximum(out_of.sum(dim=1), into.amax(dim=0))
@@ -61,14 +60,13 @@ def _links(into: Tensor, out_of: Tensor) -> list[float]:
 
 
 def _summed(group: GlooGroup, tensor: Tensor) -> Tensor:
-    """Every rank's own entries, put together."""
     tensor = tensor.clone()
     group.allreduce(tensor).wait()
     return tensor
 
 
 def _exchange(group: GlooGroup, target: int, peers: Sequence[int], seconds: float) -> dict[int, float]:
-    """Bytes/s that come in here from each other while the target and its peers send to each other."""
+    """Exchange data between the target and its peers; return the bytes/s received from each."""
     others = peers if group.rank == target else [target] if group.rank in peers else []
     if not others:
         return {}
@@ -82,13 +80,13 @@ def _exchange(group: GlooGroup, target: int, peers: Sequence[int], seconds: floa
 
 
 def _rate(arrivals: Sequence[float], until: float, seconds: float) -> float:
-    """Bytes/s of blocks that arrived in the time that counts, which is the same for all peers."""
+    """Return the bytes/s in the counted time, which is the same for all peers."""
     counted = (1 - WARM_UP) * seconds
     return BLOCK * (_arrived(arrivals, until) - _arrived(arrivals, until - counted)) / counted
 
 
 def _arrived(arrivals: Sequence[float], at: float) -> float:
-    """Blocks that had arrived by then, the next one in part."""
+    """Count the blocks that had arrived by a time, including a part of the next."""
     done = bisect(arrivals, at)
     if done == 0 or done == len(arrivals):
         return float(done)
@@ -97,7 +95,7 @@ def _arrived(arrivals: Sequence[float], at: float) -> float:
 
 
 def _send(group: GlooGroup, peer: int, until: float) -> None:
-    """Send blocks until a time, two under way at once; the one before the last is marked."""
+    """Send blocks until a time, two in flight; mark the second to last."""
     blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
     works: list[Work] = []
     marked = last = False
@@ -113,7 +111,7 @@ def _send(group: GlooGroup, peer: int, until: float) -> None:
 
 
 def _receive(group: GlooGroup, peer: int) -> list[float]:
-    """Receive blocks until the last; when each came."""
+    """Receive blocks up to the last; return their arrival times."""
     blocks = [torch.zeros(BLOCK // 4) for _ in range(2)]
     works = [group.receive(blocks[tag], peer, tag) for tag in range(2)]
     arrivals: list[float] = []

@@ -1,4 +1,4 @@
-"""Gloo's ring: each bucket is summed over all members by one all-reduce."""
+"""gloo's ring: one all-reduce per bucket."""
 
 import time
 from collections.abc import Sequence
@@ -10,24 +10,22 @@ from muster.runtime.comm.group import GlooGroup, Work
 
 
 class Ring:
-    """All-reduces, begun as buckets are put, waited for at the end."""
+    """All-reduces, started by `put`, awaited at the end."""
 
     def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
         self._group, self._flats = group, flats
         self._works: list[tuple[int, float, Work]] = []
 
     def begin(self) -> None:
-        """Nothing to post."""
         self._works.clear()
 
     def put(self, bucket: int) -> None:
-        """Begin to sum this bucket."""
         flat = self._flats[bucket]
         if flat.numel() > 0:
             self._works.append((bucket, time.monotonic(), self._group.allreduce(flat)))
 
     def finish(self) -> list[Transfer]:
-        """Wait until every bucket holds its sum; its time begins when those before are done."""
+        """Wait until every bucket holds its sum; its time starts when those before are done."""
         until = time.monotonic() + self._group.deadline
         transfers, before = [], 0.0
         for bucket, put, work in self._works:
@@ -39,5 +37,4 @@ class Ring:
         return transfers
 
     def close(self) -> None:
-        """Give the group up."""
         self._group.close()

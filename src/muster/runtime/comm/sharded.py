@@ -1,8 +1,8 @@
-"""Owners of parameters: every chunk of a bucket is pushed to its owner, summed there, and pulled back.
+"""Owned parameters: each chunk of a bucket is pushed to its owner, summed there, and pulled back.
 
-The owners may be the workers themselves (sharded) or servers, which have no gradients (dedicated).
-gloo sends data only when it knows that the other side has posted its receive, and that word queues
-behind data on the same connection: so all receives of a step are posted before its first send.
+Owners are the workers (sharded) or servers, which have no gradients (dedicated). gloo sends data only
+after the other side has announced its receive, and the announcement queues behind data on the same
+connection: so all receives of a step are posted before its first send.
 """
 
 import threading
@@ -20,11 +20,11 @@ from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.errors import BrokenGroupError
 
 CHUNK = 256 * 1024
-"""Bytes pushed or pulled at once: small, so that the pull of one overlaps the push of the next; large
-enough that a chunk's few calls cost little beside its time on the link."""
+"""Bytes per push or pull: small enough to overlap pulls with pushes, large enough that the calls cost
+little beside the transfer."""
 
 AfterSum = Callable[[int, int, int, Tensor], None]
-"""What an owner does with a summed chunk before it goes back: (bucket, begin, end, sum)."""
+"""What an owner does with a summed chunk before sending it back: (bucket, begin, end, sum)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Chunk:
 
 
 def cut(sizes: Sequence[int], limits: Sequence[int], owners: Mapping[int, float]) -> tuple[Chunk, ...]:
-    """Every bucket of so many elements cut among the owners by share, and into chunks within the limit.
+    """Split buckets among the owners by share, and into chunks within the limit.
 
-    Each owner's chunks are spread over the whole bucket, so that no owner is idle while others work.
+    Each owner's chunks are spread over the whole bucket, so that all owners work at the same time.
     """
     chunks: list[Chunk] = []
     for bucket, (size, limit) in enumerate(zip(sizes, limits, strict=True)):
@@ -56,7 +56,7 @@ def cut(sizes: Sequence[int], limits: Sequence[int], owners: Mapping[int, float]
 
 
 def ranges(size: int, owners: Mapping[int, float]) -> list[tuple[int, int]]:
-    """One range of elements for each owner, in order and without a gap."""
+    """Return adjacent ranges of elements, one per owner."""
     total = sum(owners.values())
     reached = accumulate(owners.values(), initial=0.0)
     return list(pairwise(round(size * share / total) for share in reached))
@@ -65,7 +65,7 @@ def ranges(size: int, owners: Mapping[int, float]) -> list[tuple[int, int]]:
 class Sharded:
     """Pushes to owners and pulls from them, chunk by chunk; the last flat is summed over all members.
 
-    A server's flats but the last hold nothing and may be of the meta device: it keeps what it owns.
+    A server's flats except the last are unused and may be on the meta device.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Sharded:
         after_sum: AfterSum | None = None,
         mirrors: Mapping[int, int] | None = None,
     ) -> None:
-        """`owners`: share of each rank that owns something; `names` of the tasks, by rank.
+        """`owners`: share of each owning rank; `names` of the tasks, by rank.
 
         `mirrors`: by owner, the worker that gets the plain sum back and does `after_sum` itself.
         """
@@ -116,7 +116,7 @@ class Sharded:
             thread.start()
 
     def begin(self) -> None:
-        """Post every receive of the step."""
+        """Post all receives of the step."""
         last = len(self._flats) - 1
         self._began, self._order, self._pushes = 0.0, [], []
         self._pulls = {bucket: [] for bucket in range(last)}
@@ -130,18 +130,17 @@ class Sharded:
             ]
             for chunk in self._owned
         }
-        if not self._works:  # a server waits for nothing of its own
+        if not self._works:  # a server has no gradients to wait for
             self._hand_over(range(last), self._own)
 
     def put(self, bucket: int) -> None:
-        """This bucket holds its gradients."""
         if bucket == len(self._flats) - 1:
             self._ballot = self._group.allreduce(self._flats[bucket])
         elif self._works:
             self._hand_over((bucket,), self._ready)
 
     def finish(self) -> list[Transfer]:
-        """Wait until all sums are here and all that was sent is gone."""
+        """Wait until all sums have arrived and everything is sent."""
         until = time.monotonic() + self._group.deadline
         done: dict[int, float] = {}
         for bucket in self._order:
@@ -162,7 +161,7 @@ class Sharded:
         return [Transfer(names[peer], traffic[peer], at - began) for peer, at in done.items()]
 
     def close(self) -> None:
-        """Give the group up and end the threads."""
+        """Drop the group and end the threads."""
         self._group.close()
         self._summed.put(BrokenGroupError(f"group {self._group.name} is closed"))
         self._ready.put(None)
@@ -171,17 +170,17 @@ class Sharded:
             if thread is not threading.current_thread():
                 thread.join()
 
-    # --- what is where ------------------------------------------------------------------------------
+    # buffers
 
     def _view(self, chunk: Chunk) -> Tensor:
         return self._flats[chunk.bucket][chunk.begin : chunk.end]
 
     def _total(self, chunk: Chunk) -> Tensor:
-        """Where an owned chunk is summed: in place, or in space of the server's own."""
+        """Where an owned chunk is summed: in place, or in a server's own buffer."""
         return self._view(chunk) if self._works else self._space(chunk)
 
     def _inbox(self, chunk: Chunk, peer: int) -> Tensor:
-        """Where a peer's part of an owned chunk arrives; a server's sum begins as the first one."""
+        """Where a peer's part of an owned chunk arrives; a server sums into the first one."""
         first = not self._works and peer == self._peers[0]
         return self._totals[chunk.tag] if first else self._space(chunk)
 
@@ -189,7 +188,7 @@ class Sharded:
         return torch.empty(chunk.end - chunk.begin, dtype=self._flats[chunk.bucket].dtype)
 
     def _bytes_by_peer(self) -> dict[int, int]:
-        """Bytes that go to each peer in a step; as many come from it."""
+        """Count the bytes to each peer per step; as many come back."""
         traffic = dict.fromkeys(range(self._group.size), 0)
         for chunk in self._others:
             traffic[chunk.owner] += self._view(chunk).nbytes
@@ -198,7 +197,7 @@ class Sharded:
                 traffic[peer] += total.nbytes
         return traffic
 
-    # --- the two threads ----------------------------------------------------------------------------
+    # the two threads
 
     def _hand_over(self, buckets: Sequence[int], queue: SimpleQueue[int | None]) -> None:
         self._began = self._began or time.monotonic()
@@ -207,7 +206,7 @@ class Sharded:
             queue.put(bucket)
 
     def _take_summed(self, until: float) -> list[tuple[int, Work]]:
-        """What was sent back of the next bucket, or the error that ended a thread's work."""
+        """Return the sends of the next bucket, or raise the error of a thread."""
         try:
             sent = self._summed.get(timeout=max(1e-3, until - time.monotonic()))
         except Empty:
@@ -217,15 +216,15 @@ class Sharded:
         return sent
 
     def _serve(self, queue: SimpleQueue[int | None], handle: Callable[[int], None]) -> None:
-        """Thread: handle bucket after bucket, until `close`."""
+        """Handle buckets until `close` (own thread)."""
         while (bucket := queue.get()) is not None:
             try:
                 handle(bucket)
-            except Exception as problem:  # whatever it is, `finish` is where the caller looks
+            except Exception as problem:  # raised by `finish`
                 self._summed.put(problem)
 
     def _push(self, bucket: int) -> None:
-        """Send what is ready to its owners, then let this owner's part of it be summed."""
+        """Send a bucket to its owners, then let the owned part be summed."""
         for chunk in self._others:
             if chunk.bucket == bucket:
                 work = self._group.send(self._view(chunk), chunk.owner, 2 * chunk.tag)
@@ -233,7 +232,7 @@ class Sharded:
         self._own.put(bucket)
 
     def _sum(self, bucket: int) -> None:
-        """Add up each owned chunk when all of it has come, and send the sum back."""
+        """Sum each owned chunk when all parts have arrived, and send the sum back."""
         sent: list[tuple[int, Work]] = []
         for chunk in self._owned:
             if chunk.bucket == bucket:
@@ -254,6 +253,6 @@ class Sharded:
         return [(peer, self._group.send(sent, peer, 2 * chunk.tag + 1)) for peer, sent in back.items()]
 
     def _finish_chunk(self, chunk: Chunk, total: Tensor) -> None:
-        """What is to be done with a sum, on its owner and on the owner's mirror."""
+        """Apply `after_sum`, on the owner and on its mirror."""
         if self._after_sum is not None:
             self._after_sum(chunk.bucket, chunk.begin, chunk.end, total)

@@ -1,10 +1,9 @@
-"""Tensors and JSON over a plain blocking TCP socket.
+"""Tensors and JSON over a blocking TCP socket.
 
-Every item is its length in bytes (8, big-endian), then its bytes. A tensor's bytes go from and to its
-own memory; shape and type are known at both ends. Time-outs are the socket's own, set by the caller,
-and count silence: a slow peer that still moves bytes is waited for. A peer that is gone, or that sends
-something else than what is awaited, is a `ConnectionError`; a silent one a `TimeoutError`. After either
-the socket is of no use any more.
+Every item is its length (8 bytes, big-endian), then its bytes. Tensors are sent from and received into
+their own memory; both ends know shape and type. Timeouts are the socket's, set by the caller, and count
+silence only. A lost peer or unexpected data is a `ConnectionError`, a silent peer a `TimeoutError`;
+after either the socket is unusable.
 """
 
 import ctypes
@@ -18,13 +17,13 @@ import torch
 from torch import Tensor
 
 JSON_LIMIT = 64 * 2**20
-"""Bytes. A longer message is a mistake or a stranger; bulk travels as tensors."""
+"""Bytes. Longer messages are errors or strangers; bulk data travels as tensors."""
 
 _LENGTH = struct.Struct("!Q")
 
 
 def send_tensor(sock: socket.socket, tensor: Tensor) -> None:
-    """Send a tensor's elements; what is not contiguous in host memory goes through a copy."""
+    """Send a tensor's elements; copies it unless it is contiguous in host memory."""
     with torch.no_grad():
         here = tensor.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
     _send(sock, memoryview(_LENGTH.pack(_size(here))))
@@ -32,7 +31,7 @@ def send_tensor(sock: socket.socket, tensor: Tensor) -> None:
 
 
 def receive_into(sock: socket.socket, tensor: Tensor) -> None:
-    """Receive elements into a tensor of the shape and type that was sent."""
+    """Receive elements into a tensor of the sent shape and type."""
     target = tensor.detach()
     direct = target.is_cpu and target.is_contiguous() and not (target.is_conj() or target.is_neg())
     here = target if direct else torch.empty(target.shape, dtype=target.dtype)
@@ -47,7 +46,6 @@ def receive_into(sock: socket.socket, tensor: Tensor) -> None:
 
 
 def send_json(sock: socket.socket, value: Any) -> None:
-    """Send a value as JSON."""
     data = json.dumps(value, separators=(",", ":")).encode()
     if len(data) > JSON_LIMIT:
         raise ValueError(f"a message of {len(data)} bytes is longer than {JSON_LIMIT}")
@@ -55,7 +53,6 @@ def send_json(sock: socket.socket, value: Any) -> None:
 
 
 def receive_json(sock: socket.socket) -> Any:
-    """Receive a value sent as JSON."""
     length = _receive_length(sock)
     if length > JSON_LIMIT:
         raise ConnectionError(
@@ -74,7 +71,7 @@ def _size(tensor: Tensor) -> int:
 
 
 def _memory(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous host tensor, of any type; the caller keeps the tensor alive."""
+    """Return the bytes of a contiguous host tensor; the caller keeps the tensor alive."""
     size = _size(tensor)
     if size == 0:
         return memoryview(b"")
@@ -88,7 +85,7 @@ def _receive_length(sock: socket.socket) -> int:
 
 
 def _send(sock: socket.socket, data: memoryview) -> None:
-    """Not `sendall`: its time-out is for the whole, ours for silence."""
+    """Not `sendall`: its timeout covers the whole, ours only silence."""
     done = 0
     while done < len(data):
         done += _moved(sock.send, data[done:])
@@ -104,7 +101,7 @@ def _receive(sock: socket.socket, data: memoryview) -> None:
 
 
 def _moved(call: Callable[[memoryview], int], data: memoryview) -> int:
-    """The bytes that a call on the socket moved; its errors as the two that callers know."""
+    """Call a socket's method; turn its errors into the two that callers know."""
     try:
         return call(data)
     except (ConnectionError, TimeoutError):

@@ -1,1 +1,1 @@
-"""Who is a member, and how that changes."""
+"""Membership, and how it changes."""

@@ -1,4 +1,4 @@
-"""What all members know of each other, from ballots and roll calls: alike on every rank."""
+"""What members know of each other from ballots and roll calls: the same on every rank."""
 
 from collections.abc import Sequence
 from math import inf
@@ -10,7 +10,7 @@ from muster.wire.messages import MemberPlan
 
 
 class Agreed:
-    """Workers' speeds, memory and ability, and the shares of the batch that follow from them."""
+    """Workers' speeds, memory and ability, and the resulting shares of the batch."""
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
@@ -22,16 +22,16 @@ class Agreed:
         self.shares: tuple[int, ...] = ()
 
     def enter(self, rows: Sequence[MemberStatus], able: list[bool], plan: MemberPlan) -> None:
-        """A formation begins: the workers' rows, and who of them can work."""
+        """Begin a formation with the workers' status, and who can work."""
         self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
 
     def learn(self, votes: Sequence[Vote]) -> None:
-        """A step is summed: the workers' votes."""
+        """Learn from the workers' votes of a step."""
         self._learn(votes, [bool(vote.able) for vote in votes])
 
     def stragglers(self, tasks: Sequence[str]) -> list[tuple[str, float]]:
-        """Workers to tell of, and how many times slower they are than the others."""
+        """Return stragglers to report, and how many times slower they are."""
         # At equal shares: a fixed cost over a small share would look slow.
         each = self._batch / max(1, len(self._lines))
         rates = {

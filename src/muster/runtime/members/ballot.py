@@ -1,8 +1,8 @@
 """What members tell each other with every step, and when a formation begins.
 
-A ballot is a small float32 vector in which each rank fills its own row and leaves the others' zero:
-the sum that is made of them beside the gradients' is everybody's row, exactly and alike on all ranks.
-Behind the rows stands one number for each parameter tensor: by how many ranks it was used.
+A ballot is a small float32 vector. Each rank fills its own row and leaves the others zero, so the sum,
+made with the gradients, holds all rows exactly. Behind the rows, one number per parameter tensor counts
+the ranks that used it.
 """
 
 from dataclasses import astuple, dataclass, fields
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 SAVE, STOP, LEAVE = 1, 2, 4
-"""Requests, as bits; LEAVE comes with STOP: the process is to end with the training."""
+"""Requests, as bits; LEAVE comes with STOP and ends the process as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,24 @@ class Vote:
     """One rank's row of a step's ballot."""
 
     samples: float = 0.0
-    """Samples whose gradients are in the sum."""
+    """Samples in the sum."""
     loss: float = 0.0
     """Sum of their losses."""
     built: float = 0.0
-    """The formation whose group this rank has built and could switch to; 0: none."""
+    """The formation this rank has built and could switch to; 0: none."""
     able: float = 0.0
-    """1 when the rank holds the whole state and can take samples in the next step."""
+    """1 if the rank holds the whole state and can take samples in the next step."""
     cap: float = 0.0
-    """Samples that fit into its memory; 0: no limit known."""
+    """Samples that fit into its memory; 0: no known limit."""
     fixed: float = 0.0
     per_sample: float = 0.0
-    """Its line t = fixed + per_sample b, seconds; 0 and 0: not known yet."""
+    """Its line t = fixed + per_sample b, seconds; 0 and 0: unknown."""
     noise: float = 0.0
-    """How far that line may be off, relative."""
+    """Relative error of that line."""
     request: float = 0.0
-    """SAVE and STOP, where a coordinator asked for them."""
+    """SAVE and STOP, if the coordinator asked for them."""
     failed: float = 0.0
-    """1 when its samples did not fit into memory: the step is void."""
+    """1 if its samples did not fit into memory: the step is void."""
     finished: float = 0.0
     far: float = 0.0
     """Of leased shards: see `leases.Taken`."""
@@ -45,16 +45,16 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One rank's row of a roll call: where it stands when a formation begins (float64)."""
+    """One rank's row of a roll call at the beginning of a formation (float64)."""
 
     worker: float = 0.0
     holds: float = 0.0
-    """1 when it holds the whole state."""
+    """1 if it holds the whole state."""
     step: float = 0.0
     epoch: float = 0.0
     cursor: float = 0.0
     losses: float = 0.0
-    """Sum of the losses of this epoch so far."""
+    """Sum of this epoch's losses so far."""
     cap: float = 0.0
     fixed: float = 0.0
     per_sample: float = 0.0
@@ -62,18 +62,18 @@ class MemberStatus:
     layout: float = 0.0
     """Checksum of the buckets: all members must train the same model."""
     kept: float = 0.0
-    """Where owners update: the formation whose part of the optimiser's state it keeps; 0: of none."""
+    """If owners update: the formation whose part of the optimiser's state it keeps; 0: none."""
     prepared: float = 0.0
-    """The formation whose part it has got and will keep if all others have theirs; 0: of none."""
+    """The formation whose part it has received, to keep once all have theirs; 0: none."""
     ended: float = 0.0
-    """1 when its training is over."""
+    """1 if its training is over."""
 
 
 WIDTH = len(fields(Vote))
 
 
 def ballot_size(ranks: int, tensors: int) -> int:
-    """Elements of the ballot of so many ranks and parameter tensors."""
+    """Return the elements of a ballot."""
     return ranks * WIDTH + tensors
 
 
@@ -85,18 +85,18 @@ def fill(ballot: Tensor, rank: int, ranks: int, vote: Vote, used: Tensor) -> Non
 
 
 def read(ballot: Tensor, ranks: int) -> tuple[Vote, ...]:
-    """Every rank's row of a summed ballot."""
+    """Return every rank's row of a summed ballot."""
     rows = ballot[: ranks * WIDTH].tolist()
     return tuple(Vote(*rows[i * WIDTH : (i + 1) * WIDTH]) for i in range(ranks))
 
 
 def unused(ballot: Tensor, ranks: int) -> list[int]:
-    """Parameter tensors that no rank got a gradient for."""
+    """Return the parameter tensors without a gradient on any rank."""
     return [int(i) for i in (ballot[ranks * WIDTH :] == 0).nonzero().flatten().tolist()]
 
 
 def roll_call(group: Any, mine: MemberStatus, rank: int, ranks: int) -> tuple[MemberStatus, ...]:
-    """Where every member stands; a collective of the whole group."""
+    """Exchange the status of all members; a collective."""
     width = len(fields(MemberStatus))
     rows = torch.zeros(ranks * width, dtype=torch.float64)
     rows[rank * width : (rank + 1) * width] = torch.tensor(astuple(mine), dtype=torch.float64)

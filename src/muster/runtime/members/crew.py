@@ -1,4 +1,4 @@
-"""The members of one formation, met and ready to sum: built beside the formation that still runs."""
+"""The members of a formation, connected and ready to sum; built while the previous one runs."""
 
 import re
 import threading
@@ -22,13 +22,13 @@ from muster.wire.messages import Member, MemberPlan
 
 
 def plan_name(plan: MemberPlan) -> str:
-    """Alike for all who hold the same plan, and different for plans that differ in their members."""
+    """Name a plan; plans with different members have different names."""
     tasks = ",".join(f"{m.task}@{m.address}" for m in plan.members)
     return f"{plan.formation}-{zlib.crc32(tasks.encode()):08x}"
 
 
 def seniority(task: str) -> tuple[bool, int, str]:
-    """Orders tasks alike everywhere: workers before servers, then by number."""
+    """Sort key of tasks, the same everywhere: workers before servers, then by number."""
     number = re.search(r"(\d+)$", task)
     return task.startswith("server"), int(number.group()) if number else 0, task
 
@@ -44,16 +44,15 @@ class Crew:
     choice: SyncChoice
     ballot: Tensor
     holdings: tuple[OwnedRange, ...] = ()
-    """Where owners also update: who keeps which part of the optimiser's state."""
+    """If owners update: who keeps which part of the optimiser's state."""
 
     @property
     def formation(self) -> int:
-        """Its number."""
         return self.plan.formation
 
     @property
     def size(self) -> int:
-        """Members, workers and servers."""
+        """Members, including servers."""
         return len(self.plan.members)
 
     @property
@@ -63,39 +62,38 @@ class Crew:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Names in the order of ranks."""
+        """Names by rank."""
         return tuple(member.task for member in self.plan.members)
 
     def close(self) -> None:
-        """Give it up."""
         self.communicator.close()
         if self.group is not None:
             self.group.close()
 
 
 def have_own_gpus(members: Sequence[Member]) -> bool:
-    """Whether every worker has a GPU that no other has."""
+    """Whether every worker has its own GPU."""
     devices = [member.device for member in members if member.role == "worker"]
     return all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What a task needs to build a formation: who it is, where it listens, what it sums."""
+    """What a task needs to build a formation."""
 
     task: str
     host: str
     token: str
     flats: Sequence[Tensor]
-    """In the host's memory."""
+    """In host memory."""
     on_device: Sequence[Tensor]
-    """The same where the parameters are."""
+    """The same on the parameters' device."""
     tensors: int
     after_sum: AfterSum
-    """What owners that update do with a sum."""
+    """What updating owners do with a sum."""
 
     def build(self, plan: MemberPlan) -> Crew:
-        """Meet the others and choose how to synchronise; `BrokenGroupError` if one does not come."""
+        """Meet the others and choose how to synchronise; `BrokenGroupError` if one is missing."""
         names = [member.task for member in plan.members]
         rank, size = names.index(self.task), len(names)
         ballot = torch.zeros(ballot_size(size, self.tensors))
@@ -121,18 +119,18 @@ class Builder:
 
 
 class Pending:
-    """Plans that are built while training goes on; the highest formation that is ready counts."""
+    """Plans being built while training continues; the highest formation that is ready counts."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._change = threading.Condition()
         self._seen = 0
         self._stands = 0
-        """The formation that this task has entered; 0: none yet."""
+        """The formation this task has entered; 0: none."""
         self._ready: tuple[MemberPlan, Crew | None] | None = None
 
     def offer(self, plan: MemberPlan) -> None:
-        """Begin to build a plan; one that is older than what was seen already is ignored."""
+        """Start building a plan; ignore plans older than the latest."""
         with self._change:
             if plan.formation <= self._seen:
                 return
@@ -141,22 +139,22 @@ class Pending:
             build = threading.Thread(target=self._build, args=(plan,), name="muster-build", daemon=True)
             build.start()
         else:
-            self._put(plan, None)  # we leave: there is nothing to build
+            self._put(plan, None)  # we leave: nothing to build
 
     def built(self) -> int:
-        """The formation that this task could switch to; 0: none."""
+        """Return the formation this task could switch to; 0: none."""
         with self._change:
             return self._ready[0].formation if self._ready else 0
 
     def take(self, formation: int) -> tuple[MemberPlan, Crew | None]:
-        """The plan to switch to, and its crew if this task is in it."""
+        """Return the plan to switch to, and its crew if this task is in it."""
         with self._change:
             assert self._ready is not None and self._ready[0].formation == formation
             ready, self._ready = self._ready, None
             return ready
 
     def wait(self) -> tuple[MemberPlan, Crew | None]:
-        """Until some plan is ready."""
+        """Wait until a plan is ready."""
         with self._change:
             while self._ready is None:
                 self._change.wait()
@@ -164,10 +162,10 @@ class Pending:
             return ready
 
     def discard(self, formation: int) -> None:
-        """This task stands in a formation: of what is built or under way only what follows it counts.
+        """Enter a formation: drop what is built or being built and does not follow it.
 
-        A plan that follows may be there already: the coordinator makes it as soon as one member says
-        that it has entered.
+        A following plan may be here already: the coordinator makes it as soon as one member has
+        entered.
         """
         with self._change:
             self._seen, self._stands = max(self._seen, formation), formation
@@ -179,14 +177,14 @@ class Pending:
             ready[1].close()
 
     def _follows(self, plan: MemberPlan) -> bool:
-        """Not only the very next: a plan may be built while this task still enters what it follows."""
+        """Not only the next: a plan may be built while this task enters the one before."""
         return plan.after >= self._stands
 
     def _build(self, plan: MemberPlan) -> None:
         try:
             crew = self._builder.build(plan)
         except BrokenGroupError:
-            return  # the coordinator notices who did not come, and makes another plan
+            return  # the coordinator notices who is missing, and makes another plan
         self._put(plan, crew)
 
     def _put(self, plan: MemberPlan, crew: Crew | None) -> None:
@@ -202,11 +200,11 @@ class Pending:
 
 
 def close_aside(crew: Crew) -> None:
-    """Give a crew up without waiting for it: even a healthy group takes some 10 ms."""
+    """Close a crew in the background: even a healthy group takes some 10 ms."""
     threading.Thread(target=crew.close, name="muster-close", daemon=True).start()
 
 
 def members_of(*plans: MemberPlan | None) -> list[Member]:
-    """Members of any of these plans, in the order of their seniority."""
+    """Return the members of any of these plans by seniority."""
     found = {member.task: member for plan in plans if plan for member in plan.members}
     return sorted(found.values(), key=lambda member: seniority(member.task))

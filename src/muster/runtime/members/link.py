@@ -1,8 +1,7 @@
-"""A task's connection to its coordinator. Training never waits: what cannot be said now is said later.
+"""A task's connection to its coordinator. Training never waits for it.
 
-Messages are kept until the coordinator has answered that it dealt with them (`Received`). A connection
-that breaks loses none: the next one begins with those that were not answered, in their order. A
-coordinator may thus see a message twice; formation and step tell.
+Messages are kept until the coordinator acknowledges them (`Received`); the next connection resends
+those it did not, in order. A coordinator may see a message twice; formation and step tell.
 """
 
 import contextlib
@@ -19,42 +18,42 @@ from muster.wire.codec import BadMessageError
 from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
 
 KEPT = 10_000
-"""Messages that wait at most (3 MB at 300 bytes each); above it measurements go, the oldest first."""
+"""Messages queued at most (3 MB at 300 bytes each); beyond that the oldest measurements are dropped."""
 
 BATCH = 1_000
-"""Messages that are under way at most, unanswered: they are sent again when a connection breaks."""
+"""Unacknowledged messages at most: they are resent when a connection breaks."""
 
 LINGER = 0.05
-"""Seconds for which measurements wait for more of their kind: short steps do not wake a thread each."""
+"""Seconds that measurements wait for more: short steps should not wake a thread each."""
 
 FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
-"""Seconds between two tries to connect: doubled from the first to the last."""
+"""Seconds between attempts to connect: doubled from the first to the last."""
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds; a node that does not answer at all is tried again like one that refuses."""
+"""Seconds; a silent node is retried like one that refuses."""
 
 SILENCE_MS = 30_000
-"""Milliseconds for which the other node's TCP may be silent about sent bytes before the connection
-counts as broken: a node that lost its power would else be noticed after a quarter of an hour."""
+"""Milliseconds of TCP silence after which the connection counts as broken: a power loss would otherwise
+go unnoticed for a quarter of an hour."""
 
 
 class CoordinatorLink:
-    """Tells the coordinator what happens, and hands on its orders. Without one, calls do nothing."""
+    """Reports to the coordinator and passes on its orders. Does nothing without one."""
 
     def __init__(
         self, settings: TaskSettings, address: str, on_message: Callable[[Message], None]
     ) -> None:
-        """`address`: host:port of this task's post; `on_message` is called by the link's own thread."""
+        """`address`: where peers reach this task; `on_message` is called by the link's thread."""
         self.formation = 0
-        """What the next `Hello` says; set it when a formation begins."""
+        """For the next `Hello`; set when a formation begins."""
         self.dropped = 0
-        """Messages that were given up: measurements above `KEPT`, and what JSON cannot hold."""
+        """Messages given up: measurements above `KEPT`, and what JSON cannot hold."""
         self._settings, self._address, self._on_message = settings, address, on_message
         self._changed = threading.Condition()
         self._waiting: deque[Message] = deque()
         self._under_way: deque[Message] = deque()
         self._answered = 0
-        """Messages of this connection that the coordinator has answered."""
+        """Acknowledged messages of this connection."""
         self._connection: Channel | None = None
         self._welcome = False
         self._urgent = self._closed = self._ready = False
@@ -63,13 +62,13 @@ class CoordinatorLink:
         self._reader: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to connect, in a thread of the link's own."""
+        """Start connecting, in a thread."""
         if self._settings.coordinator and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="muster-link", daemon=True)
             self._thread.start()
 
     def send(self, message: Message) -> None:
-        """Say it as soon as can be; returns at once and never raises."""
+        """Queue a message; never waits or raises."""
         if self._settings.coordinator is None:
             return
         with self._changed:
@@ -83,7 +82,7 @@ class CoordinatorLink:
                 self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until the coordinator has dealt with all that was said; False: not in that time."""
+        """Wait until all messages are acknowledged; False on timeout."""
         if self._settings.coordinator is None:
             return True
         with self._changed:
@@ -93,7 +92,7 @@ class CoordinatorLink:
             return self._is_said()
 
     def close(self) -> None:
-        """End the connection and the threads; what waits is given up (`flush` first)."""
+        """End connection and threads; drops what is queued (`flush` first)."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -104,7 +103,7 @@ class CoordinatorLink:
             self._thread.join(CONNECT_TIMEOUT + 1.0)
 
     def _remember(self, message: Message) -> None:
-        """What a coordinator that comes later must be told, even if an earlier one has heard it."""
+        """Keep what a later coordinator must hear, even if an earlier one has."""
         if isinstance(message, Ready):
             self._ready = True
         elif isinstance(message, Changed):
@@ -122,7 +121,7 @@ class CoordinatorLink:
         while not self._closed:
             with contextlib.suppress(OSError):
                 self._serve(self._connect())
-            # A coordinator that takes the connection and then refuses the task is not hurried either.
+            # Do not hurry a coordinator that accepts the connection and then refuses the task.
             pause = FIRST_PAUSE if self._welcome else min(2 * pause, LAST_PAUSE)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, pause)
@@ -138,7 +137,7 @@ class CoordinatorLink:
         return Channel(sock)
 
     def _serve(self, channel: Channel) -> None:
-        """One connection, from its `Hello` to its end."""
+        """Run one connection, from its `Hello` to its end."""
         with self._changed:
             self._connection, self._welcome, self._answered = channel, False, 0
             self._take_back()
@@ -163,10 +162,10 @@ class CoordinatorLink:
         )
 
     def _take_back(self) -> None:
-        """What the last connection left unanswered waits again, before all else.
+        """Requeue unacknowledged messages of the last connection.
 
-        The last change of members goes first even when it was answered: this coordinator may be
-        another one, which must learn who the members are.
+        The last change of members goes first even if acknowledged: a new coordinator must learn who the
+        members are.
         """
         self._waiting.extendleft(reversed(self._under_way))
         self._under_way.clear()
@@ -175,7 +174,7 @@ class CoordinatorLink:
             self._waiting.appendleft(change)
 
     def _next_batch(self, channel: Channel) -> list[Message]:
-        """What to send now, noted as under way; empty when the connection is over."""
+        """Return what to send now; empty when the connection is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_over(channel) or self._may_send())
             self._changed.wait_for(lambda: self._is_over(channel) or self._urgent, LINGER)
@@ -189,7 +188,7 @@ class CoordinatorLink:
             return batch
 
     def _lines(self, channel: Channel, batch: list[Message]) -> list[bytes]:
-        """The batch as lines, made without the lock: `send` must not wait for it."""
+        """Encode a batch without the lock: `send` must not wait for it."""
         lines = []
         for message in batch:
             try:
@@ -215,7 +214,7 @@ class CoordinatorLink:
         return self._closed or self._connection is not channel
 
     def _read(self, channel: Channel) -> None:
-        """Until the connection ends: note what was answered, hand on the rest."""
+        """Handle acknowledgements, and pass on the rest, until the connection ends."""
         try:
             while (message := _next_known(channel)) is not None:
                 if isinstance(message, Received):
@@ -238,7 +237,7 @@ class CoordinatorLink:
 
 
 def _next_known(channel: Channel) -> Message | None:
-    """The next message that this task understands: a newer coordinator may say more."""
+    """Return the next message, skipping unknown ones of a newer coordinator."""
     while True:
         try:
             return channel.receive()

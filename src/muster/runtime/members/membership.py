@@ -1,11 +1,9 @@
-"""How one task is a member of a job: joins, changes over, loses others, leaves.
+"""A task's membership of a job: joining, switching, losing others, leaving.
 
-Told once:
-
-  join      wait for a plan that names this task, meet the others, enter
-  switch    every member has built a newer plan: enter it between two steps, or leave
-  enter     call the roll: who holds the state, and at which step; donors for those who do not, shares
-  recover   the group is dropped, survivors agree on a plan by themselves, build it and enter it
+join      wait for a plan that names this task, meet the others, enter
+switch    enter a newer plan between two steps, once every member has built it; or leave
+enter     call the roll: who holds the state, at which step; then donors and shares
+recover   drop the group, agree on a plan with the survivors, build and enter it
 """
 
 import threading
@@ -42,13 +40,13 @@ from muster.wire.messages import (
 )
 
 LEAST_PATIENCE = 2.0
-"""Seconds of silence, at least, after which survivors go on without a member."""
+"""Least seconds of silence before survivors continue without a member."""
 STEPS_OF_PATIENCE = 5
-"""A survivor learns of a failure at the latest when its own step is computed."""
+"""A survivor notices a failure no later than the end of its own step."""
 
 
 class Membership:
-    """The formation that a task is in, and the way to the next."""
+    """The formation of a task, and the way to the next."""
 
     def __init__(
         self,
@@ -83,23 +81,23 @@ class Membership:
         self._before: Crew | None = None
         self._orders = threading.Lock()
         self._early: MemberPlan | None = None
-        """A plan that follows a formation which this task has not entered yet."""
+        """A plan that follows a formation this task has not entered yet."""
         self.holds = False
         """Whether this task holds the whole state."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
         self._step_seconds = 0.0
-        """What this task computed in its last step."""
+        """Compute time of this task's last step."""
         self.cap = 0
-        """Samples that fit into this task's memory; 0: no limit has shown."""
+        """Samples that fit into this task's memory; 0: no known limit."""
         self._request = 0
-        """SAVE and STOP, as the coordinator has asked this task."""
+        """SAVE and STOP, as the coordinator asked."""
         self.requested = 0
-        """SAVE and STOP, as all members agreed at the last commit."""
+        """SAVE and STOP, as agreed at the last commit."""
         self.restore: Callable[[], bool] = lambda: False
-        """Loads the latest checkpoint; false where there is none."""
+        """Loads the latest checkpoint; False if there is none."""
         self.before_leaving: Callable[[], None] = lambda: None
-        """What must be done before nobody hears of this task any more."""
+        """Called before this task says goodbye."""
         self.clips = False
         """Whether the user changes gradients between sum and update."""
         self.ended = False
@@ -108,7 +106,7 @@ class Membership:
     # joining and leaving
 
     def join(self) -> None:
-        """Become a member: of the plan that names this task, or of one with nobody else."""
+        """Become a member: of a plan that names this task, or alone."""
         began = time.monotonic()
         self.post.start()
         self.link.start()
@@ -121,7 +119,7 @@ class Membership:
         self._tell_change("start", began)
 
     def _come_in(self) -> bool:
-        """Enter the next plan that names this task; false if it came to nothing: another will come."""
+        """Enter the next plan; False if it failed: another will come."""
         _, crew = self._pending.wait()
         assert crew is not None, (
             "a plan that does not name this task is not built before it is a member"
@@ -139,8 +137,8 @@ class Membership:
                 return True
         except (BrokenGroupError, ExcludedError):
             self._drop()
-        # Whoever has the state goes on without us, and tells the coordinator, who plans anew. To go on
-        # by ourselves would be to begin the training once more.
+        # The holders of the state continue and tell the coordinator, which makes a new plan. Continuing
+        # by ourselves would start the training over.
         with self._orders:
             self.crew = None
         self._meeting.stand(None)
@@ -148,7 +146,7 @@ class Membership:
         return False
 
     def leave(self, how: str = "finished") -> None:
-        """Say good-bye and stop answering."""
+        """Say goodbye and close everything."""
         crew = self.crew
         step = self.state.position.step
         self.before_leaving()
@@ -172,7 +170,7 @@ class Membership:
         return self.crew
 
     def _switch(self, crew: Crew, votes: Sequence[Vote]) -> None:
-        """Go over to a plan that every member has built, between two steps."""
+        """Switch to a plan that every member has built, between two steps."""
         built = {int(vote.built) for vote in votes}
         formation = built.pop()
         if built or not formation:
@@ -193,7 +191,7 @@ class Membership:
         self._tell_change("plan", began)
 
     def _part(self, plan: MemberPlan) -> None:
-        """Leave, when those who stay have surely done the last common step."""
+        """Leave once the others have done the last common step."""
         if self.updates:
             self.owned.part(plan)
         self._meeting.stand(None)
@@ -214,7 +212,7 @@ class Membership:
     # entering a formation
 
     def _enter(self, crew: Crew) -> None:
-        """Call the roll: who holds the state, at which step; then donors and shares."""
+        """Call the roll; find holders of the state and the step; set donors and shares."""
         with self._orders:
             self.crew = crew
         self.link.formation = crew.formation
@@ -231,7 +229,7 @@ class Membership:
             self.owned.forget()
             if crew.rank == 0:
                 self._begin_anew()
-                self.feed.staff([])  # nobody of an earlier run reads on
+                self.feed.staff([])  # leases of an earlier run are void
             rows = self._call(crew)
         holders = self._follow(crew, rows)
         if sharded:
@@ -251,7 +249,7 @@ class Membership:
         self._catch_up(crew)
 
     def _begin_anew(self) -> None:
-        """Nobody holds the state: the latest checkpoint, or the very beginning."""
+        """Load the latest checkpoint or start from scratch: nobody holds the state."""
         if not self.restore() and self.state.position.step:
             raise ExcludedError(
                 f"the last task that held the whole state of step {self.state.position.step} is gone"
@@ -259,7 +257,7 @@ class Membership:
         self.holds = True
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
-        """Whether the optimiser's state is spread over the members, or was and is now this task's."""
+        """Whether the optimiser's state is, or just was, spread over the members."""
         if crew.plan.owners == "update":
             self.owned.check(self.feed.value() is not None, self.clips)
         elif crew.size > 1 and any(row.kept for row in rows):
@@ -267,7 +265,7 @@ class Membership:
         return bool(crew.holdings) or (crew.size == 1 and self.owned.active)
 
     def _enter_shards(self, crew: Crew, rows: tuple[MemberStatus, ...], holders: list[int]) -> None:
-        """Owners that update: all wait until each has its part."""
+        """Wait until each updating owner has its part."""
         if self._joiner is not None:
             self._joiner.close()
             self._joiner = None
@@ -280,9 +278,9 @@ class Membership:
             self.requested |= STOP
 
     def _go_back(self, crew: Crew, rows: tuple[MemberStatus, ...], problem: LostShardError) -> None:
-        """A part of the optimiser's state is nowhere: the latest checkpoint has it."""
+        """Restore the latest checkpoint: a part of the optimiser's state is lost."""
         if any(row.ended for row in rows):
-            raise problem  # there is nothing to go on with
+            raise problem  # nothing to continue with
         self.owned.forget()
         self.holds = False
         if crew.rank == 0:
@@ -294,7 +292,7 @@ class Membership:
         self._enter(crew)
 
     def _catch_up(self, crew: Crew) -> None:
-        """What was being built is of the past; an order that came early is due now."""
+        """Drop outdated builds; handle a plan that came early."""
         self._pending.discard(crew.formation)
         with self._orders:
             early, self._early = self._early, None
@@ -330,7 +328,7 @@ class Membership:
                 )
 
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
-        """Stand where the foremost holders stand; their ranks."""
+        """Adopt the position of the foremost holders; return their ranks."""
         step = max(row.step for row in rows if row.holds)
         holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
         first = rows[holders[0]]
@@ -342,7 +340,7 @@ class Membership:
         return holders
 
     def _ask_feed(self, crew: Crew, holder: Member) -> None:
-        """Who has leased what, as a holder knows it: nobody can commit a step before we take part."""
+        """Ask a holder for its leases: nobody can commit a step before we take part."""
         if self.feed.value() is None:
             return
         try:
@@ -352,14 +350,14 @@ class Membership:
         self.feed.restore(answer["feed"], alive=True)
 
     def _take_sides(self, crew: Crew, holders: list[int]) -> None:
-        """A worker without the state gets it from a holder; donors are dealt out evenly."""
+        """Receive the state from a holder, if this worker lacks it; donors share the load."""
         without = [rank for rank in range(crew.workers) if rank not in holders]
         if crew.rank not in without:
             return
         donor = crew.plan.members[holders[without.index(crew.rank) % len(holders)]]
         if self._joiner is not None:
             if self._joiner.donor == donor.task:
-                return  # it goes on sending
+                return  # it keeps sending
             self._joiner.close()
         own = self.settings
         self._joiner = Joiner(
@@ -367,7 +365,7 @@ class Membership:
         )
 
     def _hand_round(self, crew: Crew) -> None:
-        """At the very start all wait for the state: nobody could train meanwhile."""
+        """Wait for the state at the very start: nobody could train meanwhile."""
         if self._joiner is not None:
             self._joiner.wait_complete()
             self._joiner.close()
@@ -380,7 +378,7 @@ class Membership:
     # losing members
 
     def _recover(self) -> None:
-        """Go on with whoever is left; again, if somebody else is lost meanwhile."""
+        """Continue with the survivors; repeat if another is lost meanwhile."""
         while True:
             self._drop()
             crew = self.crew
@@ -396,7 +394,7 @@ class Membership:
                 continue
 
     def _drop(self) -> None:
-        """Close everything that the lost member was in: those who still wait in it get an error."""
+        """Close everything the lost member was in: all who wait in it get an error."""
         for crew in (self.crew, self._before):
             if crew is not None:
                 crew.close()
@@ -407,7 +405,7 @@ class Membership:
             self._joiner = None
         self._pending.discard(self.crew.formation if self.crew else 0)
 
-    # who this is, and what it hears and tells
+    # identity and messages
 
     @property
     def works(self) -> bool:
@@ -426,7 +424,7 @@ class Membership:
         return crew is not None and self.holds and self._agreed.able.index(True) == crew.rank
 
     def _hear(self, message: Message) -> None:
-        """Link's thread: an order of the coordinator."""
+        """Handle an order of the coordinator (link's thread)."""
         if isinstance(message, MemberPlan):
             self._hear_plan(message)
         elif isinstance(message, CheckpointNow):

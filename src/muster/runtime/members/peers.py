@@ -1,4 +1,4 @@
-"""A task's post: the small socket at which its peers ask it things, and how to ask at another's."""
+"""The socket at which a task answers its peers, and how to ask another."""
 
 import contextlib
 import hmac
@@ -11,14 +11,14 @@ from muster.runtime.comm.stream import receive_json, send_json
 
 Request = dict[str, Any]
 Handler = Callable[[socket.socket, Request], None]
-"""Answers a request on its connection, which is closed when it returns."""
+"""Answers a request on its connection, which is closed afterwards."""
 
 ASKING = 10.0
-"""Seconds in which a peer must have said what it wants: a request is a few hundred bytes."""
+"""Seconds for a peer to send its request of a few hundred bytes."""
 
 
 class PeerServer:
-    """Listens on an address of its own; every request runs its handler in a thread of its own."""
+    """Listens for peers; each request is handled in its own thread."""
 
     def __init__(self, host: str, token: str) -> None:
         self._token = token
@@ -28,16 +28,15 @@ class PeerServer:
         self._thread = threading.Thread(target=self._accept, name="muster-post", daemon=True)
 
     def on(self, kind: str, handler: Handler) -> None:
-        """What to do with requests of a kind."""
+        """Set the handler of a kind of request."""
         self._handlers[kind] = handler
 
     def start(self) -> None:
-        """Begin to listen."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening: whoever asks from now on is refused."""
-        # A thread that waits in accept() is freed by shutdown, not by close.
+        """Stop listening; later requests are refused."""
+        # shutdown() wakes a thread in accept(), close() does not.
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -68,13 +67,13 @@ class PeerServer:
 
 
 def prepare(connection: socket.socket, timeout: float | None) -> None:
-    """Small messages leave at once, and a silent peer is an error after so many seconds."""
+    """Disable Nagle's algorithm; set the timeout for silence."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(timeout)
 
 
 def connect(address: str, request: Request, token: str, timeout: float) -> socket.socket:
-    """Open a connection to a post and say what is wanted; the answer is the caller's to read."""
+    """Open a connection and send a request; the caller reads the answer."""
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout)
     try:
@@ -87,6 +86,6 @@ def connect(address: str, request: Request, token: str, timeout: float) -> socke
 
 
 def ask(address: str, request: Request, token: str, timeout: float) -> Request:
-    """One question, one answer; `OSError` if nobody answers in time."""
+    """Send a request, return the answer; `OSError` if none comes in time."""
     with connect(address, request, token, timeout) as connection:
         return dict(receive_json(connection))

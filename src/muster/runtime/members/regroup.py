@@ -1,10 +1,10 @@
-"""After a failure: who is left, and the plan they go on with. Needs no coordinator and no store.
+"""After a failure: finds the survivors and their next plan, without coordinator or store.
 
-Survivors register at the post of the most senior member that answers; it waits for all whose death is
-not certain, and answers with a plan of a new formation. A refused connection is certain death. A
-member whose post answers is busy: it is waited for until the deadline. One whose post is silent for the
-whole of our patience hangs, and is left out. A member that finds the others in a formation without it
-has been left out itself: it must not go on alone.
+Survivors register with the most senior member that answers. It waits for all that may be alive and
+answers with a plan for a new formation. A refused connection means dead. A member that answers is busy:
+it is waited for until the deadline. One that is silent for the whole of our patience hangs, and is
+excluded. A member that finds the others in a formation without it was excluded itself, and must not
+continue alone.
 """
 
 import contextlib
@@ -23,23 +23,23 @@ from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.wire.messages import Member, MemberPlan
 
 NOTED = 2.0
-"""Seconds in which a living post answers: its thread does nothing but that."""
+"""Seconds in which a live peer answers: its thread does nothing else."""
 LOOK = 0.02
-"""Seconds between looks at those who have not come."""
+"""Seconds between checks of missing members."""
 ASKED = NOTED / 4
-"""Seconds given to one question whether a post still answers."""
+"""Seconds for one such check."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentPlans:
-    """Where a task stands: its plan, and the one before it until a step is done."""
+    """A task's plan, and the previous one until a step is done."""
 
     plan: MemberPlan
     before: MemberPlan | None = None
 
     @property
     def candidates(self) -> list[Member]:
-        """All that may be in this formation or, one step behind, still in the one before."""
+        """All that may be in this formation or, one step behind, in the previous one."""
         return members_of(self.before, self.plan)
 
 
@@ -53,7 +53,7 @@ class _Registered:
     gone: threading.Event
 
     def lives(self) -> bool:
-        """Whether it still waits: a closed connection is readable and says nothing."""
+        """Whether it still waits: a closed connection is readable."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not readable
 
@@ -63,7 +63,7 @@ class _SupersededError(Exception):
 
 
 class Meeting:
-    """The survivors' meeting, at every task's post; the most senior one leads."""
+    """The survivors' meeting; the most senior one leads."""
 
     def __init__(self, post: PeerServer, me: Member, token: str) -> None:
         self._me, self._token = me, token
@@ -75,12 +75,12 @@ class Meeting:
         post.on("formation", self._tell)
 
     def stand(self, place: CurrentPlans | None) -> None:
-        """Tell peers from now on that this task is here; None: it will come to no meeting."""
+        """Set what peers are told; None: this task comes to no meeting."""
         with self._change:
             self._place = place
 
     def agree(self, patience: float) -> MemberPlan:
-        """The plan to go on with; `ExcludedError` if the others have one without this task.
+        """Return the plan to continue with; `ExcludedError` if the others have one without this task.
 
         `patience`: seconds of silence after which a member counts as hanging.
         """
@@ -99,7 +99,7 @@ class Meeting:
                 raise ExcludedError(f"{self._me.task} finds no worker any more")
 
     def follow(self) -> MemberPlan | None:
-        """The plan of a more senior member that leads; None where nobody does: for who has no state."""
+        """Return the plan of a more senior leader, None without one: for tasks without the state."""
         place = self._place
         assert place is not None
         for member in place.candidates:
@@ -112,7 +112,7 @@ class Meeting:
         return None
 
     def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
-        """Register at a member; None if it is dead, hangs or gives up."""
+        """Register with a member; None if it is dead, hangs or gives up."""
         request = {
             "kind": "regroup",
             "task": self._me.task,
@@ -133,7 +133,7 @@ class Meeting:
         return _unpack(answer)
 
     def _lead(self, place: CurrentPlans, patience: float) -> MemberPlan | None:
-        """Wait for the others and decide; None if a more senior one turns out to lead."""
+        """Wait for the others and decide; None if a more senior one leads."""
         self._leading = True
         try:
             return self._gather(place, patience)
@@ -159,9 +159,9 @@ class Meeting:
                 self._change.wait(LOOK)
 
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
-        """Seconds for which its post has not answered: 0 if it does, infinite if nobody listens.
+        """Return the seconds of its silence: 0 if it answers, infinite if nobody listens.
 
-        Only time spent in asking counts: when the whole machine stood still, nobody was silent.
+        Only time spent asking counts: if the whole machine stood still, nobody was silent.
         """
         began = time.monotonic()
         try:
@@ -170,11 +170,11 @@ class Meeting:
             return math.inf
         except (OSError, ValueError):
             answer = {}
-        if not answer.get("members"):  # silent, or not in any formation
+        if not answer.get("members"):  # silent, or in no formation
             return before + LOOK + min(time.monotonic() - began, ASKED)
         if answer["leading"] and seniority(member.task) < seniority(self._me.task):
             raise _SupersededError
-        # Survivors' own plan and the coordinator's may bear the same number: who is in it decides.
+        # The survivors' plan and the coordinator's may have the same number: its members decide.
         if answer["formation"] >= place.plan.formation and self._me.task not in answer["members"]:
             raise ExcludedError(
                 f"{member.task} is in formation {answer['formation']} without {self._me.task}"
@@ -204,7 +204,7 @@ class Meeting:
         registered.gone.set()
 
     def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
-        """Post's thread: note a survivor, and keep its connection until the plan is made."""
+        """Register a survivor; keep its connection until the plan is made (server's thread)."""
         task, formation = str(request["task"]), int(request["formation"])
         with self._change:
             plan = self._place.plan if self._place else None
@@ -218,7 +218,7 @@ class Meeting:
         registered.gone.wait()
 
     def _tell(self, connection: socket.socket, _request: dict[str, Any]) -> None:
-        """Post's thread: in which formation we are, and with whom."""
+        """Tell which formation we are in, and with whom (server's thread)."""
         place = self._place
         formation = place.plan.formation if place else 0
         members = [m.task for m in place.plan.members] if place else []
@@ -226,7 +226,7 @@ class Meeting:
         send_json(connection, answer)
 
     def close(self) -> None:
-        """Let those who still wait here look elsewhere."""
+        """Send those who wait here elsewhere."""
         with self._change:
             for registered in self._registered.values():
                 registered.gone.set()
