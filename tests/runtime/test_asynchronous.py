@@ -68,24 +68,24 @@ class Servers:
     """Servers in threads of this process, each with a model of its own."""
 
     def __init__(self, count: int, optimiser: Callable[[nn.Module], Any] = sgd, **options: Any) -> None:
-        self.posts = [PeerServer("127.0.0.1", "secret") for _ in range(count)]
-        self.addresses = [post.address for post in self.posts]
+        self.peer_servers = [PeerServer("127.0.0.1", "secret") for _ in range(count)]
+        self.addresses = [peers.address for peers in self.peer_servers]
         self.results: list[Any] = [None] * count
         self.threads = []
         model_of = options.pop("model", made)
         schedule = options.pop("schedule", lambda _: None)
         restore = options.pop("restore", lambda model, optimizer: None)
-        for index, post in enumerate(self.posts):
+        for index, peers in enumerate(self.peer_servers):
             model = model_of()
             optimizer = optimiser(model)
             restore(model, optimizer)
-            call = {"index": index, "post": post, "token": "secret", "scheduler": schedule(optimizer)}
+            call = {"index": index, "peers": peers, "token": "secret", "scheduler": schedule(optimizer)}
             self.threads.append(
                 threading.Thread(
                     target=self._serve, args=(index, model, optimizer, {**options, **call}), daemon=True
                 )
             )
-            post.start()
+            peers.start()
             self.threads[-1].start()
 
     def _serve(self, index: int, model: Any, optimizer: Any, options: Any) -> None:
@@ -100,8 +100,8 @@ class Servers:
         for thread in self.threads:
             thread.join(LIMIT)
             assert not thread.is_alive()
-        for post in self.posts:
-            post.close()
+        for peers in self.peer_servers:
+            peers.close()
         return self.results
 
 
@@ -322,20 +322,20 @@ def test_a_silent_workers_lease_goes_to_another() -> None:
     shard = Shard(sgd(model), parameters, assign(parameters, 1)[0])
     leases = LeasedBatches(order, epochs=3)
     server = ParameterServer(shard, checksum(parameters), leases, patience=0.2)
-    post = PeerServer("127.0.0.1", "secret")
-    thread = threading.Thread(target=serve, args=(server, post, [], "secret"), daemon=True)
+    peers = PeerServer("127.0.0.1", "secret")
+    thread = threading.Thread(target=serve, args=(server, peers, [], "secret"), daemon=True)
     thread.start()
-    post.start()
+    peers.start()
     hello = {"kind": KIND, "role": "worker", "checksum": checksum(parameters)}
-    with connect(post.address, hello, "secret", LIMIT) as silent:
+    with connect(peers.address, hello, "secret", LIMIT) as silent:
         receive_json(silent)
         send_json(silent, {"op": "lease", "done": None, "losses": 0, "samples": 0})
         assert receive_json(silent)["lease"][0] == 1
         train_asynchronously(
-            made(), None, forward, data(), 10, 3, "worker", [post.address], token="secret"
+            made(), None, forward, data(), 10, 3, "worker", [peers.address], token="secret"
         )
     thread.join(LIMIT)
-    post.close()
+    peers.close()
     assert (leases.done, leases.repeated) == (18, 1)
 
 
@@ -353,14 +353,14 @@ def _preloaded() -> Iterator[None]:
 
 def serve_process(index: int, pipe: Connection, options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    post = PeerServer("127.0.0.1", "secret")
-    post.start()
-    pipe.send(post.address)
+    peers = PeerServer("127.0.0.1", "secret")
+    peers.start()
+    pipe.send(peers.address)
     model = made()
     try:
         leases = train_asynchronously(
             model, sgd(model), forward, data(), 12, 20, "server", pipe.recv(),
-            index=index, post=post, token="secret", workers=3, **options,
+            index=index, peers=peers, token="secret", workers=3, **options,
         )  # fmt: skip
         pipe.send((leases.done, leases.repeated) if isinstance(leases, LeasedBatches) else None)
     except LostServerError as problem:
@@ -479,15 +479,15 @@ def test_a_stranger_gets_no_answer() -> None:
 
 
 def test_workers_before_their_servers() -> None:
-    """The post is there, but serves nothing yet."""
-    post = PeerServer("127.0.0.1", "secret")
-    post.start()
+    """The peer is there, but serves nothing yet."""
+    peers = PeerServer("127.0.0.1", "secret")
+    peers.start()
     model = made()
     found: list[Any] = []
     worker = threading.Thread(
         target=lambda: found.append(
             train_asynchronously(
-                model, sgd(model), forward, data(), 10, 3, "worker", [post.address], token="secret"
+                model, sgd(model), forward, data(), 10, 3, "worker", [peers.address], token="secret"
             )
         ),
         daemon=True,
@@ -495,8 +495,8 @@ def test_workers_before_their_servers() -> None:
     worker.start()
     held = made()
     train_asynchronously(
-        held, sgd(held), forward, data(), 10, 3, "server", [post.address], post=post, token="secret"
+        held, sgd(held), forward, data(), 10, 3, "server", [peers.address], peers=peers, token="secret"
     )
     worker.join(LIMIT)
-    post.close()
+    peers.close()
     assert found[0].updates == 18

@@ -48,7 +48,7 @@ def test_a_stopped_server(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_code_hangs(tmp_path: Path) -> None:
-    """Its post still answers, so it is alive; but it does not come to the meeting."""
+    """It still answers its peers, so it is alive; but it does not come to the meeting."""
     with Job(tmp_path, *ENDLESS, "--hang", "1000", workers=3, deadline=DEADLINE) as job:
         job.ahead(5)
         began = time.monotonic()

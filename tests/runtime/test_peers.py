@@ -1,4 +1,4 @@
-"""A task's post, and the survivors' meeting at it, with real sockets in one process."""
+"""Peer servers and the survivors' meeting, with real sockets in one process."""
 
 import socket
 import time
@@ -22,15 +22,15 @@ class Survivor:
     """A task as its peers see it."""
 
     def __init__(self, task: str) -> None:
-        self.post = PeerServer(HOST, TOKEN)
+        self.peers = PeerServer(HOST, TOKEN)
         role = "server" if task.startswith("server") else "worker"
-        self.me = Member(task, role, self.post.address)
-        self.meeting = Meeting(self.post, self.me, TOKEN)
-        self.post.start()
+        self.me = Member(task, role, self.peers.address)
+        self.meeting = Meeting(self.peers, self.me, TOKEN)
+        self.peers.start()
 
     def close(self) -> None:
         self.meeting.close()
-        self.post.close()
+        self.peers.close()
 
 
 @pytest.fixture
@@ -64,47 +64,47 @@ def names(plan: MemberPlan | ExcludedError) -> list[str]:
     return [member.task for member in plan.members]
 
 
-# --- the post
+# --- the peers
 
 
 def test_a_question_and_its_answer() -> None:
-    post = PeerServer(HOST, TOKEN)
-    post.on("twice", lambda connection, request: send_json(connection, {"it": 2 * request["number"]}))
-    post.start()
-    assert ask(post.address, {"kind": "twice", "number": 21}, TOKEN, LONG) == {"it": 42}
-    post.close()
+    peers = PeerServer(HOST, TOKEN)
+    peers.on("twice", lambda connection, request: send_json(connection, {"it": 2 * request["number"]}))
+    peers.start()
+    assert ask(peers.address, {"kind": "twice", "number": 21}, TOKEN, LONG) == {"it": 42}
+    peers.close()
 
 
 @pytest.mark.parametrize(("kind", "token"), [("twice", "another"), ("twice", ""), ("unknown", TOKEN)])
 def test_strangers_get_no_answer(kind: str, token: str) -> None:
     asked: list[str] = []
-    post = PeerServer(HOST, TOKEN)
-    post.on("twice", lambda _connection, request: asked.append(str(request)))
-    post.start()
+    peers = PeerServer(HOST, TOKEN)
+    peers.on("twice", lambda _connection, request: asked.append(str(request)))
+    peers.start()
     with pytest.raises(ConnectionError):
-        ask(post.address, {"kind": kind}, token, LONG)
+        ask(peers.address, {"kind": kind}, token, LONG)
     assert asked == []
-    post.close()
+    peers.close()
 
 
 def test_nonsense_does_not_hurt_it() -> None:
-    post = PeerServer(HOST, TOKEN)
-    post.on("hello", lambda connection, _request: send_json(connection, {"here": True}))
-    post.start()
-    host, _, port = post.address.rpartition(":")
+    peers = PeerServer(HOST, TOKEN)
+    peers.on("hello", lambda connection, _request: send_json(connection, {"here": True}))
+    peers.start()
+    host, _, port = peers.address.rpartition(":")
     with socket.create_connection((host, int(port))) as stranger:
         stranger.sendall(b"\x00" * 7 + b"\x03[1]")
         assert stranger.recv(1) == b""
-    assert ask(post.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
-    post.close()
+    assert ask(peers.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
+    peers.close()
 
 
 def test_a_closed_post_refuses() -> None:
-    post = PeerServer(HOST, TOKEN)
-    post.start()
-    post.close()
+    peers = PeerServer(HOST, TOKEN)
+    peers.start()
+    peers.close()
     with pytest.raises(ConnectionRefusedError):
-        ask(post.address, {"kind": "any"}, TOKEN, LONG)
+        ask(peers.address, {"kind": "any"}, TOKEN, LONG)
 
 
 # --- the meeting

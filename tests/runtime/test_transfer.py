@@ -54,15 +54,15 @@ def check_equal(a: TrainingState, b: TrainingState) -> None:
 
 
 @pytest.fixture
-def post() -> Iterator[PeerServer]:
+def peers() -> Iterator[PeerServer]:
     one = PeerServer("127.0.0.1", TOKEN)
     one.start()
     yield one
     one.close()
 
 
-def join(state: TrainingState, post: PeerServer, task: str = "worker-1") -> Joiner:
-    return Joiner(state, task, "worker-0", post.address, TOKEN, LONG)
+def join(state: TrainingState, peers: PeerServer, task: str = "worker-1") -> Joiner:
+    return Joiner(state, task, "worker-0", peers.address, TOKEN, LONG)
 
 
 def train_together(
@@ -83,11 +83,11 @@ def train_together(
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_the_state_arrives_while_it_changes(
-    slow: bool, post: PeerServer, monkeypatch: pytest.MonkeyPatch
+    slow: bool, peers: PeerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = make_state(0), make_state(7)
     donor = Donor(mine)
-    post.on("state", donor.serve)
+    peers.on("state", donor.serve)
     for step in range(5):
         donor.open(step)
         donor.shut()
@@ -95,7 +95,7 @@ def test_the_state_arrives_while_it_changes(
     mine.model[1].running_mean += 1.0
     if slow:
         hold_up(monkeypatch)
-    joiner = join(theirs, post)
+    joiner = join(theirs, peers)
     donor.await_joiners(1, LONG)
     steps = train_together(donor, mine, joiner, theirs, 5)
     # Eight parameters. While one is under way the window shuts, so each step brings one or two.
@@ -115,11 +115,11 @@ def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "send_tensor", slow)
 
 
-def test_two_joiners_at_once(post: PeerServer) -> None:
+def test_two_joiners_at_once(peers: PeerServer) -> None:
     mine, second, third = make_state(0), make_state(1), make_state(2)
     donor = Donor(mine)
-    post.on("state", donor.serve)
-    joiners = [join(second, post), join(third, post, "worker-2")]
+    peers.on("state", donor.serve)
+    joiners = [join(second, peers), join(third, peers, "worker-2")]
     donor.await_joiners(2, LONG)
     donor.open(0)
     for joiner in joiners:
@@ -133,10 +133,10 @@ def test_two_joiners_at_once(post: PeerServer) -> None:
         assert state.settings() == mine.settings()
 
 
-def test_a_donor_that_ends(post: PeerServer) -> None:
+def test_a_donor_that_ends(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    post.on("state", donor.serve)
-    joiner = join(make_state(1), post)
+    peers.on("state", donor.serve)
+    joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     donor.close()
     with pytest.raises(BrokenGroupError, match="worker-0 sends no more state"):
@@ -151,16 +151,16 @@ def test_nobody_there() -> None:
         join(make_state(1), gone)
 
 
-def test_a_joiner_that_goes_does_not_hold_up_the_donor(post: PeerServer) -> None:
+def test_a_joiner_that_goes_does_not_hold_up_the_donor(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    post.on("state", donor.serve)
-    joiner = join(make_state(1), post)
+    peers.on("state", donor.serve)
+    joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     joiner.close()
     donor.open(0)
     donor.shut()  # returns: who is gone is owed nothing
 
 
-def test_nobody_comes(post: PeerServer) -> None:
+def test_nobody_comes(peers: PeerServer) -> None:
     with pytest.raises(BrokenGroupError, match="only 0 of 1"):
         Donor(make_state(0)).await_joiners(1, 0.01)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class Line(Protocol):
-    """Seconds that a device takes for a batch: `fixed` s + `per_sample` s/sample x batch; hashable."""
+    """Seconds of a device for a batch: `fixed` s + `per_sample` s/sample x batch; hashable."""
 
     @property
     def fixed(self) -> float: ...
@@ -24,36 +24,36 @@ class Line(Protocol):
     def per_sample(self) -> float: ...
 
     def seconds(self, batch: float, /) -> float:
-        """For so many samples on one device."""
+        """For a batch on one device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Alike devices that take one part of the batch together: their line, and samples that fit."""
+    """Identical devices that take one part of the batch together: their line, and samples that fit."""
 
     line: Line
     devices: int = 1
     most: float = inf
-    """Samples on each device."""
+    """Samples per device."""
 
     def samples_by(self, time: float) -> int:
-        """Samples that each device has done by a time."""
+        """Return the samples each device has done by a time."""
         done = (time - self.line.fixed) / max(self.line.per_sample, 1e-12)
         return max(0, floor(min(done, self.most) + 1e-9))
 
     def next_after(self, samples: int) -> float:
-        """When each device has done one more."""
+        """Return when each device has done one more."""
         return self.line.seconds(samples + 1) if samples + 1 <= self.most else inf
 
 
 def shares(bearers: Sequence[Bearer], batch: int) -> tuple[int, ...] | None:
-    """Samples of each; None if they do not fit into memory."""
+    """Return the samples of each; None if they do not fit into memory."""
     time = finish(bearers, batch)
     if time == inf:
         return None
     parts = [bearer.samples_by(time) * bearer.devices for bearer in bearers]
     spare = sum(parts) - batch
-    # Those that would finish last give back what is too much: nobody then finishes later.
+    # Those that would finish last give back the excess: nobody then finishes later.
     for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
         given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
         parts[i] -= given
@@ -62,7 +62,7 @@ def shares(bearers: Sequence[Bearer], batch: int) -> tuple[int, ...] | None:
 
 
 def finish(bearers: Sequence[Bearer], batch: int) -> float:
-    """The earliest time at which whole samples can all be done, s; inf if they do not fit."""
+    """Return the earliest time at which all whole samples can be done, s; inf if they do not fit."""
     kinds: dict[tuple[Line, float], int] = {}
     for bearer in bearers:
         key = (bearer.line, bearer.most)
@@ -71,7 +71,7 @@ def finish(bearers: Sequence[Bearer], batch: int) -> float:
 
 
 def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
-    """The same for few bearers, alike devices already together."""
+    """The same, with identical devices already merged."""
     time = _together(bearers, batch)
     while time < inf:
         done = [bearer.samples_by(time) for bearer in bearers]
@@ -82,7 +82,7 @@ def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
 
 
 def _together(bearers: Sequence[Bearer], batch: float) -> float:
-    """When all would finish if samples could be cut; those whose memory is full finish before."""
+    """Return when all would finish with divisible samples; those with full memory finish earlier."""
     time = _unbounded(bearers, batch)
     roomy = [bearer for bearer in bearers if not bearer.line.seconds(bearer.most) < time]
     left = batch - sum(b.most * b.devices for b in bearers if b.line.seconds(b.most) < time)
@@ -92,14 +92,14 @@ def _together(bearers: Sequence[Bearer], batch: float) -> float:
 
 
 def _unbounded(bearers: Sequence[Bearer], batch: float) -> float:
-    """The same with memory enough."""
+    """The same without memory limits."""
     rate = begun = 0.0
     for bearer in bearers:
         each = bearer.devices / max(bearer.line.per_sample, 1e-12)
         rate += each
         begun += each * bearer.line.fixed
     time = (batch + begun) / rate
-    # Who would begin only then takes no samples; the formula has it undo some of the others'.
+    # Those that would start only then take no samples; the formula has them undo others'.
     begin = [bearer for bearer in bearers if bearer.line.fixed < time]
     return _unbounded(begin, batch) if 0 < len(begin) < len(bearers) else time
 

@@ -1,9 +1,9 @@
 """Who owns which part of the parameters: water-filling over ports, cards and racks.
 
-An edge with owners below it that hold the share O together is done after base + slope O seconds for
-each byte of gradients. The largest of these is least when all that own something are done together:
-raise the level until what owners and racks can take by then adds up to 1. For cards alone this is the
-notes' rule T_j = (S + (n-2) O_j)/bw_j; with servers on CPUs it is BytePS' theorem 1.
+An edge above owners with the total share O is done after base + slope O seconds per byte of gradients.
+The maximum is least when all owners are done together: raise the level until what owners and racks can
+take by then adds up to 1. For cards alone this is the notes' rule T_j = (S + (n-2) O_j)/bw_j; with
+servers on CPUs it is BytePS' theorem 1.
 """
 
 from collections.abc import Sequence
@@ -11,34 +11,36 @@ from dataclasses import dataclass
 from math import inf
 
 Edge = tuple[float, float]
-"""(base, slope): s/byte without a share of the parameters behind it, and more with all of them."""
+"""(base, slope): s/byte without a share of the parameters behind it, and the addition with all of
+them."""
 Edges = Sequence[Edge]
 """Edges that limit the same share."""
 
 UNEVEN = 1.15
-"""Unequal shares are taken where equal ones would end later than this many times the level: links are
+"""Unequal shares are used if equal ones would end later than this many times the level: links are
 shared fairly by connection, so a large share is late on its own links while small ones are still on
 theirs, which costs unequal shares about as much (measured in namespaces, and replayed)."""
 
 _ROUNDS = 60
-"""More than the kinks there are between the first level and the last; each round passes one."""
+"""More than the kinks between the first level and the last; each round passes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Owners behind one uplink: what limits them together, and each of them (alike ones, how many)."""
+    """Owners behind one uplink: its edges, and those of each owner (with the number of identical
+    ones)."""
 
     edges: Edges
     owners: Sequence[tuple[Edges, int]]
 
 
 def edge(k: int, n: int, bandwidth: float) -> Edge:
-    """An edge with k of n workers behind it, for the share of the parameters behind it."""
+    """Return the edge with k of n workers behind it."""
     return k / bandwidth, (n - 2 * k) / bandwidth
 
 
 def level(racks: Sequence[Owners]) -> float:
-    """The least time at which all owners are done, s/byte."""
+    """Return the least time at which all owners are done, s/byte."""
     done = 0.0
     for _ in range(_ROUNDS):
         # What can be taken by a time is concave in it, so Newton's steps from below never pass 1.
@@ -56,9 +58,9 @@ def level(racks: Sequence[Owners]) -> float:
 
 
 def water_filled(racks: Sequence[Owners], floor: float = 0.0) -> list[list[float]]:
-    """Shares of each rack's owners (alike ones together; sum 1) with which the last is done first.
+    """Return the shares of each rack's owners (identical ones together; sum 1) that finish earliest.
 
-    `floor`: a time before which the step cannot end anyway. Equal shares where they do about as well.
+    `floor`: a time before which the step cannot end anyway. Equal shares if they do about as well.
     """
     done = max(level(racks), floor) * (1 + 1e-9)
     count = sum(n for rack in racks for _, n in rack.owners)
@@ -73,7 +75,7 @@ def water_filled(racks: Sequence[Owners], floor: float = 0.0) -> list[list[float
 
 
 def _evenly(racks: Sequence[Owners], count: int) -> float:
-    """When the last owner is done if all hold as much."""
+    """Return when the last owner is done with equal shares."""
     ends = [0.0]
     for rack in racks:
         behind = sum(n for _, n in rack.owners) / count
@@ -83,13 +85,13 @@ def _evenly(racks: Sequence[Owners], count: int) -> float:
 
 
 def _within(room: float, parts: list[float]) -> list[float]:
-    """Parts scaled down to what their rack can take."""
+    """Scale parts down to what their rack can take."""
     total = sum(parts)
     return [part * room / total for part in parts] if total > room else parts
 
 
 def _rack_room(rack: Owners, done: float) -> tuple[float, float, float]:
-    """What a rack's owners can hold by a time, how fast that grows, and when it next starts to."""
+    """Return what a rack's owners can hold by a time, its growth rate, and when it next starts."""
     together = _room(rack.edges, done)
     if not rack.owners:
         return together
@@ -104,7 +106,7 @@ def _rack_room(rack: Owners, done: float) -> tuple[float, float, float]:
 
 
 def _room(edges: Edges, done: float) -> tuple[float, float, float]:
-    """The share that edges carry by a time, how fast it grows, and when it starts to."""
+    """Return the share that edges carry by a time, its growth rate, and when it starts."""
     room, rate, start = 1.0, 0.0, 0.0
     for base, slope in edges:
         start = max(start, base + min(slope, 0.0))  # more than half behind it: a share makes it faster

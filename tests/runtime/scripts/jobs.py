@@ -82,12 +82,12 @@ class Job(Launch):
         self.wait_members(workers + servers, LONG)
 
     def address(self, task: str) -> str:
-        """Of its post, as it told the coordinator."""
+        """Where its peers reach it, as it told the coordinator."""
         assert self._coordinator is not None
         return self._coordinator.roster._tasks[task].address
 
     def ask(self, address: str, **request: Any) -> dict[str, Any]:
-        """A question at a post, with the job's token unless another is given."""
+        """A question to a peer, with the job's token unless another is given."""
         return ask(address, request, str(request.pop("token", self._token)), LONG)
 
     def wait_exit(self, task: str) -> None:

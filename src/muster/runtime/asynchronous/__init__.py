@@ -1,11 +1,11 @@
 """Asynchronous training with parameter servers (Optimus' other form): no barrier, no common steps.
 
-Servers hold the parameters by ranges. A worker pulls them, computes the gradient of its own mini-batch
-(global batch over workers) and pushes it; servers apply it at once. So gradients may be made with
-parameters that others have changed since (staleness, counted and reported), the result depends on who
-is fast, and samples are used at least once an epoch rather than exactly once. With one worker it is
-plain training. BatchNorm statistics stay those of each worker. A worker may come, go and die at any
-time. A server's death loses its part of the parameters: an error says where to go on from.
+Servers hold ranges of the parameters. A worker pulls them, computes the gradient of its mini-batch
+(global batch over workers) and pushes it; servers apply it at once. So gradients may be stale (counted
+and reported), the result depends on timing, and samples are used at least once per epoch, not exactly
+once. With one worker it is plain training. BatchNorm statistics stay local. Workers may join, leave and
+die at any time. A lost server loses its part of the parameters: an error names the checkpoint to
+continue from.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def train_asynchronously(
     *,
     index: int = 0,
     workers: int = 1,
-    post: PeerServer | None = None,
+    peers: PeerServer | None = None,
     token: str = "",
     steps: int | None = None,
     until: Callable[[float], bool] | None = None,
@@ -60,21 +60,21 @@ def train_asynchronously(
     on_step: Callable[[AsyncReport], None] | None = None,
     patience: float = PATIENCE,
 ) -> AsyncReport | LeasedBatches | None:
-    """Do this task's part, in every task alike, until the training ends.
+    """Run this task's part until the training ends.
 
-    `forward`: (model, batch) to one loss for each sample. `batch`: of all `workers` at once; each takes
-    an equal part, however many there are later. `servers`: addresses of their posts; `index`: which of
-    them this server is, at `post`. `steps`: mini-batches in all. `save`, `save_every`, `checkpoint`:
-    how to write the whole state, after how many mini-batches, and the folder's name for errors; to go
-    on from one, restore model and optimiser in every task and give `position`.
+    `forward`: (model, batch) to one loss per sample. `batch`: of all initial `workers` together; each
+    takes an equal part. `servers`: their addresses; `index`: which of them this server is, at `peers`.
+    `steps`: mini-batches in total. `save`, `save_every`, `checkpoint`: how to write the state, after
+    how many mini-batches, and the folder for error messages; to resume, restore model and optimiser in
+    every task and pass `position`.
 
-    A worker gets its report, the first server the leases (losses of the epochs, what was repeated).
+    Returns a worker's report, or the first server's leases (losses of epochs, repeated batches).
     """
     if epochs is None and steps is None and until is None:
         raise BadTrainingError("when does it end? give epochs, steps or until")
     if not servers:
         raise BadTrainingError("an asynchronous training needs at least one server")
-    Order(len(dataset), batch)  # says what is wrong with the two
+    Order(len(dataset), batch)  # checks both
     order = Order(len(dataset), max(1, batch // workers), seed, shuffle, drop_last)
     if role == "worker":
         loader = Loader(dataset, collate, 0, seed, augment)
@@ -83,8 +83,8 @@ def train_asynchronously(
             place=place, save=save, checkpoint=checkpoint, on_step=on_step,
         )  # fmt: skip
         return worker.run()
-    if post is None:
-        raise BadTrainingError("a server needs the post at which its workers find it")
+    if peers is None:
+        raise BadTrainingError("a server needs peers=")
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     shard = Shard(optimizer, parameters, assign(parameters, len(servers))[index], scheduler)
     leases = None
@@ -94,5 +94,5 @@ def train_asynchronously(
     server = ParameterServer(
         shard, checksum(parameters), leases, patience=patience, save_every=every, checkpoint=checkpoint
     )
-    serve(server, post, servers[1:] if index == 0 else [], token)
+    serve(server, peers, servers[1:] if index == 0 else [], token)
     return leases

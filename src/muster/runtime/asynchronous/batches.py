@@ -1,8 +1,8 @@
-"""Samples of an asynchronous training: parts of the order, leased to workers one at a time.
+"""Samples of an asynchronous training, leased to workers one mini-batch at a time.
 
-A lease whose worker is gone is given out again, so every sample of an epoch is used at least once; one
-is used twice where a worker died between its push and its word of it. Epochs follow each other without
-a pause: workers may be in the next one while a lease of the last is still out.
+The lease of a lost worker is granted again, so every sample is used at least once per epoch; twice if a
+worker dies between its push and its report. Workers may start the next epoch while a lease of the last
+is still out.
 """
 
 import threading
@@ -15,14 +15,14 @@ from muster.runtime.data.samples import Order, Position
 
 @dataclass(frozen=True, slots=True)
 class LeasedBatch:
-    """One mini-batch, named by its place in the order of the samples."""
+    """One mini-batch, named by its position."""
 
     number: int
     place: Position
 
 
 class LeasedBatches:
-    """Who has which samples, and which are done. Safe to use from several threads."""
+    """Who has which samples, and which are done. Thread-safe."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class LeasedBatches:
         until: Callable[[float], bool] | None = None,
         position: Position | None = None,
     ) -> None:
-        """`order`: its batch is what one lease holds. `until`: what an epoch's mean loss must meet."""
+        """`order`: its batch is one lease. `until`: a condition on an epoch's mean loss."""
         self._order, self._epochs, self._steps, self._until = order, epochs, steps, until
         self._next = self._begun = position or Position()
         self._open: dict[int, tuple[int, LeasedBatch]] = {}
@@ -43,11 +43,11 @@ class LeasedBatches:
         self._sums: dict[int, tuple[float, int]] = {}
         self._changed = threading.Condition()
         self.done = self._next.step
-        """LeasedBatches that are done."""
+        """Finished leases."""
         self.losses: list[float] = []
-        """Mean loss of each epoch that is done."""
+        """Mean loss of each finished epoch."""
         self.repeated = 0
-        """LeasedBatches that were given out again."""
+        """Leases granted again."""
 
     @property
     def ended(self) -> bool:
@@ -57,7 +57,7 @@ class LeasedBatches:
 
     @property
     def position(self) -> Position:
-        """Where to go on after a restart: before the first lease that is not done."""
+        """Where to resume after a restart: at the first unfinished lease."""
         with self._changed:
             out = [lease.place for _, lease in self._open.values()] + [
                 lease.place for lease in self._back
@@ -65,7 +65,7 @@ class LeasedBatches:
             return min([*out, self._next], key=lambda place: (place.epoch, place.cursor))
 
     def take(self, holder: int, wait: float) -> LeasedBatch | None:
-        """A lease for this holder; None where there is none within so many s, or none any more."""
+        """Lease a batch; None if there is none within `wait` s, or none left."""
         with self._changed:
             self._changed.wait_for(lambda: self._back or self._more() or self._ended(), wait)
             if self._back:
@@ -80,7 +80,7 @@ class LeasedBatches:
             return lease
 
     def finish(self, number: int, losses: float, samples: int) -> None:
-        """A lease is done, with this sum of losses; one that was taken back meanwhile is not."""
+        """Finish a lease with its sum of losses; ignore one that was taken back."""
         with self._changed:
             _, lease = self._open.pop(number, (0, None))
             if lease is None:
@@ -94,7 +94,7 @@ class LeasedBatches:
             self._changed.notify_all()
 
     def lose(self, holder: int) -> None:
-        """This holder is gone: what it had is given out again."""
+        """Grant the leases of a lost holder again."""
         with self._changed:
             lost = [number for number, (other, _) in self._open.items() if other == holder]
             for number in lost:
@@ -105,7 +105,7 @@ class LeasedBatches:
             self._changed.notify_all()
 
     def _length(self, epoch: int) -> int:
-        """Samples of an epoch; of the first one, those that were left when this began."""
+        """Return the samples of an epoch; of the first, those left at the start."""
         order, begun = self._order, self._begun
         whole = min(order.count, order.steps_per_epoch * order.batch)
         return whole - begun.cursor if epoch == begun.epoch else whole

@@ -1,7 +1,7 @@
-"""What servers and workers of an asynchronous training say to each other, and who holds what.
+"""The protocol between servers and workers of an asynchronous training, and who holds what.
 
-A worker opens one connection to each server's post and keeps it. Requests are JSON with an `op`;
-tensors follow where the op has some, in the order of the server's segments:
+A worker keeps one connection to each server. Requests are JSON with an `op`; tensors follow in the
+order of the server's segments:
 
 | op | with | answer |
 |---|---|---|
@@ -25,21 +25,21 @@ from muster.runtime.errors import BadTrainingError, LostServerError
 from muster.runtime.members.peers import connect
 
 KIND = "asynchronous"
-"""The kind of request by which a connection to a post becomes one of this training."""
+"""The kind of request that opens a connection of this training."""
 
 SPLIT = 4 * 2**20
-"""Bytes. Larger tensors are split, so that servers can hold even shares."""
+"""Bytes. Larger tensors are split, for even shares."""
 
 START = 60.0
-"""Seconds in which all servers must have come up: a task's start takes a few (importing torch)."""
+"""Seconds for all servers to start: a task takes a few to import torch."""
 
 PATIENCE = 300.0
-"""Seconds after which a silent worker counts as gone. A killed one is noticed at once, by its closed
-connection; this is for nodes that vanish, and must be longer than any mini-batch takes."""
+"""Seconds after which a silent worker counts as lost. A killed one is noticed at once by its closed
+connection; this is for nodes that vanish, and must exceed any mini-batch."""
 
 
 def lost(servers: Sequence[str], checkpoint: str, problem: object) -> LostServerError:
-    """The error that names the servers that are gone, and where to go on from."""
+    """Return the error that names the lost servers, and how to continue."""
     where = (
         f"go on from the latest checkpoint in {checkpoint}" if checkpoint else "no checkpoint is kept"
     )
@@ -59,7 +59,7 @@ class Segment:
 
 
 def assign(parameters: Sequence[Any], servers: int) -> list[list[Segment]]:
-    """The segments of each server: even bytes, the largest first, each to whoever holds least."""
+    """Assign segments to servers: even bytes, the largest first, each to the least loaded."""
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     limit = min(SPLIT, -(-total // servers))
     pieces = [piece for index, p in enumerate(parameters) for piece in _split(index, p, limit)]
@@ -75,12 +75,12 @@ def assign(parameters: Sequence[Any], servers: int) -> list[list[Segment]]:
 
 
 def checksum(parameters: Sequence[Any]) -> int:
-    """Alike for tasks that train the same model."""
+    """Return a number that agrees for tasks with the same model."""
     return zlib.crc32(repr([(tuple(p.shape), str(p.dtype)) for p in parameters]).encode())
 
 
 def join(address: str, role: str, model: int, token: str, wait: float) -> socket.socket:
-    """A connection to a server that is ready to serve; tries again for `wait` seconds."""
+    """Connect to a server that is ready; retry for `wait` seconds."""
     until = time.monotonic() + wait
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A parameter server of an asynchronous training: applies each gradient at once, whoever sends it."""
+"""A parameter server of an asynchronous training: applies each gradient at once."""
 
 import contextlib
 import itertools
@@ -26,11 +26,11 @@ from muster.runtime.shards.shard_updater import SliceOptimizer, groups_of, optio
 from muster.runtime.shards.state_pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
 
 WAIT = 1.0
-"""Seconds until a worker hears that there is no lease for it yet: well below any time-out."""
+"""Seconds until a worker hears that there is no lease yet: well below any timeout."""
 
 
 class Shard:
-    """One server's part of the parameters, and the optimiser's state for it."""
+    """One server's part of the parameters, with its optimiser state."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class Shard:
         segments: Sequence[Segment],
         scheduler: Any = None,
     ) -> None:
-        """Begins with the values and the state that parameters and optimiser have now.
+        """Start from the current parameters and optimiser.
 
-        `scheduler`: of this optimiser; an update is a step of it.
+        `scheduler`: of this optimiser; stepped with each update.
         """
         groups = groups_of(optimizer)
         state = by_parameter(pieces_of(optimizer, parameters, optimizer.state_dict()))
         self.segments = list(segments)
         self._optimizer, self._scheduler = optimizer, scheduler
         self._lock, self._version = threading.Lock(), 0
-        # The user's optimiser lends its hyper-parameters and never steps; schedules would warn of that.
+        # The user's optimiser only lends its hyper-parameters and never steps; schedules would warn.
         optimizer._opt_called = True
         self._values = [_read(parameters[s.parameter], s) for s in segments]
         self._trained = [i for i, s in enumerate(segments) if id(parameters[s.parameter]) in groups]
@@ -61,16 +61,16 @@ class Shard:
 
     @property
     def version(self) -> int:
-        """Updates so far."""
         return self._version
 
     def read(self) -> tuple[int, list[Tensor]]:
-        """The version, and a copy of the parameters."""
+        """Return the version and a copy of the parameters."""
         with self._lock:
             return self._version, [value.clone() for value in self._values]
 
     def snapshot(self) -> tuple[Request, list[Tensor], list[Piece]]:
-        """Version, hyper-parameters and schedule; parameters; the optimiser's state: of one moment."""
+        """Return version, hyper-parameters and schedule; parameters; optimiser state: all
+        consistent."""
         with self._lock:
             schedule = _carried(self._scheduler.state_dict()) if self._scheduler else None
             groups = [_carried(options) for options in options_of(self._optimizer)]
@@ -82,9 +82,9 @@ class Shard:
     def update(
         self, pulled: int, gradients: Sequence[Tensor], unused: Sequence[int]
     ) -> tuple[int, int]:
-        """Apply gradients made with the parameters of version `pulled`; the new version, and staleness.
+        """Apply gradients of version `pulled`; return the new version, and the staleness.
 
-        Staleness: updates by others between the pull and this.
+        Staleness: updates by others since the pull.
         """
         with self._lock:
             if self._slices is not None:
@@ -101,13 +101,13 @@ class Shard:
             return self._version, staleness
 
     def _target(self, place: int, unused: Sequence[int]) -> Tensor:
-        """What the optimiser works on: the values themselves, or a copy that nobody will see."""
+        """Return what the optimiser works on: the values, or a copy to throw away."""
         value = self._values[place]
         return value.clone() if self.segments[place].parameter in unused else value
 
 
 class ParameterServer:
-    """Serves one shard to however many workers there are, a thread for each of them."""
+    """Serves one shard to any number of workers, a thread each."""
 
     def __init__(
         self,
@@ -119,9 +119,9 @@ class ParameterServer:
         save_every: int = 0,
         checkpoint: str = "",
     ) -> None:
-        """`leases`: on the first server. `patience`: s after which a silent worker counts as gone.
-        `save_every`: leases after which some worker is told to write a checkpoint; 0: never.
-        `checkpoint`: where they are, for the error when a server is lost."""
+        """`leases`: on the first server. `patience`: s after which a silent worker counts as lost.
+        `save_every`: leases between checkpoints; 0: none. `checkpoint`: their folder, for error
+        messages."""
         self.shard, self.leases = shard, leases
         self.checksum, self._patience, self.checkpoint = model_checksum, patience, checkpoint
         self._every, self._saved = save_every, leases.done if leases else 0
@@ -132,7 +132,7 @@ class ParameterServer:
         self._problem: Exception | None = None
 
     def answer(self, connection: socket.socket, request: Request) -> None:
-        """Serve one connection until it ends: a handler for a post."""
+        """Serve one connection until it ends."""
         if request.get("checksum") != self.checksum:
             send_json(connection, {"error": "this task trains another model than the server"})
             return
@@ -150,19 +150,19 @@ class ParameterServer:
             else:
                 self._follow(connection)
         except OSError:
-            pass  # A worker that is gone disturbs nobody; its lease has been taken back.
+            pass  # a lost worker harms nobody; its lease was taken back
         except Exception as problem:
             self.fail(problem)
 
     def wait(self) -> None:
-        """Until the training is over; raises what has gone wrong."""
+        """Wait until the training is over; raise what went wrong."""
         with self._changed:
             self._changed.wait_for(lambda: self._problem is not None or self._finished())
             if self._problem is not None:
                 raise self._problem
 
     def fail(self, problem: Exception) -> None:
-        """The training cannot go on: workers are let go, and find out why when they come again."""
+        """Fail the training: disconnect the workers, who learn why when they reconnect."""
         with self._changed:
             self._problem = self._problem or problem
             for connection in self._workers.values():
@@ -171,13 +171,13 @@ class ParameterServer:
             self._changed.notify_all()
 
     def _finished(self) -> bool:
-        """A worker must have come: it may want the result of a training that was over before."""
+        """At least one worker must have come: it may want the result of an ended training."""
         ended = self.leases is not None and self.leases.ended
         return self._over or (ended and self._came and not self._workers)
 
     @contextlib.contextmanager
     def _counted(self, connection: socket.socket) -> Iterator[int]:
-        """This worker is here; when it goes, its lease is given to another."""
+        """Register a worker; when it goes, its lease is granted to another."""
         holder = next(self._numbers)
         with self._changed:
             self._workers[holder], self._came = connection, True
@@ -208,7 +208,7 @@ class ParameterServer:
                 raise ConnectionError(f"a worker asked for {request['op']!r}")
 
     def _follow(self, connection: socket.socket) -> None:
-        """The first server holds this connection to the end: if it breaks, the training is lost."""
+        """Hold the first server's connection: if it breaks, the training is lost."""
         try:
             receive_json(connection)
         except OSError as problem:
@@ -233,7 +233,8 @@ class ParameterServer:
         return {**answer, "lease": [lease.number, place.epoch, place.cursor, place.step]}
 
     def _save_due(self, leases: LeasedBatches) -> Request | None:
-        """Whoever asks first when a checkpoint is due writes it; the last is due at the end."""
+        """Let the first worker that asks when a checkpoint is due write it; the last is due at the
+        end."""
         with self._changed:
             least = 1 if leases.ended else self._every
             if not self._every or leases.done < self._saved + least:
@@ -248,9 +249,9 @@ class ParameterServer:
         send_pieces(connection, pieces)
 
 
-def serve(server: ParameterServer, post: PeerServer, others: Sequence[str], token: str) -> None:
-    """Serve at this post until the training is over. `others`: the other servers, on the first one."""
-    post.on(KIND, server.answer)
+def serve(server: ParameterServer, peers: PeerServer, others: Sequence[str], token: str) -> None:
+    """Serve until the training is over. `others`: the other servers, on the first one."""
+    peers.on(KIND, server.answer)
     links: list[socket.socket] = []
     try:
         for address in others:
@@ -265,12 +266,12 @@ def serve(server: ParameterServer, post: PeerServer, others: Sequence[str], toke
     finally:
         for link in links:
             with contextlib.suppress(OSError):
-                link.shutdown(socket.SHUT_RDWR)  # frees the thread that watches it
+                link.shutdown(socket.SHUT_RDWR)  # wakes the thread that watches it
             link.close()
 
 
 def _watch(server: ParameterServer, link: socket.socket, address: str) -> None:
-    """Thread: nothing ever comes over this connection but its end."""
+    """Wait for the end of a connection (own thread)."""
     try:
         receive_json(link)
     except OSError as problem:
@@ -284,7 +285,7 @@ def _send(connection: socket.socket, header: Request, values: Sequence[Tensor]) 
 
 
 def _carried(state: dict[str, Any]) -> dict[str, Any]:
-    """What JSON can carry of a schedule's state: its numbers, not its functions."""
+    """Return the part of a schedule's state that JSON can hold: numbers, not functions."""
     found = {}
     for name, value in state.items():
         with contextlib.suppress(TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""One task of an asynchronous job: finds the servers in the plan, does its part, reports."""
+"""One task of an asynchronous job: finds the servers in the plan, trains, reports."""
 
 import threading
 import time
@@ -19,16 +19,16 @@ from muster.runtime.state.state import TrainingState
 from muster.wire.messages import Changed, MemberPlan, Message, Ready, StepDone, Stop, TrainingEnded
 
 Losses = Callable[[Any, Any], Any]
-"""(model, batch) to one loss for each sample."""
+"""(model, batch) to one loss per sample."""
 
 
 class AsyncTask:
-    """Membership of an asynchronous job: plans only say who the servers are and who may go."""
+    """Membership of an asynchronous job: plans only name the servers and the leavers."""
 
     def __init__(self, settings: TaskSettings, state: TrainingState, device: torch.device) -> None:
         self._settings, self._state, self._device = settings, state, device
-        self._post = PeerServer(settings.host, settings.token)
-        self._link = CoordinatorLink(settings, self._post.address, self._hear)
+        self._peers = PeerServer(settings.host, settings.token)
+        self._link = CoordinatorLink(settings, self._peers.address, self._hear)
         self._change = threading.Condition()
         self._plan: MemberPlan | None = None
         self._leave = False
@@ -36,7 +36,7 @@ class AsyncTask:
         self._samples = 0
 
     def run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
-        """Train to the end; every worker then has the servers' parameters, and a server is gone."""
+        """Train to the end; workers then have the servers' parameters, and servers exit."""
         self._run(losses, checkpoints, options)
         self._end("finished")
         if self._settings.role == "server":
@@ -44,7 +44,7 @@ class AsyncTask:
 
     def _run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         restored = self._restore(checkpoints)
-        self._post.start()
+        self._peers.start()
         self._link.start()
         self._link.send(Ready(self._settings.task))
         plan = self._await_plan()
@@ -59,7 +59,7 @@ class AsyncTask:
             servers=[m.address for m in servers],
             index=names.index(name) if name in names else 0,
             workers=len(plan.members) - len(servers),
-            post=self._post,
+            peers=self._peers,
             token=self._settings.token,
             place=lambda batch: mapped(batch, lambda tensor: tensor.to(self._device)),
             save=self._saver(checkpoints),
@@ -81,7 +81,7 @@ class AsyncTask:
         return plan
 
     def _hear(self, message: Message) -> None:
-        """Link's thread: a plan changes nothing for those who train, unless they are not in it."""
+        """Handle a plan (link's thread): it matters only to those it leaves out."""
         if isinstance(message, Stop):
             self._leave = True
         if not isinstance(message, MemberPlan):
@@ -101,7 +101,7 @@ class AsyncTask:
             )
 
     def _report(self, report: AsyncReport) -> None:
-        """After each update of this worker."""
+        """Report an update; leave if asked to."""
         now = time.monotonic()
         samples, seconds = report.samples - self._samples, now - self._began
         where = (self._settings.task, self._formation, report.updates, 0)
@@ -119,7 +119,7 @@ class AsyncTask:
         self._link.send(TrainingEnded(self._settings.task, self._formation, 0, how))
         self._link.flush(5.0)
         self._link.close()
-        self._post.close()
+        self._peers.close()
 
     def _saver(self, checkpoints: Checkpoints | None) -> Callable[[int, dict[str, Any]], None] | None:
         if checkpoints is None:

@@ -1,4 +1,4 @@
-"""A worker of an asynchronous training: pulls, takes a gradient on a lease of samples, pushes."""
+"""A worker of an asynchronous training: pulls, computes a gradient on leased samples, pushes."""
 
 import contextlib
 import socket
@@ -25,29 +25,29 @@ from muster.runtime.members.peers import Request
 from muster.runtime.shards.state_pieces import Piece, assemble, receive_pieces
 
 Forward = Callable[[Any, Any], Tensor]
-"""(model, batch) to one loss for each sample."""
+"""(model, batch) to one loss per sample."""
 Save = Callable[[int, dict[str, Any]], None]
 """(step, state) to a checkpoint."""
 
 
 @dataclass(slots=True)
 class AsyncReport:
-    """What one worker did."""
+    """One worker's counts."""
 
     updates: int = 0
     samples: int = 0
     loss: float = 0.0
     """Mean of its last mini-batch."""
     staleness: int = 0
-    """Updates by others between its pulls and pushes, summed over its own (the worst server's)."""
+    """Updates by others between its pulls and pushes, in total (of the worst server)."""
     stalest: int = 0
     """The largest of them."""
     repeats: int = 0
-    """Times it had to connect anew."""
+    """Reconnections."""
 
 
 class AsyncWorker:
-    """Trains with servers that hold the parameters; other workers may come and go."""
+    """Trains with parameter servers; other workers may come and go."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class AsyncWorker:
         checkpoint: str = "",
         on_step: Callable[[AsyncReport], None] | None = None,
     ) -> None:
-        """`order`: the servers' own, its batch is one lease. `place`: moves a batch to the device."""
+        """`order`: as on the servers; its batch is one lease. `place`: moves a batch to the device."""
         self._model, self._optimizer, self._forward, self._place = model, optimizer, forward, place
         self._loader, self._order, self._on_step = loader, order, on_step
         self._servers, self._token = list(servers), token
@@ -87,7 +87,7 @@ class AsyncWorker:
                     self._train()
                     return self.report
                 except OSError as problem:
-                    # It may be we who were silent for too long: once more, unless that did not help.
+                    # We may have been silent for too long ourselves: retry, unless that did not help.
                     if self.report.updates == before:
                         raise lost([self._at], self._checkpoint, problem) from problem
                     wait, before = 0.0, self.report.updates
@@ -104,7 +104,7 @@ class AsyncWorker:
                 self._links.append(join(address, "worker", model, self._token, wait))
             except OSError as problem:
                 missing[address] = problem
-        if missing:  # all of them: the first one ends, too, when it has lost another
+        if missing:  # all of them: the first one also ends when it has lost another
             raise lost(list(missing), self._checkpoint, next(iter(missing.values())))
 
     def _train(self) -> None:
@@ -119,12 +119,12 @@ class AsyncWorker:
                 number, *at = answer["lease"]
                 done = {"done": number, **self._step(Position(*at))}
         self._pull()
-        # The first server ends the training when all have gone, so it must be the last to hear of it.
+        # The first server ends the training when all have gone, so it must hear of it last.
         for place in reversed(range(len(self._links))):
             self._say(place, {"op": "bye"})
 
     def _step(self, at: Position) -> Request:
-        """One lease: the sum of its losses and its samples, when all servers have its gradient."""
+        """Train on one lease; return its sum of losses and its samples."""
         ids = self._order.ids(at)
         batch = self._place(self._loader.load(ids, at.epoch))
         self._pull()
@@ -164,7 +164,7 @@ class AsyncWorker:
         self.report.stalest = max(self.report.stalest, staleness)
 
     def _save_all(self, save: Save, due: Request) -> None:
-        """A checkpoint of what the servers hold now; they need not be at the same update."""
+        """Save what the servers hold now; they need not be at the same update."""
         pieces: list[Piece] = []
         header: Request = {}
         for place in range(len(self._links)):
@@ -190,13 +190,13 @@ class AsyncWorker:
         return header
 
     def _take_over(self, groups: Sequence[Request]) -> None:
-        """The servers' hyper-parameters: schedules run there."""
+        """Adopt the servers' hyper-parameters: schedules run there."""
         for group, values in zip(self._optimizer.param_groups, groups, strict=True):
             for name, value in values.items():
                 group[name] = tuple(value) if isinstance(group.get(name), tuple) else value
 
     def _settle(self) -> None:
-        """Parameters that are not flat in host memory get what was received for them."""
+        """Copy received values into parameters that are not flat in host memory."""
         with torch.no_grad():
             for parameter, flat in zip(self._parameters, self._host, strict=True):
                 if flat.data_ptr() != parameter.data_ptr():
@@ -222,14 +222,14 @@ class AsyncWorker:
 
 
 def _flat_in_host(parameter: Any) -> Tensor:
-    """Where a parameter's elements are received: itself where that can be, else room of their own."""
+    """Return where a parameter is received: in place if possible, else a buffer."""
     if parameter.is_cpu and parameter.is_contiguous():
         return parameter.detach().view(-1)
     return torch.empty(parameter.numel(), dtype=parameter.dtype)
 
 
 def _checked(losses: Any, count: int) -> float:
-    """The sum of the losses, if there is a finite one for each sample."""
+    """Return the sum of the losses, checking for one finite loss per sample."""
     if not isinstance(losses, Tensor) or losses.shape != (count,):
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise BadTrainingError(f'{count} samples need {count} losses (reduction="none"), not {shape}')

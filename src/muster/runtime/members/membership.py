@@ -58,14 +58,14 @@ class Membership:
     ) -> None:
         self.settings, self.state, self.buckets, self.feed = settings, state, buckets, feed
         self._deadline = deadline
-        self.post = PeerServer(settings.host, settings.token)
-        self.me = Member(settings.task, settings.role, self.post.address, device=settings.device)
-        self._stores = Stores(self.post)
-        self._meeting = Meeting(self.post, self.me, settings.token)
+        self.peers = PeerServer(settings.host, settings.token)
+        self.me = Member(settings.task, settings.role, self.peers.address, device=settings.device)
+        self._stores = Stores(self.peers)
+        self._meeting = Meeting(self.peers, self.me, settings.token)
         self.donor = Donor(state)
-        self.post.on("state", self.donor.serve)
-        self.post.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
-        self.owned = OwnedState(state, buckets, self.post, settings)
+        self.peers.on("state", self.donor.serve)
+        self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
+        self.owned = OwnedState(state, buckets, self.peers, settings)
         builder = Builder(
             settings.task,
             settings.host,
@@ -76,7 +76,7 @@ class Membership:
             self.owned.after_sum,
         )
         self._builder, self._pending = builder, Pending(builder)
-        self.link = CoordinatorLink(settings, self.post.address, self._hear)
+        self.link = CoordinatorLink(settings, self.peers.address, self._hear)
         self.crew: Crew | None = None
         self._before: Crew | None = None
         self._orders = threading.Lock()
@@ -108,7 +108,7 @@ class Membership:
     def join(self) -> None:
         """Become a member: of a plan that names this task, or alone."""
         began = time.monotonic()
-        self.post.start()
+        self.peers.start()
         self.link.start()
         if self.settings.coordinator is None:
             self._enter(self._builder.build(MemberPlan(1, 0, (self.me,), self._deadline)))
@@ -157,7 +157,7 @@ class Membership:
         self.link.flush(5.0)
         self.link.close()
         self._meeting.close()
-        self.post.close()
+        self.peers.close()
         for held in (self._before, crew):
             if held is not None:
                 held.close()
@@ -228,7 +228,7 @@ class Membership:
         if fresh:
             self.owned.forget()
             if crew.rank == 0:
-                self._begin_anew()
+                self._start_over()
                 self.feed.staff([])  # leases of an earlier run are void
             rows = self._call(crew)
         holders = self._follow(crew, rows)
@@ -248,7 +248,7 @@ class Membership:
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
         self._catch_up(crew)
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
         if not self.restore() and self.state.position.step:
             raise ExcludedError(

@@ -25,7 +25,7 @@ class PeerServer:
         self._handlers: dict[str, Handler] = {}
         self._socket = socket.create_server((host, 0), backlog=128)
         self.address = f"{host}:{self._socket.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._accept, name="muster-post", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name="muster-peers", daemon=True)
 
     def on(self, kind: str, handler: Handler) -> None:
         """Set the handler of a kind of request."""

@@ -65,14 +65,14 @@ class _SupersededError(Exception):
 class Meeting:
     """The survivors' meeting; the most senior one leads."""
 
-    def __init__(self, post: PeerServer, me: Member, token: str) -> None:
+    def __init__(self, peers: PeerServer, me: Member, token: str) -> None:
         self._me, self._token = me, token
         self._change = threading.Condition()
         self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
         self._leading = False
-        post.on("regroup", self._register)
-        post.on("formation", self._tell)
+        peers.on("regroup", self._register)
+        peers.on("formation", self._tell)
 
     def stand(self, place: CurrentPlans | None) -> None:
         """Set what peers are told; None: this task comes to no meeting."""

@@ -1,8 +1,8 @@
 """Shares of the batch with which unequal workers finish together (KAIST, seed 001).
 
-Every worker fits its own line, t = a + c b seconds for b samples, and tells it in its ballot. All
-workers then solve for the same shares: `reshare` is pure, and every float in it comes out of the summed
-ballots, so the same numbers go in everywhere (a worker's own unrounded line must not).
+Every worker fits its line, t = a + c b seconds for b samples, and puts it into its ballot. All workers
+then compute the same shares: `reshare` is pure, and all its floats come from the summed ballots (never
+a worker's own unrounded line).
 """
 
 from collections import deque
@@ -15,23 +15,23 @@ from muster.runtime.errors import BadTrainingError
 from muster.split.batch import Bearer, shares
 
 STEPS = 12
-"""Steps that a line rests on."""
+"""Steps that a line is fitted to."""
 NEAR = 0.1
-"""Shares this close say nothing of the slope: steps differ by some percent without a reason."""
+"""Shares this close say nothing about the slope: steps vary by some percent anyway."""
 STEEPEST_GAIN = 5.0
-"""A larger batch makes a sample at most so many times cheaper: ResNet-50 on an H200 goes from 519 to
-2528 samples/s between batches of 8 and 512. So no worker looks free and gets everything."""
+"""Largest speed-up per sample of a larger batch: ResNet-50 on an H200 goes from 519 to 2528 samples/s
+between batches of 8 and 512. So no worker looks free and gets everything."""
 CHANGED = 1.2
-"""Steps all this many times slower or faster than earlier ones alike: the worker has changed."""
+"""If the newest steps are all this many times slower or faster, the worker has changed."""
 NEW = 3
-"""That many in a row: one or two may be somebody else's burst."""
+"""The newest steps: one or two may be a burst of other work."""
 GAIN = 0.03
-"""Shares change for a step at least so much shorter. Less is within the noise of a dozen steps, and a
-change is not free: samples loaded ahead lie on other workers, and kernels meet a new shape."""
+"""Least relative gain of a change of shares. Less is noise over a dozen steps, and a change has a cost:
+samples loaded ahead are on other workers, and kernels meet a new shape."""
 MOST_NOISE = 0.25
-"""However noisy steps are, a gain of more than a quarter is believed."""
+"""However noisy steps are, a gain above a quarter counts."""
 LEAST_MOVE = 2
-"""Samples by which some share must move: one is rounding."""
+"""Least change of some share, in samples: one is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class _Line:
 
 
 class Gauge:
-    """One worker's own speed, by its last steps."""
+    """One worker's own speed, from its last steps."""
 
     def __init__(self) -> None:
         self._steps: deque[tuple[int, float]] = deque(maxlen=STEPS)
 
     def note(self, samples: int, seconds: float) -> None:
-        """A step's samples here, and the seconds of computing on them (without waiting for others)."""
+        """Note a step's samples here and their compute seconds (without waiting for others)."""
         if samples < 1 or not 0 < seconds < inf:
             return
         self._steps.append((samples, seconds))
@@ -59,12 +59,12 @@ class Gauge:
                 self._steps.popleft()
 
     def line(self) -> tuple[float, float] | None:
-        """(a in s, c in s/sample); None before the first step.
+        """Return (a in s, c in s/sample); None before the first step.
 
-        Medians, so that one slow step does not count, and of two values the lower: a step has many
-        reasons to be slow and none to be fast. The slope is the median over the steps of their median
-        slope to the others (Siegel), in which the line through 0 has two votes: one odd step alone
-        does not outvote them.
+        Medians, so that one slow step does not count, and the lower of two: steps have many reasons to
+        be slow and none to be fast. The slope is the median over the steps of their median slope to the
+        others (Siegel), in which the line through 0 has two votes: one odd step alone does not outvote
+        them.
         """
         if not self._steps:
             return None
@@ -81,7 +81,7 @@ class Gauge:
         return median_low(slopes)
 
     def _has_changed(self) -> bool:
-        """Are the newest steps all slower, or all faster, than the earlier ones of about their size?"""
+        """Whether the newest steps are all slower, or all faster, than earlier ones of similar size."""
         steps = list(self._steps)
         old, new = steps[:-NEW], steps[-NEW:]
         ratios = []
@@ -93,12 +93,12 @@ class Gauge:
         return min(ratios) > CHANGED or max(ratios) < 1 / CHANGED
 
     def noise(self) -> float:
-        """How far the line may be off, relative: twice the standard error of a median of its steps."""
+        """Return the relative error of the line: twice the standard error of a median of its steps."""
         line = self.line()
         if line is None or len(self._steps) < NEW:
             return 0.0
         off = median(abs(t / (line[0] + line[1] * b) - 1) for b, t in self._steps)
-        # For normal errors: their deviation is 1.48 medians, a median's error 1.25 / sqrt(n) of that.
+        # For normal errors: the deviation is 1.48 medians, a median's error 1.25 / sqrt(n) of that.
         return float(2 * 1.25 * 1.48 * off / sqrt(len(self._steps)))
 
 
@@ -114,13 +114,12 @@ def reshare(
     current: Sequence[int],
     noise: float = 0.0,
 ) -> tuple[int, ...]:
-    """Samples of each worker for a full batch, in the order of the ranks.
+    """Return each worker's samples of a full batch, by rank.
 
-    `lines`: (a, c) of each, None where it has not been measured: it is then taken for an ordinary one,
-    so that it will be. `caps`: samples that fit into its memory (inf where unknown). `able`: False has
-    no state yet and gets nothing. `current`: today's shares, which are kept where a change gains
-    little, or no more than the lines may be off (`noise`): where steps vary, alike workers would pass
-    samples to and fro. Everybody able gets a sample at least: who has none is never measured again.
+    `lines`: (a, c) of each; None if unmeasured, then assumed average. `caps`: samples that fit into
+    memory (inf: unknown). `able`: False gets nothing, without the state. `current`: kept if a change
+    gains little, or less than the error of the lines (`noise`): equal workers would pass samples back
+    and forth. Every able worker gets at least one sample, or it would never be measured again.
     """
     ranks = [rank for rank, can in enumerate(able) if can and caps[rank] >= 1]
     room = [caps[rank] for rank in ranks]
@@ -147,12 +146,12 @@ def _worth_it(
 
 
 def _step(lines: Sequence[_Line], parts: Sequence[int]) -> float:
-    """Seconds until the last worker is done."""
+    """Return the seconds until the last worker is done."""
     return max(line.seconds(part) for line, part in zip(lines, parts, strict=True) if part)
 
 
 def _filled_in(lines: Sequence[tuple[float, float] | None], batch: int) -> list[_Line]:
-    """Every worker's line; one that is missing is the measured workers' median at an equal share."""
+    """Replace missing lines by the measured workers' median at an equal share."""
     equal = batch / len(lines)
     known = sorted((_Line(*line) for line in lines if line), key=lambda line: line.seconds(equal))
     ordinary = known[(len(known) - 1) // 2] if known else _Line(0.0, 1.0)
@@ -167,7 +166,7 @@ def _at_one_finish(lines: Sequence[_Line], caps: Sequence[float], batch: int) ->
 
 
 def _one_each(found: list[int], lines: Sequence[_Line]) -> list[int]:
-    """The same with a sample for everybody, given by whoever would finish last without it."""
+    """Give everyone a sample, taken from whoever would finish last."""
     for rank, share in enumerate(found):
         givers = [i for i, held in enumerate(found) if held > 1]
         if not share and givers:
@@ -177,7 +176,7 @@ def _one_each(found: list[int], lines: Sequence[_Line]) -> list[int]:
 
 
 def _may_stand(today: Sequence[int], caps: Sequence[float], batch: int) -> bool:
-    """Do these shares make up the batch and fit, with a sample for everybody if there are as many?"""
+    """Whether these shares make up the batch and fit, with a sample for everyone if possible."""
     least = 1 if batch >= len(caps) else 0
     return sum(today) == batch and all(
         least <= share <= cap for share, cap in zip(today, caps, strict=True)

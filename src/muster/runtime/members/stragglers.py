@@ -1,7 +1,7 @@
-"""Workers that stay slow (Optimus): found by their step times, told once, for replacement.
+"""Finds workers that stay slow (Optimus) by their step times, and reports them once, for replacement.
 
-Shares of the batch follow a worker's speed within a few steps (`shares`), so a slow worker does not
-hold the others up for long. One that is far slower than its peers for many steps wastes its device.
+Shares follow a worker's speed within a few steps (`shares`), so a slow worker does not delay the others
+for long. One that is far slower for many steps wastes its device.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ class _Record:
 
 
 class StragglerWatch:
-    """Tells of a worker `factor` times slower than the median of the others, `patience` steps in a row.
+    """Reports a worker `factor` times slower than the others' median for `patience` steps in a row.
 
-    Patience leaves time for shares to shrink first (three or four steps) and for a passing burst.
+    That leaves time for shares to shrink (three or four steps) and for a burst to pass.
     """
 
     def __init__(self, factor: float = 2.0, patience: int = 20) -> None:
@@ -29,11 +29,11 @@ class StragglerWatch:
         self._records: dict[str, _Record] = {}
 
     def note(self, rates: Mapping[str, float]) -> list[tuple[str, float]]:
-        """A step's seconds per sample of each worker; returns (task, times the others') to tell of now.
+        """Take each worker's seconds per sample of a step; return (task, times slower) to report now.
 
-        Compare like with like: take each worker's line at the same number of samples, for a fixed cost
-        over a small share looks slow. A worker without a measurement is left out; one that is no longer
-        named is forgotten. It is told of again only after as many good steps in a row.
+        Evaluate all lines at the same number of samples: a fixed cost over a small share looks slow.
+        Unmeasured workers are skipped, missing ones forgotten. A worker is reported again only after as
+        many good steps in a row.
         """
         self._records = {task: self._records.get(task, _Record()) for task in rates}
         known = {task: rate for task, rate in rates.items() if isfinite(rate) and rate > 0}

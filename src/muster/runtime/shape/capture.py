@@ -1,8 +1,8 @@
 """Dike's Context (seed 000): the shape of a training, captured without a device, sent once.
 
-First on meta tensors (shapes without numbers); where the model looks at its numbers, with a tiny batch;
-where that fails too, from the parameters alone. The model, its gradients, its hooks and the random
-numbers to come are left as they were.
+First on meta tensors (shapes without numbers); with a tiny batch if the model looks at its numbers;
+from the parameters alone if that fails too. Model, gradients, hooks and random generators are left
+unchanged.
 """
 
 import copy
@@ -25,7 +25,7 @@ from muster.runtime.shape.trace import OTHER, Forward, Step, mapped, tensors, wa
 META, TINY, PARAMETERS = "meta", "tiny batch", "parameters only"
 
 _MILLIONTH = 1e-6
-"""The least `ready`: a gradient is never there before the backward pass has begun."""
+"""The least `ready`: no gradient is ready before the backward pass begins."""
 
 _NOTHING = Step({}, 0, (), 0)
 
@@ -33,7 +33,7 @@ _NOTHING = Step({}, 0, (), 0)
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter tensor, and the fraction of the backward pass (in FLOP) after which its gradient is
-    ready; 0 where it is not trained."""
+    ready; 0 if it is not trained."""
 
     name: str
     count: int
@@ -44,32 +44,33 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The shape of a training. Parameters stand in the order in which their gradients become ready."""
+    """The shape of a training; parameters in the order their gradients become ready."""
 
     parameters: tuple[Parameter, ...]
     layers: tuple[tuple[str, int], ...]
-    """How many layers there are of each class."""
+    """Number of layers by class."""
     kinds: tuple[tuple[str, float], ...]
-    """The share of the operations in layers of each kind (the words of model/profile.py)."""
+    """Share of the operations by kind of layer (the words of model/profile.py)."""
     operations: float
-    """FLOP of the forward pass for one sample; a multiply-add counts as two."""
+    """FLOP of the forward pass per sample; a multiply-add counts as two."""
     activations: int
-    """Bytes kept for the backward pass, for one sample."""
+    """Bytes kept for the backward pass, per sample."""
     samples: int
     """Samples of the dataset."""
     sample_bytes: int
     how: str
     """"meta", "tiny batch" or "parameters only"."""
     why: str = ""
-    """Why not the way before."""
+    """Why a better way failed."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As a `Captured` message holds it."""
+        """Return the shape for a `Captured` message."""
         return asdict(self)
 
 
 def order(context: Context) -> tuple[str, ...]:
-    """Names of trained parameters in the order their gradients become ready: alike on every worker."""
+    """Return the trained parameters in the order their gradients become ready, the same on every
+    worker."""
     return tuple(each.name for each in context.parameters if each.ready > 0)
 
 
@@ -93,7 +94,7 @@ def capture(
 
 
 _Shape = tuple[Step | None, dict[str, float], float, str, str]
-"""A step, FLOP by kind and bytes kept for one sample, how they were found and why not otherwise."""
+"""A step, FLOP by kind and bytes kept per sample, how they were found and why not otherwise."""
 
 
 def _tried(model: nn.Module, forward: Forward, sample: Any) -> _Shape:
@@ -107,34 +108,33 @@ def _tried(model: nn.Module, forward: Forward, sample: Any) -> _Shape:
             with _untouched(model), _quiet():
                 step, operations, activations = way()
             return step, operations, activations, how, "; ".join(reasons)
-        except Exception as problem:  # the user's code on tensors it was not written for: anything
+        except Exception as problem:  # user code on unexpected tensors may raise anything
             reasons.append(_line(f"{how}: {type(problem).__name__}: {problem}"))
-    # A multiply-add for each parameter: what a dense network does with one row.
+    # A multiply-add per parameter, as in a dense network with one row.
     operations = {OTHER: 2.0 * sum(each.numel() for _, each in _named(model))}
     return None, operations, 0.0, PARAMETERS, "; ".join(reasons)
 
 
 def _line(text: str) -> str:
-    """One line of at most 200 characters."""
     return " ".join(text.split())[:200]
 
 
 def _on_meta(model: nn.Module, forward: Forward, sample: Any) -> Any:
     shadow = _copied(model, lambda tensor: tensor.to("meta"))
-    with torch.device("meta"):  # so that what the model makes on the way is there too
+    with torch.device("meta"):  # so that tensors made by the model are meta too
         return _measured(shadow, forward, mapped(sample, lambda tensor: tensor.detach().to("meta")))
 
 
 def _with_numbers(model: nn.Module, forward: Forward, sample: Any) -> Any:
     try:
         twin = _copied(model, torch.clone)
-    except Exception:  # it holds a lock, a file, a process
+    except Exception:  # it holds a lock, a file or a process
         return _in_place(model, forward, sample)
     return _measured(twin, forward, sample)
 
 
 def _in_place(model: nn.Module, forward: Forward, sample: Any) -> Any:
-    """With the model itself, where it cannot be copied; its buffers get their numbers back."""
+    """Use the model itself if it cannot be copied; restore its buffers."""
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         return _measured(model, forward, sample)
@@ -146,7 +146,7 @@ def _in_place(model: nn.Module, forward: Forward, sample: Any) -> Any:
 
 
 def _measured(model: nn.Module, forward: Forward, sample: Any) -> tuple[Step, dict[str, float], float]:
-    """A step, and FLOP by kind and bytes kept for one sample."""
+    """Return a step, and FLOP by kind and bytes kept per sample."""
     step, shape = watch(model, forward, sample, backward=True)
     if not step.ready:
         raise ValueError("no parameter got a gradient")
@@ -154,9 +154,9 @@ def _measured(model: nn.Module, forward: Forward, sample: Any) -> tuple[Step, di
     twice = mapped(sample, lambda each: torch.cat([each, each]) if each.shape[:1] == (size,) else each)
     try:
         before, after = step, watch(model, forward, twice, backward=False)[0]
-    except Exception:  # a model for this very batch: then all of it is the samples'
+    except Exception:  # a model for this batch size only: count all of it
         before, after = _NOTHING, step
-    # What is the same for any batch (masks, casts of weights) falls out of the difference.
+    # What does not depend on the batch (masks, casts of weights) cancels out.
     operations = {
         kind: max(0, count - before.operations.get(kind, 0)) / size
         for kind, count in after.operations.items()
@@ -165,7 +165,7 @@ def _measured(model: nn.Module, forward: Forward, sample: Any) -> tuple[Step, di
 
 
 class _Copying(TorchFunctionMode):
-    """Copies tensors in a way of our own while `deepcopy` runs, those that are results among them."""
+    """Copies tensors in our own way during `deepcopy`, including non-leaf ones."""
 
     def __init__(self, place: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class _Copying(TorchFunctionMode):
 
 
 def _copied(model: nn.Module, place: Callable[[Tensor], Tensor]) -> nn.Module:
-    """The model once more, with its tensors elsewhere; ties between parameters hold."""
+    """Copy a model with its tensors elsewhere; keeps tied parameters tied."""
     memo: dict[int, Any] = {
         id(each): nn.Parameter(place(each.detach()), each.requires_grad) for each in model.parameters()
     }
@@ -190,7 +190,7 @@ def _copied(model: nn.Module, place: Callable[[Tensor], Tensor]) -> nn.Module:
 
 
 def _drop_observers(module: nn.Module) -> None:
-    """Leave out hooks that are plain functions: they write to the user's own lists and logs."""
+    """Remove hooks that are plain functions: they write to the user's lists and logs."""
     for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
         for key, hook in list(hooks.items()):
             if isinstance(hook, types.FunctionType):
@@ -199,7 +199,7 @@ def _drop_observers(module: nn.Module) -> None:
 
 @contextmanager
 def _untouched(model: nn.Module) -> Iterator[None]:
-    """Gradients and random numbers afterwards as they were before."""
+    """Restore gradients and random generators afterwards."""
     gradients = [(each, each.grad) for each in model.parameters()]
     devices = sorted({each.device.index for each, _ in gradients if each.device.type == "cuda"})
     python = random.getstate()
@@ -216,10 +216,8 @@ def _untouched(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings, and nothing compiled for tensors that will not come again."""
-    compiled = (
-        "torch._dynamo" in sys.modules
-    )  # else there is nothing to hold off, and importing it is slow
+    """Suppress warnings, and compilation for one-time shapes."""
+    compiled = "torch._dynamo" in sys.modules  # importing it is slow
     eager = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
     with warnings.catch_warnings(), eager:
         warnings.simplefilter("ignore")
@@ -227,7 +225,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _parameters(model: nn.Module, step: Step | None) -> tuple[Parameter, ...]:
-    """In the order of readiness: then those that got no gradient, then those that are not trained."""
+    """In order of readiness; then those without a gradient, then untrained ones."""
     named = dict(_named(model))
     trained = [name for name, each in named.items() if each.requires_grad]
     found = _fractions(step) if step else _guessed([(name, named[name].numel()) for name in trained])
@@ -243,14 +241,14 @@ def _parameter(name: str, tensor: Tensor, ready: float) -> Parameter:
 
 
 def _fractions(step: Step) -> dict[str, float]:
-    """FLOP done over all of the backward pass; without any (embeddings), how many are ready of all."""
+    """FLOP done over the whole backward pass; without any (embeddings), by count."""
     if not step.backward:
         return {name: (place + 1) / len(step.ready) for place, (name, _) in enumerate(step.ready)}
     return {name: max(done / step.backward, _MILLIONTH) for name, done in step.ready}
 
 
 def _guessed(named: list[tuple[str, int]]) -> dict[str, float]:
-    """Last parameter first, as if each took time as its size: true of dense networks."""
+    """Last parameter first, in proportion to size: true of dense networks."""
     total, done, ready = sum(count for _, count in named), 0, {}
     for name, count in reversed(named):
         done += count
@@ -259,12 +257,12 @@ def _guessed(named: list[tuple[str, int]]) -> dict[str, float]:
 
 
 def _named(model: nn.Module) -> list[tuple[str, Tensor]]:
-    """Parameters that have a shape already (lazy ones get theirs at the first step)."""
+    """Return parameters that have a shape (lazy ones get theirs at the first step)."""
     lazy = nn.parameter.UninitializedParameter
     return [(name, each) for name, each in model.named_parameters() if not isinstance(each, lazy)]
 
 
 def _layers(model: nn.Module) -> tuple[tuple[str, int], ...]:
-    """How many there are of each class of module that holds no other."""
+    """Count the leaf modules by class."""
     leaves = (each for each in model.modules() if next(each.children(), None) is None)
     return tuple(sorted(Counter(type(each).__name__ for each in leaves).items()))

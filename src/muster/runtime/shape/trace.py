@@ -1,4 +1,4 @@
-"""One step of a model watched: operations by kind of layer, bytes kept, when each gradient is ready."""
+"""Observes one step of a model: operations by kind of layer, bytes kept, readiness of gradients."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ Forward = Callable[[Any, Any], Any]
 
 CONVOLUTION, POINTWISE, DENSE = "convolution", "pointwise", "dense"
 RECURRENT, ATTENTION, OTHER = "recurrent", "attention", "other"
-"""Kinds of layers, in the words of the planner's profiles."""
+"""Kinds of layers, as in the planner's profiles."""
 
 _aten: Any = torch.ops.aten
 _fused_attention: Any = _aten._scaled_dot_product_flash_attention_for_cpu
@@ -25,20 +25,20 @@ _fused_attention: Any = _aten._scaled_dot_product_flash_attention_for_cpu
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one forward pass showed, and the backward pass where it was run."""
+    """What one forward pass, and perhaps a backward pass, showed."""
 
     operations: dict[str, int]
     """FLOP of the forward pass by kind of layer, for the whole batch."""
     kept: int
-    """Bytes kept for the backward pass, parameters not counted."""
+    """Bytes kept for the backward pass, without parameters."""
     ready: tuple[tuple[str, int], ...]
-    """Parameters in the order their gradients became ready, and the backward FLOP done until then."""
+    """Parameters in the order their gradients became ready, and the backward FLOP until then."""
     backward: int
     """FLOP of the backward pass."""
 
 
 def watch(model: nn.Module, forward: Forward, batch: Any, *, backward: bool) -> tuple[Step, Any]:
-    """Run one step; returns what it showed and the shape of the losses. Changes what a step changes."""
+    """Run one step; return what it showed and the shape of the losses. Has a step's side effects."""
     counter, keeper = _Operations(), _Kept(model)
     with counter, _recurrent(model, counter), keeper.hooks(), _whole_attention():
         losses = forward(model, batch)
@@ -54,13 +54,13 @@ def watch(model: nn.Module, forward: Forward, batch: Any, *, backward: bool) -> 
 
 
 class _Operations(TorchDispatchMode):
-    """Adds up FLOP by kind of layer; a multiply-add counts as two, all but matrix products as none."""
+    """Adds up FLOP by kind of layer; a multiply-add counts as two, only matrix products count."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kinds: Counter[str] = Counter()
         self.inside = 0
-        """How many recurrent layers we are in: their matrix products are theirs."""
+        """Depth of recurrent layers: matrix products inside belong to them."""
 
     @property
     def total(self) -> int:
@@ -78,7 +78,7 @@ class _Operations(TorchDispatchMode):
 
 
 def _kind(packet: Any, args: Any) -> str:
-    """The kind of layer that an operation belongs to."""
+    """Return the kind of layer an operation belongs to."""
     name = packet.__name__
     if "rnn" in name:
         return RECURRENT
@@ -89,7 +89,7 @@ def _kind(packet: Any, args: Any) -> str:
         # A kernel of one row or column is computed as a matrix product.
         return CONVOLUTION if min(weight.shape[2:], default=1) > 1 else POINTWISE
     if name in ("bmm", "baddbmm"):
-        # A matrix for each sample is attention's; one matrix spread over the batch is a dense layer.
+        # A matrix per sample is attention; one matrix broadcast over the batch is a dense layer.
         matrices = [each for each in args if isinstance(each, Tensor)][-2:]
         return DENSE if any(each.stride(0) == 0 for each in matrices) else ATTENTION
     return DENSE if name in ("mm", "addmm", "_scaled_mm") else OTHER
@@ -103,7 +103,7 @@ def _rnn_operations(x: Tensor, *args: Any, out_val: Any = None, **kwargs: Any) -
 
 
 def _rnn_backward(x: Tensor, *args: Any, out_val: Any = None, **kwargs: Any) -> int:
-    """Each product once for its weights and once for its inputs."""
+    """Each product once for weights and once for inputs."""
     return 2 * _rnn_operations(x, *args)
 
 
@@ -127,11 +127,11 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     _aten._cudnn_rnn: _rnn_operations,
     _aten._cudnn_rnn_backward: _rnn_backward,
 }
-"""Fused operations that torch's own table leaves out."""
+"""Fused operations missing from torch's table."""
 
 
 class _Kept:
-    """Bytes that autograd keeps: each storage once, those of parameters never."""
+    """Bytes that autograd keeps: each storage once, without parameters."""
 
     def __init__(self, model: nn.Module) -> None:
         self._parameters = {each.untyped_storage()._cdata for each in model.parameters()}
@@ -147,15 +147,15 @@ class _Kept:
     def _keep(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage._cdata not in self._parameters:
-            self._storages[storage._cdata] = storage  # held, so that its number is not given again
-        return tensor.detach()  # an output kept as it is would hold its own graph
+            self._storages[storage._cdata] = storage  # held, so that its id is not reused
+        return tensor.detach()  # an output kept as is would hold its own graph
 
 
 _attend = nn.functional.scaled_dot_product_attention
 
 
 class _WholeAttention(TorchFunctionMode):
-    """On meta, attention in one piece as devices compute it: scores are not kept (Dao et al. 2022)."""
+    """Fuses attention on meta tensors, as devices do: scores are not kept (Dao et al. 2022)."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return (_whole if func is _attend else func)(*args, **(kwargs or {}))
@@ -163,7 +163,7 @@ class _WholeAttention(TorchFunctionMode):
 
 @contextmanager
 def _whole_attention() -> Iterator[None]:
-    """By its name too: no mode sees the call inside `multi_head_attention_forward`."""
+    """Patch the function too: no mode sees the call inside `multi_head_attention_forward`."""
     nn.functional.scaled_dot_product_attention = _whole
     try:
         with _WholeAttention():
@@ -187,7 +187,7 @@ def _fused(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor | None:
-    """The one-piece form, where torch has one for such arguments."""
+    """Return the fused form, if torch has one for these arguments."""
     plain = query.dim() == 4 and query.shape[1] == key.shape[1] and not enable_gqa
     if not plain or dropout_p or (attn_mask is not None and attn_mask.requires_grad):
         return None
@@ -196,7 +196,6 @@ def _fused(
 
 @contextmanager
 def _recurrent(model: nn.Module, counter: _Operations) -> Iterator[None]:
-    """Tell the counter when it is inside a recurrent layer."""
 
     def enter(*_: Any) -> None:
         counter.inside += 1
@@ -213,7 +212,7 @@ def _recurrent(model: nn.Module, counter: _Operations) -> Iterator[None]:
 
 @contextmanager
 def _ready(named: dict[str, Tensor], note: Callable[[str], None]) -> Iterator[None]:
-    """Note each parameter's name when its gradient is there."""
+    """Note each parameter's name when its gradient is ready."""
 
     def hook(name: str) -> Callable[[Tensor], None]:
         return lambda _: note(name)
@@ -235,7 +234,7 @@ def _removed(handles: list[Any]) -> Iterator[None]:
 
 
 def _check_leaves(losses: Tensor, named: dict[str, Tensor]) -> None:
-    """Refuse losses made from other parameters, those of the user's own model: not ours to change."""
+    """Reject losses of other parameters: they belong to the user's own model."""
     ours = {id(each) for each in named.values()}
     seen, waiting = set(), [losses.grad_fn]
     while waiting:
@@ -250,14 +249,14 @@ def _check_leaves(losses: Tensor, named: dict[str, Tensor]) -> None:
 
 
 def tensors(batch: Any) -> list[Tensor]:
-    """The tensors of a batch, in order."""
+    """Return the tensors of a batch, in order."""
     found: list[Tensor] = []
     mapped(batch, found.append)
     return found
 
 
 def mapped(batch: Any, change: Callable[[Tensor], Any]) -> Any:
-    """A batch with each tensor changed, one that occurs twice but once: tuples, lists, dictionaries."""
+    """Map the tensors of a batch, each once: tuples, lists, dictionaries."""
     done: dict[int, Any] = {}
 
     def visit(part: Any) -> Any:

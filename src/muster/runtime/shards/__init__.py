@@ -1,1 +1,1 @@
-"""Owners that also update: the optimizer's state in shards, with mirrors."""
+"""Owners that also update: the optimiser's state in shards, with mirrors."""

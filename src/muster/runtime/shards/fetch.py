@@ -1,8 +1,8 @@
-"""State at rest: between two steps members fetch parameters and pieces of the optimiser's state.
+"""Between two steps, members fetch parameters and pieces of the optimiser's state from each other.
 
-A *moment* names such a rest: a formation that begins, or a checkpoint within it. Whoever needs
-something asks for it at the post of one that has it, and is answered when that one has come to the same
-moment. So nothing of an earlier formation can reach a later one, and who asks knows when it has all.
+A *sync point* names such a pause: the beginning of a formation, or a checkpoint within it. A request is
+answered when the other member has reached the same sync point. So nothing of an earlier formation
+reaches a later one.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from muster.runtime.state.state import TrainingState
 
 @dataclass(frozen=True, slots=True)
 class SyncPoint:
-    """A rest of the members of a formation; they all give it the same name."""
+    """A pause of a formation; its members all give it the same name."""
 
     formation: int
     name: str
@@ -33,19 +33,17 @@ class SyncPoint:
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """Who keeps which part of the optimiser's state, and the address of each that still has it."""
+    """Who keeps which part of the optimiser's state, and the addresses of those that still have it."""
 
     holdings: tuple[OwnedRange, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def packed(self) -> dict[str, Any]:
-        """For JSON."""
         held = [[h.range.bucket, h.range.begin, h.range.end, h.owner, h.mirror] for h in self.holdings]
         return {"holdings": held, "sources": dict(self.sources)}
 
     @classmethod
     def unpacked(cls, packed: dict[str, Any]) -> "ShardMap":
-        """From JSON."""
         held = [
             OwnedRange(Range(b, i, j), owner, mirror) for b, i, j, owner, mirror in packed["holdings"]
         ]
@@ -53,23 +51,23 @@ class ShardMap:
 
 
 class StateServer:
-    """Answers at the post while this task's state rests."""
+    """Answers peers while this task's state does not change."""
 
-    def __init__(self, post: PeerServer, state: TrainingState) -> None:
+    def __init__(self, peers: PeerServer, state: TrainingState) -> None:
         self._state = state
         self._change = threading.Condition()
         self._moment: SyncPoint | None = None
         self._over = 0
-        """Formations up to this one are over: nobody gets anything of them."""
+        """Formations up to this one are over: requests for them fail."""
         self._told: dict[str, Any] = {}
         self._extras = torch.empty(0, dtype=torch.uint8)
         self._updater: ShardUpdater | None = None
         self._served: set[socket.socket] = set()
-        post.on("whole", self._send_whole)
-        post.on("pieces", self._send_pieces)
+        peers.on("whole", self._send_whole)
+        peers.on("pieces", self._send_pieces)
 
     def begin(self, moment: SyncPoint, updater: ShardUpdater, shards: ShardMap | None = None) -> None:
-        """Main thread: from now on nothing changes; `shards`: what joiners are told."""
+        """Freeze the state; `shards`: what joiners are told."""
         with self._change:
             if shards is not None:
                 self._told = {**shards.packed(), "settings": self._state.settings()}
@@ -78,9 +76,9 @@ class StateServer:
             self._change.notify_all()
 
     def end(self, over: int = 0) -> None:
-        """Main thread: things change again; `over`: the last formation that is of the past.
+        """Unfreeze the state; `over`: the last formation that is over.
 
-        Whoever still waits or receives gets an error: what it is part of has failed.
+        Whoever still waits or receives gets an error: its formation has failed.
         """
         with self._change:
             self._moment, self._over = None, max(self._over, over)
@@ -90,7 +88,7 @@ class StateServer:
             self._change.notify_all()
 
     def _send_whole(self, connection: socket.socket, request: dict[str, Any]) -> None:
-        """Post's thread: who keeps what, settings, extras, and the parameters where they are wanted."""
+        """Send the shard map, settings, extras, and parameters if wanted (server's thread)."""
         with self._at(connection, request) as here:
             if not here:
                 return
@@ -104,7 +102,7 @@ class StateServer:
             self._forget(connection)
 
     def _send_pieces(self, connection: socket.socket, request: dict[str, Any]) -> None:
-        """Post's thread: copies of the state of some ranges."""
+        """Send copies of the state of some ranges (server's thread)."""
         with self._at(connection, request) as here:
             if not here or self._updater is None:
                 return
@@ -116,7 +114,7 @@ class StateServer:
 
     @contextlib.contextmanager
     def _at(self, connection: socket.socket, request: dict[str, Any]) -> Any:
-        """Under the lock, at the moment that is asked for; false if it is over or does not come."""
+        """Hold the lock at the requested sync point; False if it is over or not reached."""
         moment, timeout = SyncPoint(*request["moment"]), float(request["timeout"])
         connection.settimeout(timeout)
         with self._change:
@@ -135,14 +133,14 @@ class StateServer:
 
 
 class StateClient:
-    """How to ask others for what rests with them."""
+    """Asks peers for their state."""
 
     def __init__(self, moment: SyncPoint, token: str, deadline: float) -> None:
         self._request = {"moment": [moment.formation, moment.name], "timeout": deadline}
         self._token, self._deadline = token, deadline
 
     def whole(self, address: str, state: TrainingState, parameters: bool) -> ShardMap:
-        """Take over settings, extras and, where wanted, parameters; tells who keeps what."""
+        """Fetch settings, extras and, if wanted, parameters; return the shard map."""
         with self._asked(address, {"kind": "whole", "parameters": parameters}) as connection:
             told = receive_json(connection)
             extras = torch.empty(told["extras"], dtype=torch.uint8)
@@ -154,7 +152,7 @@ class StateClient:
         return ShardMap.unpacked(told)
 
     def pieces(self, address: str, ranges: Iterable[Range]) -> list[Piece]:
-        """The state of some ranges."""
+        """Fetch the state of some ranges."""
         wanted = [[range_.bucket, range_.begin, range_.end] for range_ in ranges]
         with self._asked(address, {"kind": "pieces", "ranges": wanted}) as connection:
             return receive_pieces(connection)

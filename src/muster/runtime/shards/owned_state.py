@@ -1,16 +1,15 @@
 """Owners that also update, in a running job: `MemberPlan.owners == "update"`.
 
-Every member keeps the optimiser's state of the ranges that it owns or mirrors, and nobody keeps all of
-it. So a formation begins with what moves between members, and all wait for it: owners that only reduce
-resize without a stall, these save memory and time in every step instead. Two things decide a step:
+Every member keeps the optimiser's state of the ranges it owns or mirrors; no one keeps all of it. So
+state moves when a formation begins, and all wait for it: these owners stall on a resize, but save
+memory and time in every step. Two things decide a step:
 
-  vote      after the sums, an empty all-reduce: who gets through it knows that all others have the
-            whole update, and commits
-  resolve   who did not get through it keeps the update staged until the survivors' roll call: if one of
-            them has committed, so do all; else nobody has, and the step is done again
+  vote      an empty all-reduce after the sums: a member that completes it knows that all others have
+            the whole update, and commits
+  resolve   a member that does not keeps the update staged until the survivors' roll call: if one of
+            them has committed, all do; else no one has, and the step is redone
 
-The same holds for the rest in which a formation begins: what came for it is prepared, and taken over
-when all have theirs.
+The same holds for the state of a new formation: it is prepared, and adopted once all have theirs.
 """
 
 import time
@@ -45,11 +44,11 @@ from muster.runtime.step.buckets import Buckets
 from muster.wire.messages import Member, MemberPlan
 
 RATES = 1 << 30
-"""The tag of hyper-parameters on their way to servers; chunks have small ones."""
+"""Tag of hyper-parameters sent to servers; chunks have small tags."""
 END = 1 << 62
-"""What a task whose training is over has settled: more than any formation."""
+"""The settled formation of a task whose training is over: above all others."""
 LOOK = 0.005
-"""Seconds between two looks at a member that is still busy."""
+"""Seconds between checks of a busy member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,47 +57,47 @@ class _Prepared:
 
     formation: int
     holdings: tuple[OwnedRange, ...]
-    """Empty: the optimiser itself keeps everything."""
+    """Empty: the optimiser keeps everything."""
     pieces: list[Piece]
     known: bool
-    """Whether what was kept before still counts."""
+    """Whether what was kept before is still valid."""
 
 
 class OwnedState:
-    """This task's part of the optimiser's state, step by step and from formation to formation."""
+    """This task's part of the optimiser's state, across steps and formations."""
 
     def __init__(
-        self, state: TrainingState, buckets: Buckets, post: PeerServer, settings: TaskSettings
+        self, state: TrainingState, buckets: Buckets, peers: PeerServer, settings: TaskSettings
     ) -> None:
         self._state, self._buckets, self._settings = state, buckets, settings
         self._whole = tuple(Range(i, 0, flat.numel()) for i, flat in enumerate(buckets.host))
         self._serves = settings.role != "worker"
-        self._rest = StateServer(post, state)
+        self._rest = StateServer(peers, state)
         self._updater: ShardUpdater | None = None
         self.kept = 0
-        """The formation whose holdings this task keeps; 0: it has all of the state, or nothing."""
+        """The formation whose part this task keeps; 0: it has the whole state, or none."""
         self._holdings: tuple[OwnedRange, ...] = ()
         self._staged: list[int] | None = None
-        """Parameters without a gradient in the step that awaits its vote; None: no step does."""
+        """Parameters without a gradient in the step that awaits its vote; None: no such step."""
         self._prepared: _Prepared | None = None
         self._ahead: set[str] = set()
-        """Tasks that were ahead when this one took a staged step over: they know the schedule."""
+        """Tasks that were ahead when this one committed a staged step: they know the schedule."""
         self._sent: list[tuple[Any, Tensor]] = []
         self._settled = 0
-        post.on("settled", lambda sock, _: send_json(sock, {"settled": self._settled}))
+        peers.on("settled", lambda sock, _: send_json(sock, {"settled": self._settled}))
 
     @property
     def active(self) -> bool:
-        """Whether a part of the state is kept here and not by the optimiser, or waits to be."""
+        """Whether this task, not the optimiser, keeps a part of the state, or is about to."""
         return self._updater is not None or self._prepared is not None
 
     @property
     def prepared(self) -> int:
-        """The formation that this task has got its part of; 0: none."""
+        """The formation this task has received its part of; 0: none."""
         return self._prepared.formation if self._prepared else 0
 
     def check(self, leased: bool, clips: bool) -> None:
-        """Raise where a training cannot be done by owners that update."""
+        """Raise if updating owners cannot do this training."""
         check_elementwise(self._state.optimizer)
         if clips:
             raise BadTrainingError(
@@ -114,7 +113,7 @@ class OwnedState:
     # a step
 
     def begin(self, crew: Crew) -> None:
-        """A step begins, with the first worker's hyper-parameters of this moment."""
+        """Begin a step with the first worker's current hyper-parameters."""
         if not crew.holdings:
             return
         assert self._updater is not None and crew.group is not None
@@ -129,15 +128,15 @@ class OwnedState:
         self._updater.begin()
 
     def after_sum(self, bucket: int, begin: int, end: int, tensor: Tensor) -> None:
-        """A communicator's thread: update what was summed."""
+        """Update a summed chunk (communicator's thread)."""
         assert self._updater is not None
         self._updater.after_sum(bucket, begin, end, tensor)
         if self._serves and bucket < len(self._whole):
-            # A server's sums lie in space of their own, but parameters are taken from the flats.
+            # A server sums in its own buffers, but commits from the flats.
             self._buckets.host[bucket][begin:end] = tensor
 
     def vote(self, crew: Crew, unused: list[int]) -> None:
-        """All sums are here: find out that they are everywhere."""
+        """Find out whether all members have all sums."""
         assert crew.group is not None
         self._staged = unused
         for work, _ in self._sent:
@@ -145,10 +144,9 @@ class OwnedState:
         self._sent = []
         crew.group.allreduce(torch.zeros(1)).wait()
         for parameter in self._state.parameters:
-            parameter.grad = None  # each worker's own, of no meaning to anybody
+            parameter.grad = None  # each worker's own, useless to others
 
     def commit(self) -> None:
-        """The step counts."""
         assert self._updater is not None and self._staged is not None
         self._updater.commit(self._buckets.host, self._staged)
         self._staged = None
@@ -156,7 +154,7 @@ class OwnedState:
     # changing members
 
     def resolve(self, crew: Crew, rows: Sequence[MemberStatus]) -> bool:
-        """Do what one of the survivors has done already; true if this task got the state by that."""
+        """Follow a survivor that has committed; return whether this task thereby got the state."""
         prepared, self._prepared = self._prepared, None
         joined = prepared is not None and _is_agreed(prepared.formation, rows)
         if joined and prepared is not None:
@@ -180,10 +178,10 @@ class OwnedState:
         holders: Sequence[int],
         leavers: Sequence[Member],
     ) -> None:
-        """A formation begins: get what this task has to keep in it, and wait for all others.
+        """Begin a formation: fetch this task's part and wait for all others.
 
-        `leavers`: members of the formation before that are not in this one, and wait for it.
-        Raises `LostShardError`, on all members alike, where a part is nowhere.
+        `leavers`: previous members that are not in this one, and wait for it. Raises `LostShardError`
+        on all members if a part is lost.
         """
         asking = self._asking(crew, moment := _moment(crew.plan))
         shards, known = self._known(crew, rows, holders, leavers)
@@ -208,27 +206,27 @@ class OwnedState:
         self._adopt(prepared)
 
     def part(self, plan: MemberPlan) -> None:
-        """Let the members of a plan without this task get what it keeps."""
+        """Let the members of a plan without this task fetch its part."""
         assert self._updater is not None
         self._rest.begin(_moment(plan), self._updater)
         self._await_settled(plan.members, plan.formation, plan.deadline)
 
     def end(self, crew: Crew, patience: float) -> None:
-        """The training is over here: go when it is everywhere."""
+        """Wait until the training is over everywhere."""
         self._settled = END
         self._await_settled(crew.plan.members, END, patience)
 
     def abandon(self, formation: int) -> None:
-        """A formation has broken: those who still want something of it are told so."""
+        """Fail requests of a broken formation."""
         self._rest.end(over=formation)
 
     def forget(self) -> None:
-        """What this task kept is of no use any more."""
+        """Drop everything."""
         self._updater, self._prepared, self._staged = None, None, None
         self.kept, self._holdings, self._ahead = 0, (), set()
 
     def gather(self, crew: Crew, primary: bool) -> dict[str, Any] | None:
-        """A checkpoint: the primary gets the whole optimiser's state, all others wait for it."""
+        """Collect the whole optimiser's state on the primary for a checkpoint; all others wait."""
         assert self._updater is not None
         moment = _moment(crew.plan, f"@{self._state.position.step}")
         sources = {member.task: member.address for member in crew.plan.members}
@@ -242,7 +240,7 @@ class OwnedState:
         self._await_all(crew, None)
         return found
 
-    # inside
+    # internals
 
     def _known(
         self,
@@ -251,7 +249,7 @@ class OwnedState:
         holders: Sequence[int],
         leavers: Sequence[Member],
     ) -> tuple[ShardMap, bool]:
-        """Who kept what before, and whether this task is one of them: else it does not know."""
+        """Return who kept what before, and whether this task is among them."""
         first, members = rows[holders[0]], crew.plan.members
         if first.kept:
             stand = (first.kept, first.step)
@@ -264,7 +262,6 @@ class OwnedState:
         return ShardMap(held, {m.task: m.address for m in sources}), crew.rank in ranks
 
     def _take_over(self) -> None:
-        """From an optimiser that had all of it."""
         if self._updater is None:
             self._updater = self._make_updater(self._whole)
 
@@ -273,7 +270,8 @@ class OwnedState:
         return ShardUpdater(state.optimizer, state.parameters, buckets.slots, held)
 
     def _refresh(self, crew: Crew, asking: StateClient, donor: Member) -> None:
-        """What a task that kept its part lacks: the schedule of those ahead, or a server parameters."""
+        """Fetch what a task with its part lacks: the schedule of those ahead, or a server's
+        parameters."""
         if self._serves:
             before = held_by(self._settings.task, self._holdings)
             wanted = held_by(self._settings.task, crew.holdings)
@@ -286,7 +284,7 @@ class OwnedState:
         self._ahead = set()
 
     def _fetch(self, asking: StateClient, shards: ShardMap, new: Sequence[OwnedRange]) -> list[Piece]:
-        """The pieces that this task has to keep and does not have."""
+        """Fetch the pieces this task must keep and does not have."""
         tasks = {h.owner for h in shards.holdings} | {h.mirror for h in shards.holdings if h.mirror}
         found = moves(shards.holdings, new, lost=tasks - set(shards.sources))
         wanted: dict[str, list[Range]] = {}
@@ -300,7 +298,7 @@ class OwnedState:
         ]
 
     def _await_all(self, crew: Crew, problem: LostShardError | None) -> None:
-        """Until all have what they need; raises if one of them cannot have it."""
+        """Wait until all have what they need; raise if one cannot."""
         ready = torch.tensor([0.0 if problem else 1.0])
         if crew.group is not None:
             crew.group.allreduce(ready).wait()
@@ -310,7 +308,7 @@ class OwnedState:
             raise problem or LostShardError("another member misses a part of the optimiser's state")
 
     def _adopt(self, prepared: _Prepared) -> None:
-        """From now on this task keeps what it prepared."""
+        """Keep what was prepared from now on."""
         if not prepared.known:
             self._state.optimizer.state.clear()
             self._updater = None
@@ -328,7 +326,7 @@ class OwnedState:
             self._fill_flats()
 
     def _fill_flats(self) -> None:
-        """A commit takes parameters from the flats: a server's hold what it does not own as it was."""
+        """Fill a server's flats: a commit takes parameters from them."""
         for slot in self._buckets.slots:
             parameter = self._state.parameters[slot.parameter].detach()
             self._buckets.host[slot.bucket][slot.begin : slot.end] = parameter.reshape(-1)
@@ -340,7 +338,7 @@ class OwnedState:
         return StateClient(moment, self._settings.token, crew.plan.deadline)
 
     def _await_settled(self, members: Sequence[Member], goal: int, patience: float) -> None:
-        """Until all that live have got so far."""
+        """Wait until all live members have settled a formation."""
         until = time.monotonic() + patience
         for member in members:
             while not self._has_settled(member, goal) and time.monotonic() < until:
@@ -355,7 +353,7 @@ class OwnedState:
 
 
 def _is_agreed(formation: int, rows: Sequence[MemberStatus]) -> bool:
-    """Whether one member knows that all had got their part, or all that have anything had."""
+    """Whether all members had received their part, as far as any of them knows."""
     states = [{row.kept, row.prepared} for row in rows if row.holds or row.kept or row.prepared]
     return any(row.kept == formation for row in rows) or all(formation in s for s in states)
 
@@ -369,13 +367,12 @@ def _covered(range_: Range, by: Sequence[Range]) -> bool:
 
 
 def _rates(optimizer: Any) -> Tensor:
-    """All numbers among an optimiser's hyper-parameters, in one order everywhere."""
+    """Return all numeric hyper-parameters, in one order everywhere."""
     groups = [group[name] for group in optimizer.param_groups for name in sorted(group)]
     return torch.tensor([x for value in groups for x in _numbers(value)], dtype=torch.float64)
 
 
 def _set_rates(optimizer: Any, rates: Tensor) -> None:
-    """Take such numbers over."""
     numbers = iter(rates.tolist())
     for group in optimizer.param_groups:
         for name in sorted(group):
@@ -390,7 +387,7 @@ def _parts(value: Any) -> Sequence[Any]:
 
 
 def _kind(value: Any) -> Any:
-    """The type of a number; None for anything else."""
+    """Return the type of a number; None for anything else."""
     if isinstance(value, Tensor):
         return float
     return type(value) if isinstance(value, bool | int | float) else None

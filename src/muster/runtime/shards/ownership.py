@@ -1,9 +1,9 @@
-"""Who holds the optimiser's state of which elements, and what must move when the members change.
+"""Who holds which part of the optimiser's state, and what must move when members change.
 
 Every range has an owner, which sums and updates it, and a mirror, which does the same update. The owner
-sends its mirror the summed gradient where it sends the others the new parameters: as many bytes, so a
-mirror costs memory and the time of its update, but nothing on the wire. The alternative, an owner that
-streams its state, costs once (momentum) or twice (Adam) its share in every step.
+sends its mirror the summed gradient instead of the new parameters: the same bytes, so a mirror costs
+memory and compute but no traffic. Streaming the owner's state instead would cost once (momentum) or
+twice (Adam) its share per step.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ from muster.runtime.errors import MusterError
 
 
 class LostShardError(MusterError):
-    """Owner and mirror of a part of the optimiser's state are both gone: only a checkpoint has it."""
+    """Owner and mirror of a part of the optimiser's state are lost: only a checkpoint has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class OwnedRange:
-    """A range, the task that owns it, and the one that mirrors it (None: nobody else is there)."""
+    """A range, its owner, and its mirror (None: no other task)."""
 
     range: Range
     owner: str
@@ -36,7 +36,7 @@ class OwnedRange:
 
 @dataclass(frozen=True, slots=True)
 class RangeMove:
-    """The state of a range goes from one task to another."""
+    """A transfer of a range's state between tasks."""
 
     range: Range
     source: str
@@ -44,10 +44,10 @@ class RangeMove:
 
 
 def mirror_of(rank: int, able: Sequence[int], hosts: Sequence[str] = ()) -> int | None:
-    """The rank that mirrors this one: the next that is able to, on another node where there is one.
+    """Return the rank that mirrors this one: the next able one, on another node if possible.
 
-    `able`: ranks that get the parameters back in every step: the workers. `hosts`: the node of
-    each rank, where known: a mirror on the owner's node would die with it.
+    `able`: ranks that get the parameters back in every step: the workers. `hosts`: by rank, if known: a
+    mirror on the owner's node would die with it.
     """
     order = sorted(able)
     start = order.index(rank) + 1 if rank in order else rank
@@ -63,7 +63,7 @@ def holdings(
     workers: Sequence[int],
     hosts: Sequence[str] = (),
 ) -> list[OwnedRange]:
-    """Holdings of a plan: ranges and the ranks that own them; `tasks` and `hosts` by rank."""
+    """Return ranges with owners and mirrors; `tasks` and `hosts` by rank."""
     found = []
     for range_, rank in owned:
         mirror = mirror_of(rank, workers, hosts)
@@ -72,16 +72,16 @@ def holdings(
 
 
 def held_by(task: str, plan: Iterable[OwnedRange]) -> list[Range]:
-    """The ranges whose state a task keeps, as owner or as mirror."""
+    """Return the ranges a task keeps, as owner or mirror."""
     return [holding.range for holding in plan if task in (holding.owner, holding.mirror)]
 
 
 def moves(
     old: Sequence[OwnedRange], new: Sequence[OwnedRange], lost: Collection[str]
 ) -> list[RangeMove]:
-    """What must move so that every holder of the new plan has its state; owners send before mirrors do.
+    """Return the moves that give every new holder its state; owners send before mirrors.
 
-    `lost`: tasks whose state is gone. Raises `LostShardError` where nobody alive holds a range.
+    `lost`: tasks whose state is gone. Raises `LostShardError` if nobody alive holds a range.
     """
     if merged(h.range for h in old) != merged(h.range for h in new):
         raise ValueError("the old and the new plan do not hold the same elements")
@@ -98,7 +98,7 @@ def moves(
 def _sources(
     old: Sequence[OwnedRange], wanted: Range, lost: Collection[str]
 ) -> list[tuple[Range, list[str]]]:
-    """Parts of a range, each with the living tasks that hold it."""
+    """Split a range by its live holders."""
     found = []
     for holding in old:
         part = overlap(holding.range, wanted)
@@ -116,13 +116,13 @@ def _sources(
 
 
 def overlap(one: Range, other: Range) -> Range | None:
-    """The elements in both ranges."""
+    """Return the common elements, if any."""
     begin, end = max(one.begin, other.begin), min(one.end, other.end)
     return Range(one.bucket, begin, end) if one.bucket == other.bucket and begin < end else None
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """The same elements in as few ranges as there can be; `ValueError` where one is in two of them."""
+    """Join adjacent ranges; `ValueError` if ranges overlap."""
     found: list[Range] = []
     for range_ in sorted(ranges, key=lambda range_: (range_.bucket, range_.begin)):
         last = found[-1] if found else None
@@ -138,7 +138,7 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _joined(found: Iterable[RangeMove]) -> list[RangeMove]:
-    """Neighbouring moves between the same tasks as one."""
+    """Join adjacent moves between the same tasks."""
     ordered = sorted(found, key=lambda m: (m.source, m.target, m.range.bucket, m.range.begin))
     result: list[RangeMove] = []
     for move in ordered:

@@ -1,9 +1,8 @@
-"""Owners that also update: each keeps the optimiser's state of its own ranges, and of those it mirrors.
+"""Owners that also update: each keeps the optimiser's state of the ranges it owns or mirrors.
 
-The update is torch's own: an instance of the user's optimiser class, with the hyper-parameters of the
-user's parameter groups at this step, works on flat slices. Nothing is final before `commit`: new
-parameters lie in the flats and new state beside the old, so that a step that breaks can be taken back
-and done again.
+The update is torch's: an instance of the user's optimiser class, with the current hyper-parameters,
+works on flat slices. Nothing is final before `commit`: new parameters stay in the flats and new state
+beside the old, so that a broken step can be rolled back and redone.
 """
 
 import inspect
@@ -30,11 +29,11 @@ from muster.runtime.shards.state_pieces import (
 from muster.runtime.step.buckets import GradientSlot
 
 Options = list[dict[str, Any]]
-"""Hyper-parameters of each parameter group."""
+"""Hyper-parameters by parameter group."""
 
 
 def options_of(optimizer: Any) -> Options:
-    """The hyper-parameters of each group as they are now: schedulers change them."""
+    """Return the current hyper-parameters by group."""
     return [
         {name: _plain(name, value) for name, value in group.items() if name != "params"}
         for group in optimizer.param_groups
@@ -42,16 +41,16 @@ def options_of(optimizer: Any) -> Options:
 
 
 def groups_of(optimizer: Any) -> dict[int, int]:
-    """The group of each parameter, by its id."""
+    """Return the group of each parameter, by id."""
     numbered = enumerate(optimizer.param_groups)
     return {id(parameter): number for number, group in numbered for parameter in group["params"]}
 
 
 class SliceOptimizer:
-    """The user's optimiser on slices of parameters; its last step can be taken back."""
+    """The user's optimiser on slices of parameters; its last step can be rolled back."""
 
     def __init__(self, optimizer: Any, slices: Sequence[tuple[Piece, int, torch.dtype]]) -> None:
-        """Slices: the state to begin with (empty: none yet), the group, the type of the parameter."""
+        """Slices: initial state (empty: none), group, type of the parameter."""
         check_elementwise(optimizer)
         self._pieces = [replace(piece, state={}) for piece, _, _ in slices]
         self._leaves = [torch.empty(piece.end - piece.begin, dtype=kind) for piece, _, kind in slices]
@@ -68,7 +67,7 @@ class SliceOptimizer:
             leaf.data = leaf.new_empty(0)
 
     def step(self, options: Options, values: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
-        """Update `values` in place; the state of before is kept until `commit`."""
+        """Update `values` in place; keep the previous state until `commit`."""
         self.rollback()
         for group, number in zip(self._optimizer.param_groups, self._groups, strict=True):
             group.update(options[number])
@@ -84,15 +83,15 @@ class SliceOptimizer:
             leaf.data, leaf.grad = leaf.new_empty(0), None
 
     def commit(self, unused: Collection[int] = ()) -> None:
-        """Keep the last step, but for parameters that nobody had a gradient of."""
+        """Keep the last step, except for parameters without a gradient."""
         self._settle([piece.parameter in unused for piece in self._pieces])
 
     def rollback(self) -> None:
-        """Take the last step back, unless it is committed."""
+        """Undo the last step, unless committed."""
         self._settle([True for _ in self._pieces])
 
     def _settle(self, back: Sequence[bool]) -> None:
-        """Keep one of the two states of each slice; the other's memory serves the next step."""
+        """Keep one of the two states of each slice; reuse the other's memory."""
         for place, before in enumerate(self._before):
             leaf = self._leaves[place]
             after = self._optimizer.state.get(leaf, {})
@@ -102,7 +101,7 @@ class SliceOptimizer:
         self._before = []
 
     def pieces(self) -> list[Piece]:
-        """The committed state of each slice, not copied."""
+        """Return the committed state of each slice, not copied."""
         found = []
         for piece, state in zip(self._pieces, self._before or self._states(), strict=True):
             tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
@@ -114,7 +113,7 @@ class SliceOptimizer:
 
 
 class ShardUpdater:
-    """Updates the ranges that this task holds as their summed gradients come in, chunk by chunk."""
+    """Updates this task's ranges as their summed gradients arrive, chunk by chunk."""
 
     def __init__(
         self,
@@ -123,7 +122,7 @@ class ShardUpdater:
         slots: Sequence[GradientSlot],
         held: Iterable[Range],
     ) -> None:
-        """Takes the state that the optimiser has over from it, as far as it is held."""
+        """Take over the held part of the optimiser's state."""
         check_elementwise(optimizer)
         self._optimizer, self._parameters = optimizer, list(parameters)
         self._slots: dict[int, list[GradientSlot]] = {}
@@ -131,7 +130,7 @@ class ShardUpdater:
             self._slots.setdefault(slot.bucket, []).append(slot)
         self._groups = groups_of(optimizer)
         self._lock = threading.Lock()
-        self._store: dict[int, list[Piece]] = {}  # state that no chunk has asked for yet
+        self._store: dict[int, list[Piece]] = {}  # state not yet used by a chunk
         self._chunks: dict[Range, _Chunk] = {}
         self._staged: set[Range] = set()
         self._options = options_of(optimizer)
@@ -142,23 +141,23 @@ class ShardUpdater:
 
     @property
     def complete(self) -> bool:
-        """Whether all that is held has been updated in this step."""
+        """Whether all held ranges are updated in this step."""
         return _length(self._staged) == _length(self._held)
 
     def hold(self, held: Iterable[Range]) -> None:
-        """What this task holds from now on, each element once; state of other ranges is dropped."""
+        """Set the held ranges, each element once; drop other state."""
         self._held = merged(range_ for range_ in held if range_.bucket in self._slots)
         self.load_state([])
 
     def begin(self) -> None:
-        """A step begins, with the hyper-parameters of this moment."""
+        """Begin a step with the current hyper-parameters."""
         self.rollback()
         self._options = options_of(self._optimizer)
 
     def after_sum(self, bucket: int, begin: int, end: int, tensor: Tensor) -> None:
-        """Turn the summed gradient of a held chunk into new parameters; the ballot is left alone.
+        """Turn the summed gradient of a held chunk into new parameters; ignore the ballot.
 
-        Called on the owner and on the mirror; chunks may come in any order and from several threads.
+        Called on owner and mirror; in any order, from several threads.
         """
         if bucket not in self._slots or begin == end:
             return
@@ -172,7 +171,7 @@ class ShardUpdater:
             self._staged.add(key)
 
     def commit(self, flats: Sequence[Tensor], unused: Collection[int] = ()) -> None:
-        """The step counts: adopt the flats as parameters, but for those without any gradient."""
+        """Commit the step: adopt the flats as parameters, except those without a gradient."""
         if not self.complete:
             raise MusterError("a step was committed before all of its chunks were updated")
         for key in self._staged:
@@ -181,18 +180,18 @@ class ShardUpdater:
         self._adopt(flats, unused)
 
     def rollback(self) -> None:
-        """The step does not count: as if it had never begun."""
+        """Undo the step."""
         for chunk in self._chunks.values():
             chunk.rollback()
         self._staged.clear()
 
     def refresh(self) -> None:
-        """Parameters were changed by somebody else: forget the copies in host memory."""
+        """Forget copies of parameters that others have changed."""
         for chunk in self._chunks.values():
             chunk.forget()
 
     def state_of(self, ranges: Iterable[Range]) -> list[Piece]:
-        """The committed state of these ranges, copied; nothing for elements that have none yet."""
+        """Return a copy of the committed state of these ranges; nothing for elements without state."""
         stored = self._all()
         return [
             piece
@@ -201,7 +200,7 @@ class ShardUpdater:
         ]
 
     def load_state(self, pieces: Iterable[Piece]) -> None:
-        """Take in state of held ranges, in place of what was there; other state is ignored."""
+        """Replace the state of held ranges; ignore other state."""
         self.rollback()
         kept, given = self._all(), by_parameter(pieces)
         self._chunks.clear()
@@ -214,7 +213,7 @@ class ShardUpdater:
         self._store = by_parameter(found)
 
     def collect(self, pieces: Iterable[Piece]) -> dict[str, Any]:
-        """The whole optimiser's state from the pieces of all owners."""
+        """Assemble the whole optimiser's state from the pieces of all owners."""
         return assemble(self._optimizer, self._parameters, pieces)
 
     def _adopt(self, flats: Sequence[Tensor], unused: Collection[int]) -> None:
@@ -226,12 +225,12 @@ class ShardUpdater:
                         parameter.copy_(flats[slot.bucket][slot.begin : slot.end].view(parameter.shape))
 
     def _all(self) -> dict[int, list[Piece]]:
-        """Committed state of each parameter, wherever it lies, not copied."""
+        """Return the committed state by parameter, not copied."""
         stored = [piece for pieces in self._store.values() for piece in pieces]
         return by_parameter([*stored, *(p for chunk in self._chunks.values() for p in chunk.pieces())])
 
     def _elements(self, ranges: Iterable[Range]) -> list[tuple[int, int, int]]:
-        """Parameters that ranges touch, and their elements in them."""
+        """Map ranges to parameters and their elements."""
         found = []
         for range_ in ranges:
             for slot in self._slots.get(range_.bucket, ()):
@@ -258,11 +257,11 @@ class ShardUpdater:
         return _Chunk(parts, SliceOptimizer(self._optimizer, slices) if slices else None)
 
     def _take(self, index: int, begin: int, end: int) -> Piece:
-        """State of elements of a parameter, out of the store."""
+        """Take the state of a parameter's elements out of the store."""
         stored = self._store.pop(index, [])
         touched = [piece for piece in stored if piece.begin < end and begin < piece.end]
         rest = [piece for piece in stored if not (piece.begin < end and begin < piece.end)]
-        # Views: a copy of the rest for each of many chunks would cost their number squared.
+        # Views: copying the rest for each of many chunks would be quadratic.
         rest += cuts(touched, 0, begin, copy=False)
         rest += cuts(touched, end, self._parameters[index].numel(), copy=False)
         if rest:
@@ -272,7 +271,7 @@ class ShardUpdater:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Elements [begin, end) of a parameter that lie in a chunk from `at` on."""
+    """Elements [begin, end) of a parameter, at `at` in a chunk."""
 
     index: int
     parameter: Any
@@ -280,40 +279,40 @@ class _Part:
     end: int
     at: int
     trained: bool
-    """Whether the optimiser has this parameter; else it stays as it is."""
+    """Whether the optimiser has this parameter."""
 
     @property
     def direct(self) -> bool:
-        """Whether a part can be read without touching the rest: flat and in host memory."""
+        """Whether it can be read in place: flat and in host memory."""
         return bool(self.parameter.is_cpu and self.parameter.is_contiguous())
 
     def read(self) -> Tensor:
-        """The elements in host memory, not copied where they lie there."""
+        """Return the elements in host memory, copied only if needed."""
         return self.parameter.detach().reshape(-1)[self.begin : self.end].cpu()
 
     def inside(self, chunk: Tensor) -> Tensor:
-        """Where they lie in a chunk."""
+        """Return their place in a chunk."""
         return chunk[self.at : self.at + self.end - self.begin]
 
 
 class _Chunk:
-    """What is summed and updated at once: slices of one or more parameters."""
+    """Slices of one or more parameters that are summed and updated at once."""
 
     def __init__(self, parts: Sequence[_Part], slices: SliceOptimizer | None) -> None:
         self._parts, self._slices = parts, slices
-        # Copies of what cannot be read cheaply while a backward pass runs, by their place in `parts`.
+        # Copies of what is expensive to read during a backward pass, by index in `parts`.
         self._host: dict[int, Tensor] = {}
         self._next: dict[int, Tensor] = {}
 
     def update(self, options: Options, tensor: Tensor) -> None:
-        """Gradients in, parameters out, in place."""
+        """Replace gradients by parameters, in place."""
         self._check(tensor)
         gradients = tensor.clone()
         values = []
         for place, part in enumerate(self._parts):
             inside = part.inside(tensor)
             inside.copy_(self._value(place, part))
-            values.append(inside.to(part.parameter.dtype))  # the same memory where types agree
+            values.append(inside.to(part.parameter.dtype))  # the same memory if the types agree
         if self._slices is not None:
             trained = [place for place, part in enumerate(self._parts) if part.trained]
             given = [self._parts[place].inside(gradients) for place in trained]
@@ -325,7 +324,6 @@ class _Chunk:
                 self._next[place] = value.clone()
 
     def commit(self, unused: Collection[int]) -> None:
-        """Keep the last update, but for unused parameters."""
         if self._slices is not None:
             self._slices.commit(unused)
         kept = {i: value for i, value in self._next.items() if self._parts[i].index not in unused}
@@ -333,17 +331,14 @@ class _Chunk:
         self._next.clear()
 
     def rollback(self) -> None:
-        """Take the last update back."""
         if self._slices is not None:
             self._slices.rollback()
         self._next.clear()
 
     def forget(self) -> None:
-        """Read parameters anew."""
         self._host.clear()
 
     def pieces(self) -> list[Piece]:
-        """Committed state, not copied."""
         return [] if self._slices is None else self._slices.pieces()
 
     def _value(self, place: int, part: _Part) -> Tensor:
@@ -358,7 +353,7 @@ class _Chunk:
 
 
 def _alike(optimizer: Any, members: dict[int, list[Tensor]]) -> Any:
-    """An optimiser of the same class and hyper-parameters for other tensors, by group."""
+    """Build an optimiser of the same class and hyper-parameters for other tensors, by group."""
     options = options_of(optimizer)
     known = inspect.signature(type(optimizer)).parameters
     defaults = {name: _plain(name, v) for name, v in optimizer.defaults.items() if name in known}
@@ -367,14 +362,14 @@ def _alike(optimizer: Any, members: dict[int, list[Tensor]]) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A hyper-parameter for slices in host memory: a rate kept in a tensor as a number."""
+    """Convert a hyper-parameter for slices in host memory: tensors to numbers."""
     if name == "capturable":
-        return False  # it asks for tensors on a GPU
+        return False  # it requires tensors on a GPU
     return value.item() if isinstance(value, Tensor) else value
 
 
 def _copy(part: Any, spare: Any) -> Any:
-    """A copy of a part of the state, in memory that is there already where it fits."""
+    """Copy a part of the state, into spare memory if it fits."""
     if not isinstance(part, Tensor):
         return part
     fits = isinstance(spare, Tensor) and spare.shape == part.shape and spare.dtype == part.dtype

@@ -1,7 +1,7 @@
-"""The optimiser's state in pieces: cut, joined, put together to a whole, sent and received.
+"""The optimiser's state in pieces: cut, joined, assembled, sent and received.
 
-Only optimisers that treat every element by itself have state that can be cut: "step" belongs to a whole
-parameter, everything else has a number for each element.
+Only elementwise optimisers have state that can be cut: "step" belongs to a whole parameter, everything
+else has a number per element.
 """
 
 import socket
@@ -19,7 +19,7 @@ ELEMENTWISE = tuple(
     getattr(torch.optim, name) for name in ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop")
 )
 SHARED = "step"
-"""The one state of these optimisers that is a number for a whole parameter."""
+"""The only state of these optimisers that is one number per parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Piece:
 
 
 def check_elementwise(optimizer: Any) -> None:
-    """Raise where the optimiser is not known to work on slices of parameters."""
+    """Raise if the optimiser is not known to work on slices of parameters."""
     if type(optimizer) not in ELEMENTWISE:
         names = ", ".join(kind.__name__ for kind in ELEMENTWISE)
         raise BadTrainingError(
@@ -45,7 +45,7 @@ def check_elementwise(optimizer: Any) -> None:
 
 
 def cut(piece: Piece, begin: int, end: int, copy: bool = True) -> Piece | None:
-    """The part of a piece within [begin, end), in memory of its own unless not `copy`."""
+    """Return the part of a piece within [begin, end); a view unless `copy`."""
     begin, end = max(begin, piece.begin), min(end, piece.end)
     if begin >= end:
         return None
@@ -56,13 +56,13 @@ def cut(piece: Piece, begin: int, end: int, copy: bool = True) -> Piece | None:
 
 
 def cuts(pieces: Iterable[Piece], begin: int, end: int, copy: bool = True) -> list[Piece]:
-    """What pieces of one parameter have within [begin, end), in order."""
+    """Return the parts of one parameter's pieces within [begin, end), in order."""
     found = [part for piece in pieces if (part := cut(piece, begin, end, copy)) is not None]
     return sorted(found, key=lambda piece: piece.begin)
 
 
 def gaps(pieces: Iterable[Piece], begin: int, end: int) -> list[tuple[int, int]]:
-    """The parts of [begin, end) that ordered pieces leave out."""
+    """Return the parts of [begin, end) that ordered pieces leave out."""
     found = []
     for piece in pieces:
         if piece.begin > begin:
@@ -72,7 +72,7 @@ def gaps(pieces: Iterable[Piece], begin: int, end: int) -> list[tuple[int, int]]
 
 
 def joined(pieces: Sequence[Piece], parameter: int, begin: int, end: int) -> Piece:
-    """One piece of [begin, end) from ordered parts; no state where there are none at all."""
+    """Join ordered parts to one piece of [begin, end); without state if there are none."""
     if not pieces:
         return Piece(parameter, begin, end, {})
     steps = {float(piece.state[SHARED]) for piece in pieces if SHARED in piece.state}
@@ -88,7 +88,7 @@ def joined(pieces: Sequence[Piece], parameter: int, begin: int, end: int) -> Pie
 
 
 def by_parameter(pieces: Iterable[Piece]) -> dict[int, list[Piece]]:
-    """Pieces of each parameter, in order."""
+    """Group pieces by parameter, in order."""
     found: dict[int, list[Piece]] = {}
     for piece in sorted(pieces, key=lambda piece: piece.begin):
         found.setdefault(piece.parameter, []).append(piece)
@@ -96,7 +96,7 @@ def by_parameter(pieces: Iterable[Piece]) -> dict[int, list[Piece]]:
 
 
 def pieces_of(optimizer: Any, parameters: Sequence[Any], state_dict: dict[str, Any]) -> list[Piece]:
-    """A whole optimiser's state as one piece for each parameter."""
+    """Split a whole optimiser's state into one piece per parameter."""
     index = {id(parameter): number for number, parameter in enumerate(parameters)}
     places = _places(optimizer)
     found = []
@@ -108,7 +108,7 @@ def pieces_of(optimizer: Any, parameters: Sequence[Any], state_dict: dict[str, A
 
 
 def assemble(optimizer: Any, parameters: Sequence[Any], pieces: Iterable[Piece]) -> dict[str, Any]:
-    """The optimiser's `state_dict` with the state of these pieces, which are all there are."""
+    """Assemble the optimiser's `state_dict` from all pieces."""
     found = by_parameter(pieces)
     index = {id(parameter): number for number, parameter in enumerate(parameters)}
     whole: dict[str, Any] = optimizer.state_dict()
@@ -125,7 +125,7 @@ def assemble(optimizer: Any, parameters: Sequence[Any], pieces: Iterable[Piece])
 
 
 def send_pieces(sock: socket.socket, pieces: Sequence[Piece]) -> None:
-    """Send pieces over a connection: what they are, then their tensors."""
+    """Send pieces: their description, then their tensors."""
     send_json(
         sock,
         [
@@ -139,7 +139,7 @@ def send_pieces(sock: socket.socket, pieces: Sequence[Piece]) -> None:
 
 
 def receive_pieces(sock: socket.socket) -> list[Piece]:
-    """Receive what `send_pieces` sent."""
+    """Receive pieces."""
     found = []
     for parameter, begin, end, parts in receive_json(sock):
         state = {
@@ -160,11 +160,11 @@ def _whole(pieces: Sequence[Piece], name: str) -> Tensor:
 
 
 def _flat(name: str, value: Any) -> Tensor:
-    """State as slices have it: in host memory, flat; "step" may be a bare number in old checkpoints."""
+    """Flatten state in host memory; "step" may be a plain number in old checkpoints."""
     here = value.detach().cpu() if isinstance(value, Tensor) else torch.tensor(float(value))
     return here if name == SHARED else here.reshape(-1)
 
 
 def _places(optimizer: Any) -> list[Any]:
-    """Parameters in the order in which `state_dict` numbers them."""
+    """Return the parameters as `state_dict` numbers them."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]

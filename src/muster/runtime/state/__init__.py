@@ -1,1 +1,1 @@
-"""What training carries from step to step: kept, saved, sent."""
+"""The state of a training: kept, saved, sent."""

@@ -1,9 +1,8 @@
-"""Checkpoints: copied at a step boundary, written by a thread, whole or not there, checked when read.
+"""Checkpoints: copied at a step boundary, written atomically by a thread, verified when read.
 
-A file is what `torch.save` writes, then a manifest (JSON: step, signature), then a SHA-256 of both and
-their lengths. It is written under another name, forced to disk and then renamed, so a process that is
-killed at any point leaves the earlier ones whole. Nothing in it belongs to a rank: any number of
-workers can load it.
+A file is the output of `torch.save`, a manifest (JSON: step, signature), and a SHA-256 of both with
+their lengths. It is written under another name, synced and renamed, so a process killed at any point
+leaves earlier ones intact. Nothing in it belongs to a rank: any number of workers can load it.
 """
 
 import json
@@ -27,23 +26,23 @@ from torch import Tensor
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
 
 _END = struct.Struct(">32sQQ8s")
-"""The end of a file: SHA-256 of all before, bytes of the content and of the manifest, mark."""
+"""End of a file: SHA-256 of all before, bytes of content and manifest, mark."""
 _MARK = b"MUSTER-1"
 _NAME = re.compile(r"step-(\d{12})\.pt")
 _UNFINISHED = re.compile(r"\.step-(\d{12})\.pt\.\d+")
 _CHUNK = 4 << 20
-"""Bytes read at once to check a file."""
+"""Bytes per read when verifying a file."""
 _NAMED = 3
-"""Differing tensors that an error names."""
+"""Differing tensors named in an error."""
 
 _log = logging.getLogger("muster")
 
 
 class Checkpoints:
-    """The checkpoints of one training in a folder, the newest `keep` of them.
+    """The newest `keep` checkpoints of a training in a folder.
 
-    `on_saved(step, path, seconds)` and `on_error(message)` are called by the thread that writes, the
-    latter also by `latest`; without it messages are logged.
+    The writing thread calls `on_saved(step, path, seconds)` and `on_error(message)`, `latest` also the
+    latter; by default errors are logged.
     """
 
     def __init__(
@@ -60,9 +59,9 @@ class Checkpoints:
         self._preparing = False
 
     def save(self, step: int, state: dict[str, Any], signature: str, wait: bool = False) -> bool:
-        """Copy the state and have it written; False if the one before is still being written.
+        """Copy the state and write it in a thread; False if the previous one is still being written.
 
-        `wait`: for the one before and until this one is on disk: the last of a training.
+        `wait`: for the previous one and until this one is on disk: the last of a training.
         """
         if wait or self._preparing:
             self.close()
@@ -78,20 +77,20 @@ class Checkpoints:
         return True
 
     def prepare(self, state: dict[str, Any]) -> None:
-        """Make the buffers for a state like this, in the thread: the first save is then quick, too."""
+        """Allocate the buffers for such a state, in the thread: the first save is then fast, too."""
         self.close()
         self._thread = Thread(target=self._buffers.copied, args=(state,), name="muster-checkpoint")
         self._preparing = True
         self._thread.start()
 
     def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
-        """Step and state of the newest whole checkpoint; None where there is none at all."""
+        """Return step and state of the newest intact checkpoint; None if there are none."""
         damaged = []
         for path in self._files():
             try:
                 manifest, state = _read(path, signature)
             except FileNotFoundError:
-                continue  # Its writer has just removed it for a newer one.
+                continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
                 damaged.append(path.name)
                 self._on_error(f"checkpoint {path} is damaged ({problem}): trying the one before")
@@ -126,7 +125,7 @@ class Checkpoints:
             unfinished.replace(path)
             _force(self.folder)
             self._prune(step)
-        except Exception as problem:  # Whatever it is: training goes on, and the last one is whole.
+        except Exception as problem:  # training continues, and the last one is intact
             with suppress(OSError):
                 unfinished.unlink()
             self._on_error(
@@ -136,7 +135,7 @@ class Checkpoints:
             self._on_saved(step, path, time.monotonic() - begun)
 
     def _prune(self, step: int) -> None:
-        """Remove what is older than the newest few, and what killed processes have left."""
+        """Remove all but the newest, and leftovers of killed processes."""
         older = [path for path in self._files() if _step(_NAME, path) <= step]
         left = [p for p in self.folder.iterdir() if 0 <= _step(_UNFINISHED, p) <= step]
         for path in [*older[self._keep :], *left]:
@@ -144,7 +143,7 @@ class Checkpoints:
 
 
 def signature_of(model: Any, optimizer: Any) -> str:
-    """What a checkpoint must agree with: names, shapes and types of the tensors, kind of optimizer."""
+    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimizer."""
     tensors = {
         name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
         for name, value in model.state_dict().items()
@@ -164,18 +163,18 @@ class _Manifest:
 
 
 class _DamagedError(Exception):
-    """A file that is not what was written."""
+    """A file that is not as it was written."""
 
 
 class _Buffers:
-    """Standing copies of a state's tensors in host memory, used again by the next save."""
+    """Copies of a state's tensors in host memory, reused by the next save."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[Any, ...], Tensor] = {}
         self._used: dict[tuple[Any, ...], Tensor] = {}
 
     def copied(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state as it is now; valid until the next call."""
+        """Copy the state; valid until the next call."""
         self._used = {}
         with torch.no_grad():
             copy = self._value((), state)
@@ -205,9 +204,9 @@ class _Buffers:
 
 
 class _Sink:
-    """A file to which bytes are appended and hashed; the first error is kept and raised by `check`.
+    """Appends to a file and hashes; keeps the first error for `check`.
 
-    Kept, for torch's archive writer does not bear an error in the middle.
+    torch's archive writer does not cope with errors in the middle.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -228,16 +227,15 @@ class _Sink:
         return len(view)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Unbuffered."""
 
     def check(self) -> None:
-        """Raise what went wrong."""
         if self._problem is not None:
             raise self._problem
 
 
 class _Content(RawIOBase):
-    """The first bytes of a file as a file of their own."""
+    """The beginning of a file as a file."""
 
     def __init__(self, file: BinaryIO, length: int) -> None:
         super().__init__()
@@ -279,7 +277,7 @@ def _write_file(path: Path, state: dict[str, Any], manifest: _Manifest) -> None:
 
 
 def _force(folder: Path) -> None:
-    """Make a rename in a folder last."""
+    """Sync a rename in a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -296,7 +294,7 @@ def _read(path: Path, signature: str) -> tuple[_Manifest, dict[str, Any]]:
             )
         file.seek(0)
         try:
-            # Read, not mapped: a file that is mapped must not be replaced.
+            # Not mapped: a mapped file must not be replaced.
             return manifest, torch.load(_Content(file, length), map_location="cpu", weights_only=True)
         except OSError:
             raise
@@ -305,7 +303,7 @@ def _read(path: Path, signature: str) -> tuple[_Manifest, dict[str, Any]]:
 
 
 def _checked(file: BinaryIO) -> tuple[int, _Manifest]:
-    """Bytes of the content and the manifest of a file that is as it was written."""
+    """Verify a file; return the length of its content, and its manifest."""
     size = file.seek(0, SEEK_END)
     if size < _END.size:
         raise _DamagedError(f"{size} bytes")
@@ -333,7 +331,7 @@ def _chunks(file: BinaryIO, length: int) -> Iterator[bytes]:
 
 
 def _difference(saved: str, here: str) -> str:
-    """The first tensors that differ, in words."""
+    """Describe the first tensors that differ."""
     then, now = json.loads(saved), json.loads(here)
     names = list(dict.fromkeys([*now["tensors"], *then["tensors"]]))
     differing = [name for name in names if then["tensors"].get(name) != now["tensors"].get(name)]
@@ -355,13 +353,13 @@ def _shape(tensors: dict[str, Any], name: str) -> str:
 
 
 def _plain(path: tuple[Any, ...], value: Any) -> Any:
-    """A number or text as itself: only such can be loaded without running code of the file's."""
+    """Return a plain number or text: all that can be loaded without running code."""
     if value is None:
         return None
     kinds: tuple[Any, ...] = (bool, int, float, str, bytes)
     for kind in kinds:
         if isinstance(value, kind):
-            return kind(value)  # numpy's float64, say, is a float that is pickled as numpy's own
+            return kind(value)  # numpy's float64 is a float, but pickled as numpy's
     place = "".join(f"[{key!r}]" for key in path)
     raise BadTrainingError(
         f"state{place} is a {type(value).__name__}: a checkpoint holds tensors, numbers, text, "
@@ -370,6 +368,6 @@ def _plain(path: tuple[Any, ...], value: Any) -> Any:
 
 
 def _step(pattern: re.Pattern[str], path: Path) -> int:
-    """The step in a file's name; -1 if it is none of ours."""
+    """Return the step in a file's name; -1 if it is not ours."""
     found = pattern.fullmatch(path.name)
     return int(found[1]) if found else -1

@@ -1,4 +1,4 @@
-"""What training carries from step to step: parameters, optimiser, schedule, place in the data."""
+"""The state of a training: parameters, optimiser, schedule, position in the data."""
 
 import ctypes
 import io
@@ -14,7 +14,7 @@ Packed = dict[str, Any]
 
 
 class TrainingState:
-    """The user's model and optimiser (and schedule), read and written whole or tensor by tensor."""
+    """The user's model, optimiser and schedule, read and written as a whole or by tensor."""
 
     def __init__(self, model: Any, optimizer: Any, scheduler: Any = None) -> None:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
@@ -23,10 +23,10 @@ class TrainingState:
         self.names: list[str] = [n for n, p in model.named_parameters() if p.requires_grad]
         self.position = Position(0, 0, 0)
         self.losses = 0.0
-        """Sum of the losses of this epoch so far, over all workers."""
+        """Sum of this epoch's losses so far, over all workers."""
 
     def whole(self) -> Packed:
-        """All of it, for a checkpoint; the tensors are the live ones, not copies."""
+        """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
         return {
             "model": self.model.state_dict(),
@@ -38,7 +38,7 @@ class TrainingState:
         }
 
     def restore(self, whole: Packed) -> None:
-        """Go back to a checkpoint."""
+        """Restore a checkpoint."""
         self.model.load_state_dict(whole["model"])
         self.optimizer.load_state_dict(whole["optimizer"])
         if self.scheduler and whole["scheduler"]:
@@ -49,7 +49,7 @@ class TrainingState:
             self.feed.restore(whole["feed"], alive=False)
 
     def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
-        """One parameter and what the optimiser keeps for it: a description, and tensors."""
+        """Return one parameter with its optimiser state: a description, and tensors."""
         parameter = self.parameters[index]
         kept = self.optimizer.state.get(parameter, {})
         tensors, plain = [parameter.detach()], {}
@@ -63,11 +63,11 @@ class TrainingState:
         return {"parameter": index, "tensors": described, "plain": plain}, tensors
 
     def room_for(self, described: Packed) -> list[Tensor]:
-        """Where the tensors of a description are to be received; what the optimiser had is replaced."""
+        """Return where the tensors of a description are received; replaces the optimiser's state."""
         parameter = self.parameters[described["parameter"]]
         room, kept = [parameter.detach()], dict(described["plain"])
         for key, shape, dtype, device in described["tensors"]:
-            # Step counters stay with the program; the rest lies where this member's parameter does.
+            # Step counters stay in host memory; the rest goes to this member's device.
             counter = not shape and device == "cpu" and not self._on_device(parameter)
             place = "cpu" if counter else parameter.device
             kept[key] = torch.empty(shape, dtype=getattr(torch, dtype.partition(".")[2]), device=place)
@@ -79,27 +79,27 @@ class TrainingState:
         return room
 
     def _on_device(self, parameter: Any) -> bool:
-        """Whether the optimiser wants even its step counters where the parameter is."""
+        """Whether the optimiser wants its step counters on the parameter's device."""
         for group in self.optimizer.param_groups:
             if any(parameter is other for other in group["params"]):
                 return bool(group.get("fused") or group.get("capturable"))
         return False
 
     def settings(self) -> list[Packed]:
-        """The optimiser's own numbers by group (learning rate and so on), as JSON can carry them."""
+        """Return the optimiser's hyper-parameters by group, for JSON."""
         return [
             {k: float(v) if isinstance(v, Tensor) else v for k, v in group.items() if k != "params"}
             for group in self.optimizer.param_groups
         ]
 
     def set_settings(self, groups: list[Packed]) -> None:
-        """Take them over from another member."""
+        """Adopt another member's."""
         for group, values in zip(self.optimizer.param_groups, groups, strict=True):
             for key, value in values.items():
                 group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
 
     def extras(self) -> Tensor:
-        """The rest: buffers, frozen parameters, schedule."""
+        """Return the rest: buffers, frozen parameters, schedule."""
         trained = set(self.names)
         rest = {k: v for k, v in self.model.state_dict().items() if k not in trained}
         packed = io.BytesIO()
@@ -107,15 +107,15 @@ class TrainingState:
         return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
 
     def _schedule(self) -> Packed | None:
-        """A schedule's attributes, without the method that stands in for its `step`."""
+        """Return a schedule's attributes, without our wrapper of its `step`."""
         if self.scheduler is None:
             return None
         return {key: value for key, value in self.scheduler.state_dict().items() if key != "step"}
 
     def set_extras(self, packed: Tensor) -> None:
-        """Take them over from another member."""
+        """Adopt another member's."""
         read = io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel()))
-        # The sender's device need not exist here.
+        # The sender's device may not exist here.
         extras = torch.load(read, "cpu", weights_only=True)
         self.model.load_state_dict(extras["rest"], strict=False)
         if self.scheduler and extras["scheduler"]:

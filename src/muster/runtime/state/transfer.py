@@ -1,9 +1,9 @@
-"""State goes to a joiner while the others train: tensor by tensor, over as many steps as it takes.
+"""Sends the state to a joiner while the others train: tensor by tensor, over as many steps as needed.
 
-Between the beginning of a step and its update the donor's parameters rest: a *window*, numbered by
-the steps done so far. What is sent in window w holds w updates. A joiner is a member with weight zero:
-it gets the same summed gradients as all others, so it applies update k to whatever came in a window
-before k, and nothing has to be sent twice or copied aside.
+From the beginning of a step to its update the donor's parameters do not change: a *window*, numbered by
+the steps done. What is sent in window w contains w updates. A joiner is a member with weight zero: it
+gets the same summed gradients, so it applies update k to whatever came in a window before k, and
+nothing is sent twice or copied.
 """
 
 import contextlib
@@ -20,46 +20,46 @@ from muster.runtime.state.state import TrainingState
 
 
 class Donor:
-    """Sends the state to whoever asks for it at the post, inside the windows."""
+    """Sends the state to joiners, within windows."""
 
     def __init__(self, state: TrainingState) -> None:
         self._state = state
         self._change = threading.Condition()
         self._window: int | None = None
         self._shutting = False
-        """The window is about to end: only those who are owed a tensor still get one."""
+        """The window is ending: only joiners that are owed a tensor still get one."""
         self._last = -1
         self._inside = 0
-        """Tensors under way."""
+        """Tensors being sent."""
         self._owed: set[str] = set()
-        """Joiners that have not got a tensor in this window yet: each gets one at least."""
+        """Joiners without a tensor in this window: each gets at least one."""
         self._joiners: dict[str, int] = {}
-        """Joiner -> the window it takes part in next."""
+        """Joiner -> its next window."""
         self._settings: list[Any] = []
         self._extras = torch.empty(0, dtype=torch.uint8)
         self._closed = False
         self._rests: Any = None
-        """The moment on a GPU from which on the state rests."""
+        """The GPU event after which the state does not change."""
 
     def open(self, window: int) -> None:
-        """Main thread: from now on the state rests, with so many updates in it."""
+        """Open a window; the state contains this many updates."""
         with self._change:
             self._window = self._last = window
             self._owed = {joiner for joiner, after in self._joiners.items() if after == window}
             if self._joiners:
                 self._rests = _moment()
-                # The forward pass may change buffers (BatchNorm), so they are taken now.
+                # The forward pass may change buffers (BatchNorm), so copy them now.
                 self._settings, self._extras = self._state.settings(), self._state.extras()
             self._change.notify_all()
 
     def await_joiners(self, count: int, seconds: float) -> None:
-        """Main thread: until so many ask for the state, before the window in which they all get it."""
+        """Wait for this many joiners, before the window in which they all get the state."""
         with self._change:
             if not self._change.wait_for(lambda: len(self._joiners) >= count, seconds):
                 raise BrokenGroupError(f"only {len(self._joiners)} of {count} ask for the state")
 
     def shut(self) -> None:
-        """Main thread: the state is about to change; waits for what is under way."""
+        """Close the window before the state changes; wait for tensors being sent."""
         with self._change:
             self._shutting = True
             while self._inside or self._owed:
@@ -68,14 +68,13 @@ class Donor:
             self._change.notify_all()
 
     def close(self) -> None:
-        """No more windows."""
         with self._change:
             self._closed, self._window = True, None
             self._owed.clear()
             self._change.notify_all()
 
     def serve(self, connection: socket.socket, request: dict[str, Any]) -> None:
-        """Post's thread: one joiner's whole transfer."""
+        """Send the state to one joiner (server's thread)."""
         joiner = str(request["task"])
         connection.settimeout(float(request["timeout"]))
         try:
@@ -89,7 +88,7 @@ class Donor:
                 self._change.notify_all()
 
     def _enlist(self, joiner: str) -> int:
-        """From the next window on: this one may have begun without its settings and extras."""
+        """Join from the next window on: this one may lack settings and extras."""
         with self._change:
             self._joiners[joiner] = self._last + 1
             self._change.notify_all()
@@ -116,7 +115,7 @@ class Donor:
             window += 1
 
     def _in_host(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A copy beside what the GPU computes, not behind it; nothing writes to the state meanwhile."""
+        """Copy beside the GPU's work, not behind it; nothing changes the state meanwhile."""
         if not tensor.is_cuda:
             return tensor
         stream = torch.cuda.Stream(tensor.device)
@@ -153,7 +152,7 @@ class Donor:
 
 
 def _moment() -> Any:
-    """What the GPU has been given to do so far."""
+    """Return an event after all queued GPU work."""
     if not torch.cuda.is_initialized():
         return None
     event = torch.cuda.Event()
@@ -162,7 +161,7 @@ def _moment() -> Any:
 
 
 class Joiner:
-    """Receives the state from a donor in a thread of its own, and knows which update holds for what."""
+    """Receives the state from a donor in a thread, and tracks which updates it contains."""
 
     def __init__(
         self, state: TrainingState, task: str, donor: str, address: str, token: str, deadline: float
@@ -192,7 +191,7 @@ class Joiner:
             return self._complete
 
     def wait_complete(self) -> None:
-        """Until all of it is here."""
+        """Wait until everything has arrived."""
         with self._change:
             while self._complete is None and self._error is None:
                 self._change.wait()
@@ -201,7 +200,7 @@ class Joiner:
             self._state.set_settings(self._settings[self._complete])
 
     def before_update(self, update: int) -> list[int]:
-        """Parameters that this update is not for: not here yet, or sent with it already in them."""
+        """Return the parameters to skip in this update: missing, or sent with it applied."""
         with self._change:
             while not self._knows(update - 1) and self._error is None:
                 self._change.wait()
@@ -213,13 +212,12 @@ class Joiner:
             return [i for i in every if self._came.get(i, update) > update - 1]
 
     def close(self) -> None:
-        """Stop receiving."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
 
     def _knows(self, window: int) -> bool:
-        """Whether all that comes in a window has come."""
+        """Whether everything of a window has arrived."""
         if self._first is None:
             return False
         return window < self._first or self._ended >= window or self._complete is not None
@@ -232,7 +230,7 @@ class Joiner:
         try:
             with self._connection:
                 self._read_all()
-        except Exception as problem:  # whatever it is, those who wait must hear of it
+        except Exception as problem:  # waiters must hear of any error
             self._note(error=str(problem) or type(problem).__name__)
 
     def _read_all(self) -> None:
@@ -256,7 +254,7 @@ class Joiner:
                 return
 
     def _end(self, frame: dict[str, Any]) -> bool:
-        """A window is over; true if it was the last."""
+        """Handle the end of a window; True if it was the last."""
         if frame["extras"] >= 0:
             extras = torch.empty(frame["extras"], dtype=torch.uint8)
             receive_into(self._connection, extras)
