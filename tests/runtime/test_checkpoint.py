@@ -163,7 +163,7 @@ def test_a_damaged_file_is_told_of_and_the_one_before_is_taken(folder: Folder, d
 def test_if_all_are_damaged_nothing_is_begun_anew_unasked(folder: Folder) -> None:
     folder.save(1)
     folder.file(1).write_bytes(b"?" * 500)
-    with pytest.raises(BadCheckpointError, match=r"no checkpoint in .* is whole"):
+    with pytest.raises(BadCheckpointError, match=r"no checkpoint in .* is intact"):
         folder.checkpoints.latest(SIGNED)
 
 

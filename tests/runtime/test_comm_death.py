@@ -62,9 +62,8 @@ def live(rank: int, address: str, way: str, fatal: int, pipe: Connection) -> Non
                 communicator.put(bucket)
             communicator.finish()
         except BrokenGroupError:
-            noticed = time.monotonic() - began
             communicator.close()
-            pipe.send((step, noticed, time.monotonic() - began, threading.active_count()))
+            pipe.send((step, time.monotonic() - began, threading.active_count()))
             break
     pipe.close()
 
@@ -100,9 +99,9 @@ def test_every_survivor_is_out_within_the_deadline(way: str, fatal: int) -> None
         survivors = [pipe for rank, pipe in enumerate(pipes) if rank != VICTIM]
         for pipe in survivors:
             assert wait([pipe], PATIENCE), "a survivor still waits"
-            step, noticed, closed, threads = pipe.recv()
+            step, seconds, threads = pipe.recv()
             # A survivor may be one step further than others, never more: the victim put nothing of it.
             assert step in (FATAL_STEP, FATAL_STEP + 1)
-            assert noticed < DEADLINE + 1.5
-            assert closed < DEADLINE + 3
+            # By the deadline of the step, not by gloo's own of thirty times as long.
+            assert seconds < PATIENCE / 2
             assert threads == 1  # no thread of the communicator is left

@@ -139,7 +139,7 @@ def test_a_donor_that_ends(peers: PeerServer) -> None:
     joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     donor.close()
-    with pytest.raises(BrokenGroupError, match="worker-0 sends no more state"):
+    with pytest.raises(BrokenGroupError, match="worker-0 stopped sending its state"):
         joiner.wait_complete()
     joiner.close()
 
@@ -147,7 +147,7 @@ def test_a_donor_that_ends(peers: PeerServer) -> None:
 def test_nobody_there() -> None:
     gone = PeerServer("127.0.0.1", TOKEN)
     gone.close()
-    with pytest.raises(BrokenGroupError, match="worker-0 sends no state"):
+    with pytest.raises(BrokenGroupError, match="worker-0 does not send its state"):
         join(make_state(1), gone)
 
 

@@ -7,7 +7,9 @@ checkpoint, hence from the beginning of the epoch that was lost.
 import argparse
 from pathlib import Path
 
-import torch
+# Not just torch: imported later, by the first optimizer step, functions of torch.distributed.nn would
+# keep the process group as a default argument, alive at exit with threads that can abort the process.
+import torch.distributed.nn
 from torch import distributed, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel

@@ -12,7 +12,7 @@ from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, LaunchOutcome
 from muster.runtime.launch.tasks import Tasks
 from muster.runtime.members.peers import ask
-from muster.wire.messages import Changed, Message, StepDone
+from muster.wire.messages import Message, StepDone
 from tests.runtime.scripts import tasks
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -31,20 +31,16 @@ def fork_server() -> Tasks:
 
 
 class Record(History):
-    """Keeps every step and every change of members as each task reported it."""
+    """Keeps every step as each task reported it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.done: list[StepDone] = []
-        self.told: list[tuple[float, Changed]] = []
-        """With the time at which it was heard."""
 
     def note(self, message: Message, now: float) -> None:
         """Take a message in."""
         if isinstance(message, StepDone):
             self.done.append(message)
-        elif isinstance(message, Changed):
-            self.told.append((now, message))
         super().note(message, now)
 
 

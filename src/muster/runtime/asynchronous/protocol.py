@@ -41,7 +41,7 @@ connection; this is for nodes that vanish, and must exceed any mini-batch."""
 def lost(servers: Sequence[str], checkpoint: str, problem: object) -> LostServerError:
     """Return the error that names the lost servers, and how to continue."""
     where = (
-        f"go on from the latest checkpoint in {checkpoint}" if checkpoint else "no checkpoint is kept"
+        f"resume from the latest checkpoint in {checkpoint}" if checkpoint else "no checkpoint is kept"
     )
     return LostServerError(
         f"{' and '.join(f'server {name}' for name in servers)}: gone ({problem}), and with it the "

@@ -37,9 +37,7 @@ def receive_into(sock: socket.socket, tensor: Tensor) -> None:
     here = target if direct else torch.empty(target.shape, dtype=target.dtype)
     length = _receive_length(sock)
     if length != _size(here):
-        raise ConnectionError(
-            f"the peer sent {length} bytes where a tensor of {_size(here)} was awaited"
-        )
+        raise ConnectionError(f"expected a tensor of {_size(here)} bytes, the peer sent {length}")
     _receive(sock, _memory(here))
     if not direct:
         target.copy_(here)

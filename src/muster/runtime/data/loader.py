@@ -141,7 +141,7 @@ class Loader:
             return self._pinned(self._collate(samples))
         except Exception as problem:
             raise BadTrainingError(
-                f"samples {_few(ids)} could not be put together into a batch: {_said(problem)}; "
+                f"samples {_few(ids)} could not be collated: {_said(problem)}; "
                 "pass a `collate` that can"
             ) from problem
 
@@ -209,7 +209,7 @@ def _numbers(ids: Tensor | Sequence[int]) -> list[int]:
 def _all_of(samples: Any, count: int) -> list[Any]:
     found = list(samples)
     if len(found) != count:
-        raise ValueError(f"{len(found)} samples came for {count} that were asked for")
+        raise ValueError(f"asked for {count} samples, got {len(found)}")
     return found
 
 

@@ -78,8 +78,8 @@ class Order:
         """Return the cursor; a checkpoint may be of other data."""
         if not 0 <= position.cursor < self._end:
             raise BadTrainingError(
-                f"the training stands at sample {position.cursor} of epoch {position.epoch}, "
-                f"but an epoch has {self._end}: it was begun with another dataset"
+                f"the training is at sample {position.cursor} of epoch {position.epoch}, "
+                f"but an epoch has {self._end}: it was started with another dataset"
             )
         return position.cursor
 

@@ -187,7 +187,7 @@ class Tasks:
         for task, pid in list(self._living.items()):
             if pid:
                 kill_task(pid, signal.SIGKILL)
-            self._end(ChildExited(task, pid, -signal.SIGKILL, "the fork server is gone"))
+            self._end(ChildExited(task, pid, -signal.SIGKILL, "the fork server is lost"))
 
     def _end(self, event: ChildExited) -> None:
         with self._changed:

@@ -252,7 +252,7 @@ class Membership:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
         if not self.restore() and self.state.position.step:
             raise ExcludedError(
-                f"the last task that held the whole state of step {self.state.position.step} is gone"
+                f"the last task that held the whole state of step {self.state.position.step} is lost"
             )
         self.holds = True
 
@@ -286,7 +286,7 @@ class Membership:
         if crew.rank == 0:
             if not self.restore():
                 raise BadTrainingError(
-                    f"{problem}; there is none: give the training a folder for checkpoints"
+                    f"{problem}; there is none: give the training a checkpoint folder"
                 ) from problem
             self.holds = True
         self._enter(crew)
@@ -346,7 +346,7 @@ class Membership:
         try:
             answer = ask(holder.address, {"kind": "feed"}, self.settings.token, crew.plan.deadline)
         except (OSError, ValueError) as problem:
-            raise BrokenGroupError(f"{holder.task} does not tell its leases: {problem}") from problem
+            raise BrokenGroupError(f"{holder.task} did not send its leases: {problem}") from problem
         self.feed.restore(answer["feed"], alive=True)
 
     def _take_sides(self, crew: Crew, holders: list[int]) -> None:

@@ -96,7 +96,7 @@ class Meeting:
                 if plan is not None:
                     return plan
             if self._me.role != "worker":
-                raise ExcludedError(f"{self._me.task} finds no worker any more")
+                raise ExcludedError(f"no worker answers {self._me.task}")
 
     def follow(self) -> MemberPlan | None:
         """Return the plan of a more senior leader, None without one: for tasks without the state."""

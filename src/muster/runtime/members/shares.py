@@ -185,7 +185,7 @@ def _may_stand(today: Sequence[int], caps: Sequence[float], batch: int) -> bool:
 
 def _check_fit(caps: Sequence[float], batch: int) -> None:
     if not caps:
-        raise BadTrainingError("no worker has the training's state: nobody can begin")
+        raise BadTrainingError("no worker has the training's state")
     if sum(caps) < batch:
         held = ", ".join(f"{cap:g}" for cap in caps)
         raise BadTrainingError(

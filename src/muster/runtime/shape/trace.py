@@ -244,7 +244,7 @@ def _check_leaves(losses: Tensor, named: dict[str, Tensor]) -> None:
         seen.add(node)
         leaf = getattr(node, "variable", None)
         if isinstance(leaf, nn.Parameter) and id(leaf) not in ours:
-            raise ValueError("the losses come from another model than the one handed over")
+            raise ValueError("the losses come from a model other than the wrapped one")
         waiting += [parent for parent, _ in node.next_functions]
 
 

@@ -101,12 +101,12 @@ class OwnedState:
         check_elementwise(self._state.optimizer)
         if clips:
             raise BadTrainingError(
-                "clip= needs the norm of the whole gradient, which nobody has where owners update: "
+                "clip= needs the norm of the whole gradient, which no one has if owners update: "
                 'use owners="reduce"'
             )
         if leased:
             raise BadTrainingError(
-                "the samples of leased shards are counted with the sum, too late where owners update: "
+                "the samples of leased shards are counted with the sum, too late if owners update: "
                 'use owners="reduce"'
             )
 

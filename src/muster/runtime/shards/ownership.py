@@ -109,7 +109,7 @@ def _sources(
         if not living:
             raise LostShardError(
                 f"the optimiser's state of bucket {part.bucket}, elements {part.begin} to {part.end}, "
-                f"was held by {' and '.join(holders)}, all gone: go on from the latest checkpoint"
+                f"was held by {' and '.join(holders)}, all lost: resume from the latest checkpoint"
             )
         found.append((part, living))
     return found

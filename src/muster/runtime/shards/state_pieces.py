@@ -81,7 +81,7 @@ def joined(pieces: Sequence[Piece], parameter: int, begin: int, end: int) -> Pie
     if gaps(pieces, begin, end) or total != end - begin or len(steps) > 1 or len(names) > 1:
         raise MusterError(
             f"the optimiser's state of parameter {parameter}, elements {begin} to {end}, does not fit "
-            "together: parts are missing, there twice or of different steps"
+            "together: parts are missing, duplicate or of different steps"
         )
     first = pieces[0].state
     return Piece(parameter, begin, end, {name: _whole(pieces, name) for name in first})

@@ -93,13 +93,13 @@ class Checkpoints:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
                 damaged.append(path.name)
-                self._on_error(f"checkpoint {path} is damaged ({problem}): trying the one before")
+                self._on_error(f"checkpoint {path} is damaged ({problem}): trying the previous one")
                 continue
             return manifest.step, state
         if damaged:
             raise BadCheckpointError(
-                f"no checkpoint in {self.folder} is whole: {', '.join(damaged)}; "
-                "to begin anew, take another folder"
+                f"no checkpoint in {self.folder} is intact: {', '.join(damaged)}; "
+                "to start over, use another folder"
             )
         return None
 

@@ -180,7 +180,7 @@ class Joiner:
         try:
             self._connection = connect(address, request, token, deadline)
         except OSError as problem:
-            raise BrokenGroupError(f"{donor} sends no state: {problem}") from problem
+            raise BrokenGroupError(f"{donor} does not send its state: {problem}") from problem
         self._thread = threading.Thread(target=self._receive, name="muster-joiner", daemon=True)
         self._thread.start()
 
@@ -224,7 +224,7 @@ class Joiner:
 
     def _check(self) -> None:
         if self._error is not None and self._complete is None:
-            raise BrokenGroupError(f"{self.donor} sends no more state: {self._error}")
+            raise BrokenGroupError(f"{self.donor} stopped sending its state: {self._error}")
 
     def _receive(self) -> None:
         try:

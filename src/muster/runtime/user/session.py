@@ -118,7 +118,9 @@ class Session:
         `allow_unused`: leave parameters without a gradient alone, as in plain training.
         """
         if self._state is not None:
-            raise BadTrainingError("wrap() was called twice: one model and one optimiser to a training")
+            raise BadTrainingError(
+                "wrap() was called twice: there is one model and one optimiser"
+            )
         model.to(self.device)
         if optimizer.state:
             optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
@@ -230,7 +232,7 @@ class Session:
                 self._serve(engine, state)
             self._end(engine, state)
         except LostShardError as problem:
-            say(f"{problem}; the last step is done, and no other checkpoint is written")
+            say(f"{problem}; the last step is done, but its checkpoint is not written")
             engine.leave()
 
     def backward(self, losses: Tensor) -> None:
@@ -439,7 +441,7 @@ class Session:
         if engine is None:
             return step(*args, **kwargs)
         if not self._summed:
-            raise BadTrainingError("optimizer.step() came before ctx.backward(losses)")
+            raise BadTrainingError("optimizer.step() was called before ctx.backward(losses)")
         if engine.void:
             return None
         if engine.updates:
@@ -473,7 +475,7 @@ class Session:
             raise BadTrainingError("the optimiser holds none of the model's parameters")
         if type(optimizer).__name__ == "LBFGS":
             raise BadTrainingError(
-                "LBFGS evaluates the loss many times in a step: it cannot be shared out"
+                "LBFGS evaluates the loss many times per step and cannot be distributed"
             )
 
     def _check_losses(self, losses: Tensor) -> None:
@@ -481,7 +483,7 @@ class Session:
         if not isinstance(losses, Tensor) or losses.dim() == 0:
             raise BadTrainingError(
                 f"the loss is one number for {count} samples: return one for each of them "
-                '(reduction="none"), so that unequal shares of the batch are weighted rightly'
+                '(reduction="none"), so that unequal shares of the batch get the right weight'
             )
         if losses.shape[0] != count:
             raise BadTrainingError(
