@@ -24,12 +24,13 @@ from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
-from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
-from muster.planner.assign import Holding, by_shares, mxnet, optimus, shares_of
+from muster.planner.assign import ServerLoad, by_shares, optimus, shares_of
 from muster.planner.candidates import Candidate, Crew, Workshop
 from muster.planner.choose import Planner
 from support.bars import bar, print_table
+from support.judge.replay import replay
+from support.mxnet import mxnet
 from support.plans import (
     Case,
     Enumeration,
@@ -208,7 +209,7 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     crew = Crew(tuple(slots), (1,) * len(slots))
     hosts = cluster.nodes[:count]
     filled = Workshop(predictor, of.job, profile).dedicated(crew, hosts, count).plan.owners
-    even = [Holding(profile.gradients / count, len(tensors)) for _ in range(count)]
+    even = [ServerLoad(profile.gradients / count, len(tensors)) for _ in range(count)]
     rules = {
         "even": even,
         "mxnet": mxnet(tensors, count, profile.parameter_bytes),

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from muster.perf.estimate import Unknown
-from muster.perf.speed.curve import SpeedSample, SpeedSetting, features, fit_synchronous
 from muster.perf.speed.fitted import PlacedSample
 from muster.perf.speed.step_form import Arrays, Setting
+from support.optimus_curve import SpeedSample, SpeedSetting, features, fit_synchronous
 
 Array = NDArray[np.float64]
 Predict = Callable[[Sequence[Setting]], Array]

@@ -4,8 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.perf.speed.curve import (
-    CurveKind,
+from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.step_form import Setting
+from muster.sim.worlds.curves import CurveKind
+from support.optimus_curve import (
     SpeedCurve,
     SpeedSample,
     SpeedSetting,
@@ -13,9 +15,7 @@ from muster.perf.speed.curve import (
     fit_asynchronous,
     fit_synchronous,
 )
-from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.sampler import next_sample
-from muster.perf.speed.step_form import Setting
+from support.sampler import next_sample
 
 EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 

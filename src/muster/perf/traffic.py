@@ -7,7 +7,7 @@ share their links, so that for each byte of gradients it takes the time of its b
 
 For a ring this is exact under max-min fairness, since a ring moves in lock-step at its slowest hop; for
 parameter servers with pieces small against the whole it is the bound that pipelining reaches.
-`judge` does the same piece by piece, and slowly.
+`benchmarks/support/judge` does the same piece by piece, and slowly.
 """
 
 from collections import defaultdict

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Split
-from muster.perf.speed.curve import NORMAL_80
-from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, Setting, Times, times
 
 Array = NDArray[np.float64]

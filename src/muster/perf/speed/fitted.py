@@ -24,11 +24,16 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.speed.curve import NORMAL_80, recency
-from muster.perf.speed.sampler import Evidence
 from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
 
 Array = NDArray[np.float64]
+
+NORMAL_80 = 1.2816
+"""Standard deviations on either side that hold 80 % of a normal distribution."""
+
+HALF_LIFE = 64
+"""Samples after which an older one counts half: profiling runs still count when a job has just begun to
+run, and no longer when it has reported for an hour (one sample a minute)."""
 
 KEPT = 8
 """Newest samples kept of each setting: a job that runs long in one place must not push out what it
@@ -181,7 +186,7 @@ class FittedSpeed:
 
     def all_seconds(self, settings: Sequence[Setting]) -> list[Estimate]:
         """Seconds of one step at each setting."""
-        logs, by, covariance = self._around(settings)
+        logs, by, covariance = self.around(settings)
         variance = (
             np.einsum("ij,jk,ik->i", by[:, 0], covariance, by[:, 0]) + self.columns.spread.step**2
         )
@@ -191,17 +196,7 @@ class FittedSpeed:
             for m, f in zip(np.exp(logs), factors, strict=True)
         ]
 
-    def refined(self, newer: Sequence[PlacedSample]) -> "FittedSpeed | Unknown":
-        """Learnt again with the running job's own samples, oldest first; newer ones count more."""
-        return fit_placed((*self.samples, *newer), self.columns.prior)
-
-    def evidence(self, candidates: Sequence[Setting]) -> Evidence:
-        """What samples at the candidates would tell (see sampler)."""
-        _, by, covariance = self._around(candidates)
-        noise = np.array([self.columns.spread.step, self.columns.spread.computing])
-        return Evidence(by[:, 0], by / noise[:, None], covariance)
-
-    def _around(self, settings: Sequence[Setting]) -> tuple[Array, Array, Array]:
+    def around(self, settings: Sequence[Setting]) -> tuple[Array, Array, Array]:
         """Log step times, their derivatives and the covariance, unseen batches and placements too."""
         known = self.columns
         columns = _Columns.of(
@@ -288,6 +283,11 @@ def _weights(samples: Sequence[PlacedSample], spread: Spread) -> Array:
     recent = np.sqrt(recency(len(samples)))
     computing = np.array([0.0 if sample.sync is None else 1 / spread.computing for sample in samples])
     return np.stack([recent / spread.step, recent * computing], axis=1)
+
+
+def recency(count: int) -> Array:
+    """Return the weight of each of `count` samples, oldest first; the newest weighs 1."""
+    return np.asarray(0.5 ** (np.arange(count)[::-1] / HALF_LIFE), dtype=np.float64)
 
 
 def _scale(fit: _Fit, prior: Prior) -> float:

@@ -5,11 +5,17 @@ from functools import lru_cache
 from random import Random
 
 from muster.model.job import Job, Need, Role, RoleSpec
-from muster.perf.speed.curve import CurveKind
 from muster.sim.trace.draw import even
 from muster.sim.trace.generate import OptimusJobs
 from muster.sim.truth import Arrival
-from muster.sim.worlds.curves import Curves, CurveSpeed, epochs_until_converged, falling, terms_of
+from muster.sim.worlds.curves import (
+    CurveKind,
+    Curves,
+    CurveSpeed,
+    epochs_until_converged,
+    falling,
+    terms_of,
+)
 from muster.sim.worlds.optimus_types import CONTAINERS, TYPES, Containers, JobType
 
 

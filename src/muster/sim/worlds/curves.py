@@ -12,13 +12,13 @@ the links is in `terms_of`; the nine job types are in `optimus_types.py`.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from math import inf
 
 from muster.model.outlook import Outlook
 from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.loss_curve import LossCurve
-from muster.perf.speed.curve import CurveKind
 from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
 
 PATIENCE = 10
@@ -34,6 +34,13 @@ MESSAGES = 4
 """On each connection in a step: push, its answer, pull, its answer."""
 UPDATE_PASSES = 3
 """Times a server's memory moves a byte of gradients: read it, read the parameter, write it."""
+
+
+class CurveKind(StrEnum):
+    """Whether workers wait for each other."""
+
+    SYNCHRONOUS = "synchronous"
+    ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from muster.perf.estimate import BadMeasurementError, Unknown, Why
 from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.sampler import next_sample
 from muster.perf.speed.step_form import NAMES, Arrays, Reference, Setting, times
+from support.sampler import next_sample
 
 EXTRACT = Path(__file__).parents[3] / "data" / "t4-steps.csv"
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
@@ -154,16 +154,14 @@ def test_the_running_job_corrects_its_placement_and_spares_the_others() -> None:
     rows = exact(PRIOR.middles, SETTINGS)
     before, here, alone = learnt(rows[::2]), Setting((4, 4, 4), 8), Setting((1,), 8)
     slow = PlacedSample(here, 1.2 * before.seconds(here).mean)
-    after = before.refined([slow] * 20)
-    assert isinstance(after, FittedSpeed)
+    after = learnt([*rows[::2], *[slow] * 20])
     assert after.seconds(here).mean == pytest.approx(slow.seconds, rel=0.05)
     assert after.seconds(alone).mean == pytest.approx(before.seconds(alone).mean, rel=0.02)
 
 
 def test_long_running_in_one_place_does_not_forget_the_others() -> None:
     rows = exact(PRIOR.middles, SETTINGS)
-    after = learnt(rows).refined([rows[0]] * 500)
-    assert isinstance(after, FittedSpeed)
+    after = learnt([*rows, *[rows[0]] * 500])
     assert len(after.samples) < len(rows) + 10
     assert {sample.setting for sample in after.samples} == set(SETTINGS)
 

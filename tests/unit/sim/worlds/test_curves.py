@@ -9,9 +9,9 @@ from muster.files.loss_file import load_losses
 from muster.model.profile import LayerType
 from muster.perf.devices import DeviceRate
 from muster.perf.epochs.loss_curve import fit, prepare, thin
-from muster.perf.speed.curve import CurveKind
 from muster.sim.truth import Crew
 from muster.sim.worlds.curves import (
+    CurveKind,
     Curves,
     CurveSpeed,
     ModelSize,

@@ -17,14 +17,14 @@ from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.perf.costs import CHUNK
 from muster.perf.estimate import Unknown
-from muster.perf.judge.alike import Task
-from muster.perf.judge.exchange import Exchange
-from muster.perf.judge.script import NOTHING, Piece, Script
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, FORWARD, pieces
 from muster.perf.predict import Predictor, mistake
 from muster.perf.rings import Rank, hierarchical, ranks_of
 from muster.perf.shape import Shape, site_of
+from support.judge.alike import Task
+from support.judge.exchange import Exchange
+from support.judge.script import NOTHING, Piece, Script
 
 FINEST = 2048
 """Chunks of all owners together at most: those of very large models are larger here than they are."""

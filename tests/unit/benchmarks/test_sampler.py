@@ -5,10 +5,9 @@ from itertools import pairwise
 import numpy as np
 
 from muster.perf.estimate import Unknown, Why
-from muster.perf.speed.curve import CurveKind, SpeedSample, SpeedSetting, features, fit_synchronous
 from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.sampler import Evidence, narrowing, next_sample
 from muster.perf.speed.step_form import Setting
+from support.sampler import Evidence, evidence_of, narrowing, next_sample
 
 SHAPES = ((1,), (2,), (4,), (1, 1), (2, 2), (4, 4), (1, 1, 1), (4, 4, 4), (1,) * 8, (4,) * 8)
 CANDIDATES = [Setting(shape, batch) for shape in SHAPES for batch in (16, 32, 64, 128)]
@@ -69,7 +68,7 @@ def test_when_all_were_tried_there_is_no_next() -> None:
 
 def test_the_promise_is_what_the_variance_falls_by() -> None:
     """The narrowing told beforehand is that of the exact linear update."""
-    evidence = learnt(CANDIDATES[:3]).evidence(CANDIDATES)
+    evidence = evidence_of(learnt(CANDIDATES[:3]), CANDIDATES)
     before, told = mean_variance(evidence), narrowing(evidence)
     for i in (0, 17, 39):
         inverse = np.linalg.inv(evidence.covariance) + evidence.measured[i].T @ evidence.measured[i]
@@ -79,39 +78,20 @@ def test_the_promise_is_what_the_variance_falls_by() -> None:
 
 def test_each_sample_narrows_and_the_first_ones_most() -> None:
     taken = chosen(9)
-    left = [mean_variance(learnt(taken[:count]).evidence(CANDIDATES)) for count in (1, 3, 6, 9)]
+    left = [mean_variance(evidence_of(learnt(taken[:count]), CANDIDATES)) for count in (1, 3, 6, 9)]
     assert all(earlier > later for earlier, later in pairwise(left))
     assert left[0] - left[1] > left[2] - left[3]
 
 
 def test_chosen_samples_narrow_more_than_neighbouring_ones() -> None:
-    by_choice = mean_variance(learnt(chosen(6)).evidence(CANDIDATES))
-    in_a_row = mean_variance(learnt(CANDIDATES[:6]).evidence(CANDIDATES))
+    by_choice = mean_variance(evidence_of(learnt(chosen(6)), CANDIDATES))
+    in_a_row = mean_variance(evidence_of(learnt(CANDIDATES[:6]), CANDIDATES))
     assert by_choice < in_a_row / 2
-
-
-def test_a_curve_asks_where_it_knows_least() -> None:
-    """All samples have as many servers as workers: only another mix can tell their terms apart."""
-    candidates = [SpeedSetting(p, w, 64 * w) for p in (1, 2, 4, 8) for w in (1, 2, 4, 8)]
-    taken = [
-        SpeedSetting(n, n, batch * n)
-        for n, batch in ((1, 64), (2, 64), (4, 64), (8, 64), (1, 32), (8, 32))
-    ]
-    seconds = features(CurveKind.SYNCHRONOUS, taken) @ np.array([0.004, 0.3, 0.1, 0.01, 0.02])
-    curve = fit_synchronous(
-        [
-            SpeedSample(s.servers, s.workers, s.batch, float(t))
-            for s, t in zip(taken, seconds, strict=True)
-        ]
-    )
-    wanted = next_sample(curve, candidates, taken)
-    assert wanted is not None
-    assert wanted.servers != wanted.workers
 
 
 def test_mirror_images_are_equally_good_and_the_earlier_is_taken() -> None:
     mirrored = [*CANDIDATES, Setting((1, 2, 4), 64), Setting((1, 4, 2), 64)]
-    told = narrowing(learnt(chosen(3)).evidence(mirrored))
+    told = narrowing(evidence_of(learnt(chosen(3)), mirrored))
     assert np.isclose(told[-1], told[-2], rtol=1e-6)
     only = [Setting((1, 4, 2), 64), Setting((1, 2, 4), 64)]
     assert next_sample(learnt(chosen(3)), only, []) == only[0]

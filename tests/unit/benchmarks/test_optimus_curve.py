@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.speed.curve import (
-    CurveKind,
+from muster.sim.worlds.curves import CurveKind
+from support.optimus_curve import (
     SpeedCurve,
     SpeedSample,
     SpeedSetting,
@@ -95,15 +95,6 @@ def test_a_slow_setting_does_not_drown_the_fast_ones() -> None:
     assert max(off) < 0.05
 
 
-def test_speed_is_one_over_the_time_of_a_step() -> None:
-    curve = fitted(fit_synchronous(samples(CurveKind.SYNCHRONOUS, SYNCHRONOUS)))
-    setting = SpeedSetting(2, 4, 64)
-    speed, seconds = curve.speed(setting), curve.seconds(setting)
-    assert isinstance(speed, Estimate)
-    assert speed.mean == pytest.approx(1 / seconds.mean)
-    assert speed.low == pytest.approx(1 / seconds.high)
-
-
 def test_a_setting_unlike_all_samples_is_less_sure() -> None:
     curve = fitted(fit_synchronous(samples(CurveKind.SYNCHRONOUS, SYNCHRONOUS)))
     assert width(curve.seconds(SpeedSetting(1, 64, 64))) > width(curve.seconds(SpeedSetting(2, 2, 64)))
@@ -125,9 +116,12 @@ def test_the_interval_holds_most_new_steps() -> None:
 
 def test_the_running_job_has_the_last_word() -> None:
     """It runs a fifth slower than profiled; the longer it reports, the more it is believed."""
-    curve = fitted(fit_synchronous(samples(CurveKind.SYNCHRONOUS, SYNCHRONOUS)))
-    slower = [replace(s, seconds=1.2 * s.seconds) for s in samples(CurveKind.SYNCHRONOUS, SYNCHRONOUS)]
-    before = curve.seconds(slower[0].setting).mean
-    after = [fitted(curve.refined(slower * n)).seconds(slower[0].setting).mean for n in (1, 10, 40)]
+    profiled = samples(CurveKind.SYNCHRONOUS, SYNCHRONOUS)
+    slower = [replace(s, seconds=1.2 * s.seconds) for s in profiled]
+
+    def told(times: int) -> float:
+        return fitted(fit_synchronous([*profiled, *slower * times])).seconds(slower[0].setting).mean
+
+    before, after = told(0), [told(n) for n in (1, 10, 40)]
     assert before < after[0] < after[1] < after[2]
     assert after[2] == pytest.approx(1.2 * before, rel=0.01)

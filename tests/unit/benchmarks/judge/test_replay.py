@@ -12,8 +12,8 @@ from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Layer, Level, Link
 from muster.perf.costs import CHUNK
 from muster.perf.estimate import Unknown, Why
-from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
+from support.judge.replay import replay
 
 MB = 10**6
 CARD = 1e9

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from muster.perf.estimate import Unknown
 from muster.perf.history.links import LinkEstimate
-from muster.perf.judge.fair import Course, Gates, Item, Stream, Uses, Way, run
 from muster.perf.rings import Rank, ring
 from muster.perf.shape import Shape
 from muster.perf.traffic import Load, Place
 from muster.perf.wires import LinkClass, Wiring
+from support.judge.fair import Course, Gates, Item, Stream, Uses, Way, run
 
 Piece = tuple[float, float]
 """Bytes of gradients that travel together, and the part of the backward pass after which they can."""

@@ -12,12 +12,12 @@ from math import ceil
 from muster.model.job import Role
 from muster.model.plan import Plan
 from muster.model.topology import each_bit
-from muster.perf.judge.alike import Task, tasks_alike
-from muster.perf.judge.fair import Item, Way
-from muster.perf.judge.script import NOTHING, Script
 from muster.perf.servers import holdings, push_and_pull
 from muster.perf.shape import Seat, Shape
 from muster.perf.wires import LinkClass, Wire, Wiring
+from support.judge.alike import Task, tasks_alike
+from support.judge.fair import Item, Way
+from support.judge.script import NOTHING, Script
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from muster.perf.judge.fair import FREE, Gates, Item, Stream, Uses, max_min, run
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire
+from support.judge.fair import FREE, Gates, Item, Stream, Uses, max_min, run
 
 A: Place = (LinkClass(Wire.NIC, "a"), 0, 0)
 B: Place = (LinkClass(Wire.NIC, "a"), 1, 0)

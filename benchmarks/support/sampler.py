@@ -13,30 +13,19 @@ covariance of the unknowns. No measured time of a setting that was not yet tried
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.perf.estimate import Unknown
+from muster.perf.speed.fitted import FittedSpeed
+from muster.perf.speed.step_form import Setting
 
 Array = NDArray[np.float64]
 
 ALIKE = 1e-6
 """Candidates whose gain differs by less, relatively, are equally good: a placement and its mirror image
 differ by rounding only, which must not decide between them."""
-
-
-class Candidate(Protocol):
-    """A setting that could be tried; frozen, so that it can be compared."""
-
-    @property
-    def coordinates(self) -> tuple[float, ...]:
-        """Where it lies; a unit is a doubling."""
-
-
-C = TypeVar("C", bound=Candidate)
-D = TypeVar("D", bound=Candidate, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,25 +40,27 @@ class Evidence:
     """(m, m): of the unknowns, as known now."""
 
 
-class Learning(Protocol[D]):
-    """A model that can say what a sample would teach it."""
+def evidence_of(speed: FittedSpeed, candidates: Sequence[Setting]) -> Evidence:
+    """Return what samples at the candidates would tell a fitted job."""
+    _, by, covariance = speed.around(candidates)
+    spread = speed.columns.spread
+    return Evidence(by[:, 0], by / np.array([spread.step, spread.computing])[:, None], covariance)
 
-    def evidence(self, candidates: Sequence[D], /) -> Evidence:
-        """Its derivatives at the candidates."""
 
+def next_sample(
+    speed: FittedSpeed | Unknown, candidates: Sequence[Setting], taken: Sequence[Setting]
+) -> Setting | None:
+    """Return the candidate to try next, the earliest of equally good ones; None when all were tried.
 
-def next_sample(model: Learning[C] | Unknown, candidates: Sequence[C], taken: Sequence[C]) -> C | None:
-    """The candidate to try next, or None when all were; the earliest of equally good ones.
-
-    While there is no model (too few samples): first the smallest, then the farthest from those taken.
+    Without a fit (too few samples): first the smallest, then the farthest from those taken.
     """
     tried = set(taken)
     left = [i for i, candidate in enumerate(candidates) if candidate not in tried]
     if not left:
         return None
-    if isinstance(model, Unknown):
+    if isinstance(speed, Unknown):
         return candidates[_farthest(candidates, left, taken)]
-    narrowed = narrowing(model.evidence(candidates))
+    narrowed = narrowing(evidence_of(speed, candidates))
     enough = (1 - ALIKE) * max(narrowed[i] for i in left)
     return candidates[next(i for i in left if narrowed[i] >= enough)]
 
@@ -84,7 +75,7 @@ def narrowing(evidence: Evidence) -> Array:
     return np.asarray(np.trace(np.linalg.solve(told, gained), axis1=1, axis2=2), dtype=np.float64)
 
 
-def _farthest(candidates: Sequence[C], left: list[int], taken: Sequence[C]) -> int:
+def _farthest(candidates: Sequence[Setting], left: list[int], taken: Sequence[Setting]) -> int:
     """The one whose nearest taken setting is farthest; with none taken, the smallest."""
     if not taken:
         return min(left, key=lambda i: candidates[i].coordinates)

@@ -8,41 +8,27 @@ seconds of a step, every t >= 0:
 
 T is linear in t, so t is found by non-negative least squares on *relative* errors: what disturbs a step
 (jitter, neighbours, clocks) stretches it by a factor, and what is asked later are ratios of speeds; by
-absolute errors the slowest setting alone would decide. Older samples count less (`HALF_LIFE`).
+absolute errors the slowest setting alone would decide. Older samples count less (`recency`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from math import isfinite, log2, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from muster.perf.estimate import Answer, BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.speed.sampler import Evidence
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.speed.fitted import NORMAL_80, recency
+from muster.sim.worlds.curves import CurveKind
 
 Array = NDArray[np.float64]
-
-HALF_LIFE = 64
-"""Samples after which an older one counts half: profiling runs still count when a job has just begun to
-run, and no longer when it has reported for an hour (one sample a minute)."""
-
-NORMAL_80 = 1.2816
-"""Standard deviations on either side that hold 80 % of a normal distribution."""
 
 USUAL_SPREAD = 0.05
 """Relative standard deviation of a step time before the residuals say otherwise, as if `USUAL_WEIGHT`
 samples had shown it: measured clusters jitter by 3-10 %, and few samples show too little of it."""
 USUAL_WEIGHT = 2.0
-
-
-class CurveKind(StrEnum):
-    """Whether workers wait for each other."""
-
-    SYNCHRONOUS = "synchronous"
-    ASYNCHRONOUS = "asynchronous"
 
 
 LEAST_SAMPLES = {CurveKind.SYNCHRONOUS: 5, CurveKind.ASYNCHRONOUS: 4}
@@ -56,11 +42,6 @@ class SpeedSetting:
     servers: int
     workers: int
     batch: int
-
-    @property
-    def coordinates(self) -> tuple[float, ...]:
-        """Where it lies among others; a unit is a doubling."""
-        return (log2(self.workers), log2(self.servers), log2(self.batch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +85,6 @@ class SpeedCurve:
         mean = float(row @ self.terms)
         deviation = sqrt(float(row @ self.covariance @ row) + (self.spread * mean) ** 2)
         return Estimate(mean, max(mean - NORMAL_80 * deviation, 0.0), mean + NORMAL_80 * deviation)
-
-    def speed(self, setting: SpeedSetting) -> Answer:
-        """Steps a second; Unknown where the interval of a step's time reaches down to zero."""
-        seconds = self.seconds(setting)
-        if seconds.low <= 0:
-            return Unknown(
-                Why.TOO_FEW_POINTS, f"a step of {setting} may take any time up to {seconds.high:g} s"
-            )
-        return Estimate(1 / seconds.mean, 1 / seconds.high, 1 / seconds.low)
-
-    def refined(self, newer: Sequence[SpeedSample]) -> "SpeedCurve | Unknown":
-        """The curve with the running job's own samples, oldest first; newer ones count more."""
-        return _fit(self.kind, (*self.samples, *newer))
-
-    def evidence(self, candidates: Sequence[SpeedSetting]) -> Evidence:
-        """What samples at the candidates would tell (see sampler)."""
-        rows = features(self.kind, candidates)
-        predicted = rows / (rows @ np.array(self.terms))[:, None]
-        return Evidence(predicted, predicted[:, None, :] / self.spread, self.covariance)
 
 
 def fit_synchronous(samples: Sequence[SpeedSample]) -> SpeedCurve | Unknown:
@@ -169,11 +131,6 @@ def _fit(kind: CurveKind, samples: tuple[SpeedSample, ...]) -> SpeedCurve | Unkn
         spread,
         covariance / np.outer(scale, scale),
     )
-
-
-def recency(count: int) -> Array:
-    """How much each of so many samples counts, oldest first; the newest counts 1."""
-    return np.asarray(0.5 ** (np.arange(count)[::-1] / HALF_LIFE), dtype=np.float64)
 
 
 def _spread(residuals: Array, freedom: float) -> float:
