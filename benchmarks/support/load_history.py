@@ -33,7 +33,7 @@ TOGETHER = 40
 def grounds() -> tuple[Cluster, PoolTree]:
     """What the benchmarks' daemons run on."""
     cluster = discover(None, topology=TOPOLOGY)
-    return cluster, single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 def load(store: Store) -> State:

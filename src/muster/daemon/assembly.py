@@ -85,7 +85,7 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     state = load_state(store, site.cluster, site.pools, site.policy)
     latest = store.changes(None, limit=1)
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
-    beliefs = Beliefs(_devices(state.view.cluster))
+    beliefs = Beliefs(state.view.cluster.node_devices())
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
@@ -137,12 +137,3 @@ async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
     raise PortTakenError(
         f"tasks of running jobs report at {host}:{ports[-1]}, where another process listens; stop that"
     )
-
-
-def _devices(cluster: Cluster) -> dict[str, int]:
-    """Devices on a node, by type: the most that any node of it has."""
-    found: dict[str, int] = {}
-    for kind in cluster.configurations.values():
-        if kind.devices:
-            found[kind.device_type] = max(kind.devices, found.get(kind.device_type, 0))
-    return found

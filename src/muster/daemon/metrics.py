@@ -18,10 +18,11 @@ from prometheus_client import (
 )
 
 from muster.core.cycle.cycle import Decisions
-from muster.model.cluster import Cluster, NodeState
+from muster.core.quotas.demand import held_by_type
+from muster.model.cluster import Cluster, NodeState, fragmentation
 from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements
-from muster.model.view import JobState, Phase, View
+from muster.model.view import Phase, View
 
 UNDECIDED = "undecided"
 """The reason of a job that no cycle has looked at yet."""
@@ -156,7 +157,7 @@ class Metrics:
         self._pools.clear()
         for (pool, state), count in pool_states(view, entitlements).items():
             self._pools.labels(pool, state).set(count)
-        self._fragmentation.set(fragmentation(view.cluster))
+        self._fragmentation.set(fragmentation(*view.cluster.free_devices()))
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""
@@ -205,7 +206,7 @@ def pool_states(view: View, entitlements: Entitlements) -> dict[tuple[str, str],
     for state in view.jobs.values():
         if state.job.pool not in view.pools.pools:
             continue  # the pools were divided anew under it
-        for device_type, count in _held(view.cluster, state).items():
+        for device_type, count in held_by_type(view.cluster, state.held()).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
     found: dict[tuple[str, str], int] = {}
@@ -218,31 +219,3 @@ def pool_states(view: View, entitlements: Entitlements) -> dict[tuple[str, str],
         found[pool, "entitled"] = sum(may for _, may in both)
         found[pool, "borrowed"] = sum(max(0, have - may) for have, may in both)
     return found
-
-
-def _held(cluster: Cluster, state: JobState) -> Tally[str]:
-    """Devices that a job holds, by type."""
-    bits: dict[str, int] = {}
-    for slot in state.held():
-        bits[slot.node] = bits.get(slot.node, 0) | slot.bits
-    found: Tally[str] = Tally()
-    for node, each in bits.items():
-        found[cluster.configuration_of(cluster.node(node)).device_type] += each.bit_count()
-    return found
-
-
-def fragmentation(cluster: Cluster) -> float:
-    """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces.
-
-        sum over nodes that are up and partly used of free devices / sum over all that are up
-
-    As `place.board` has it, which migrations are weighed by, over all device types.
-    """
-    free = scattered = 0
-    for node in cluster.nodes:
-        kind = cluster.configuration_of(node)
-        if node.state is NodeState.UP and kind.devices:
-            count = node.free.bit_count()
-            free += count
-            scattered += count if node.free != kind.all_devices else 0
-    return scattered / free if free else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.model.choice import ChoiceTable, choice_table
-from muster.model.cluster import Cluster, NodeState
+from muster.model.cluster import Cluster, NodeState, fragmentation
 from muster.model.job import Need
 from muster.model.placement import Slot
 from muster.model.plan import Plan
@@ -273,13 +273,11 @@ class Board:
         return sum(self.shelves[kind].free for kind in kinds)
 
     def fragmentation(self, kinds: Iterable[str]) -> float:
-        """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces."""
-        kinds = tuple(kinds)
-        free = self.free_devices(kinds)
-        whole = sum(
-            self.shelves[k].by_count[-1].bit_count() * self.shelves[k].kind.devices for k in kinds
-        )
-        return 1 - whole / free if free else 0.0
+        """The fragmentation of these configuration sets."""
+        shelves = [self.shelves[kind] for kind in kinds]
+        free = sum(shelf.free for shelf in shelves)
+        whole = sum(shelf.by_count[-1].bit_count() * shelf.kind.devices for shelf in shelves)
+        return fragmentation(free, free - whole)
 
     def _by_node(self, slots: Iterable[Slot]) -> Iterator[tuple[int, int, int, int]]:
         sums: dict[str, list[int]] = {}

@@ -18,7 +18,8 @@ from muster.model.event import (
     StartBegun,
     Started,
 )
-from muster.sim.truth import Crew, Shown
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Shown
 from muster.sim.worlds.measured import Timed
 from tests.builders import job, placement
 
@@ -86,9 +87,9 @@ def test_a_length_is_believed_no_sooner_than_the_daemon_hears_of_it(beliefs: Mod
     heard = beliefs.Heard({"": 4}, captured)
     first = job("first", 1, most=4, application="cnn", duration=100.0, work=500.0)
     second = job("second", 1, most=4, application="cnn", duration=100.0, work=500.0)
-    crew = Crew("", (1,))
+    crew = Held("", (1,))
 
-    def left(which: object, on: Crew | None) -> float:
+    def left(which: object, on: Held | None) -> float:
         found: float = heard.outlook(which, None, on, 0.0).left
         return found
 
@@ -106,4 +107,4 @@ def test_the_demo_is_six_jobs_of_three_kinds_in_two_pools() -> None:
     assert {job.pool for job in jobs} == set(site.pools.leaves())
     kinds = [job.application for job in jobs]
     assert sorted(map(str, kinds)) == ["cnn", "cnn", "gpt", "gpt", "wide", "wide"]
-    assert sum(job.workers.most for job in jobs) > site.cluster.count_devices("cpu") == 8
+    assert sum(job.workers.most for job in jobs) > site.cluster.devices_by_type()["cpu"] == 8

@@ -13,7 +13,7 @@ from muster.model.job import Job, Program
 from muster.model.outlook import Outlook
 from muster.model.view import View
 from muster.perf.history.links import learn
-from muster.perf.learnt.learner import Held
+from muster.perf.learnt.held import Held
 from muster.perf.wires import LinkClass, Wire, prior
 from muster.wire.messages import Changed, Saved, Transferred
 from tests.builders import cluster, job, node_set, placement, running, view

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
-from muster.daemon.metrics import Metrics, fragmentation
-from muster.model.cluster import NodeState
+from muster.daemon.metrics import Metrics
+from muster.model.cluster import NodeState, fragmentation
 from muster.model.job import Job
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
@@ -160,9 +160,9 @@ def test_every_device_is_in_one_state() -> None:
 
 
 def test_fragmentation_of_a_full_and_of_an_empty_cluster() -> None:
-    assert fragmentation(cluster(2)) == 0
-    assert fragmentation(taken(cluster(1), placement(*_bits("n0", 8)).slots)) == 0
-    assert fragmentation(taken(cluster(1), placement(*_bits("n0", 1)).slots)) == 1
+    assert fragmentation(*cluster(2).free_devices()) == 0
+    assert fragmentation(*taken(cluster(1), placement(*_bits("n0", 8)).slots).free_devices()) == 0
+    assert fragmentation(*taken(cluster(1), placement(*_bits("n0", 1)).slots).free_devices()) == 1
 
 
 def test_the_page_tells_of_every_series() -> None:

@@ -213,4 +213,4 @@ def test_a_thousand_nodes_load_quickly(tmp_path: Path, nodes: str) -> None:
     assert time.perf_counter() - begun < 2.0
     assert len(cluster.nodes) == 1000
     assert len({node.rack for node in cluster.nodes}) == 40
-    assert cluster.count_devices("P100") == 8000
+    assert cluster.devices_by_type()["P100"] == 8000

@@ -7,7 +7,8 @@ import pytest
 
 from muster.model.job import Job
 from muster.perf.learnt.batches import BatchRange
-from muster.perf.learnt.learner import Held, Learner, Report
+from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import Learner, Report
 from muster.perf.learnt.lengths import Lengths
 from muster.perf.learnt.steps import Place, Steps
 from muster.perf.learnt.way import Way, start, stretch

@@ -34,7 +34,7 @@ def ask(
     memory: object = None,
 ) -> Shares:
     """What the policy says when all of the cluster is for all pools."""
-    whole = {each: view.cluster.count_devices(each) for each in view.cluster.device_types()}
+    whole = view.cluster.devices_by_type()
     entitled = {(pool, each): n for pool in view.pools.pools for each, n in whole.items()}
     told = replace(view, outlooks=dict(outlooks))
     return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, memory)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from muster.perf.learnt.held import Held
 from muster.sim.executor import Pauses, Warmup
-from muster.sim.truth import Crew
 from muster.sim.worlds.measured import Measured, Timed
 from tests.builders import job
 from tests.unit.sim.scripted import FREE, Script, arrival, of, run, script, setting
@@ -17,7 +17,7 @@ def test_steps_that_were_timed_and_those_between() -> None:
     assert truth.step(1) == pytest.approx(0.3)
     assert truth.step(4) == pytest.approx(0.1)
     assert truth.step(2) == pytest.approx(5 / 30)
-    assert truth.shown(Crew("cpu", (4,)), 0.0).sync == 0.02
+    assert truth.shown(Held("cpu", (4,)), 0.0).sync == 0.02
 
 
 def test_of_one_number_of_workers_all_is_shared() -> None:

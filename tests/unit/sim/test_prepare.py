@@ -228,4 +228,4 @@ def test_the_example_clusters_are_of_their_size(name: str, nodes: int, devices: 
         Configuration(cluster=str(path), trace="poisson:jobs=1", policy="fifo")
     ).setting.cluster
     assert len(cluster.nodes) == nodes
-    assert sum(cluster.count_devices(each) for each in cluster.device_types()) == devices
+    assert sum(cluster.devices_by_type().values()) == devices

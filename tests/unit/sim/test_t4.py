@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster.sim.truth import Crew
+from muster.perf.learnt.held import Held
 from muster.sim.worlds.between import Between
 from muster.sim.worlds.t4 import TrainedT4
 from muster.sim.worlds.t4_files import read_tables, read_workload
@@ -32,8 +32,8 @@ def bert(tables: dict[str, Measured]) -> Measured:
     return tables["bert"]
 
 
-def crew(*nodes: int, batch: int | None = None) -> Crew:
-    return Crew("T4", nodes, batch=batch)
+def crew(*nodes: int, batch: int | None = None) -> Held:
+    return Held("T4", nodes, batch=batch)
 
 
 def test_exact_placement_is_linear_in_the_batch_of_a_device(bert: Measured) -> None:

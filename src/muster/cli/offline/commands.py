@@ -141,8 +141,7 @@ def check(
 
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs or [], loaded)
-    types = loaded.cluster.device_types()
-    counts = ", ".join(f"{loaded.cluster.count_devices(t)} {t}" for t in types)
+    counts = ", ".join(f"{n} {each}" for each, n in loaded.cluster.devices_by_type().items())
     pools = ", ".join(loaded.pools.leaves())
     typer.echo(f"{cluster}: {len(loaded.cluster.nodes)} nodes, {counts}; pools: {pools}")
     for job in asked:

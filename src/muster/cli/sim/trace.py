@@ -38,7 +38,7 @@ def run_trace(text: str | None, looked: Looked) -> str:
     devices = None
     if looked.cluster is not None:
         cluster = load_cluster(looked.cluster).cluster
-        devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+        devices = sum(cluster.devices_by_type().values())
     jobs = jobs_of(_configuration(text, looked))
     if looked.head is not None:
         return _head(jobs, looked.head, as_json=looked.as_json)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.core.cycle.cycle_state import Desk
-from muster.core.cycle.options import Option
+from muster.core.cycle.options import Option, admission_key
 from muster.core.cycle.start_gangs import find
 from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
@@ -56,10 +56,8 @@ class Explainer:
     def _likes(self, job: Job) -> tuple[object, ...]:
         """What jobs that get the same answer have in common; one with a promise is like no other."""
         desk = self._desk
-        speed = (job.profile, job.model, job.batch)
-        asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
         own = job.name if job.name in desk.outcome.promises else desk.books.earmarked_for(job)
-        return (*asked, job.pool, job.preemptible, desk.allocations[job.name].least, own)
+        return (*admission_key(job), desk.allocations[job.name].least, own)
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         desk = self._desk

@@ -27,7 +27,8 @@ from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
 from muster.model.view import View
 from muster.perf.history.links import LinkHistory
-from muster.perf.learnt.learner import Held, Learner, Report
+from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import Learner, Report
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 

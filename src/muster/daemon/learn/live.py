@@ -8,7 +8,7 @@ from muster.daemon.learn.notes import PROGRESS, Kin
 from muster.daemon.learn.progress import Track, TrackState
 from muster.daemon.learn.window import Window
 from muster.model.job import Job
-from muster.perf.learnt.learner import Held
+from muster.perf.learnt.held import Held
 from muster.store.batch import Note
 
 

@@ -15,11 +15,10 @@ from muster.model.event import (
     Started,
     TasksLost,
 )
-from muster.model.job import Role
 from muster.model.task import Fact, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
-from muster.perf.learnt.learner import Held
-from muster.wire.records import PredictionRecord
+from muster.perf.learnt.held import Held, held_on
+from muster.wire.records import PredictionRecord, prediction_error
 
 if TYPE_CHECKING:
     from muster.daemon.loop.loop import Daemon
@@ -103,8 +102,8 @@ class Follower:
         first = self._first.pop(name, None)
         self._stored.pop(name, None)
         succeeded = card.outcome == "succeeded"
-        if first is not None and end is not None and end > first.at and succeeded:
-            error = (first.predicted - end) / (end - first.at)
+        error = prediction_error(first.predicted, end, first.at) if first and end else None
+        if first is not None and error is not None and succeeded:
             real = PredictionRecord(first.at, "finish", first.predicted, end, error)
             daemon.predict(card.job.number, real)
             daemon.metrics.predicted(error)
@@ -118,10 +117,4 @@ def held(cluster: Cluster, state: JobState) -> Held | None:
     """What a job runs on, as far as its speed goes; None while it does not run."""
     if state.placement is None or state.phase in (Phase.WAITING, Phase.STARTING):
         return None
-    workers: dict[str, int] = {}
-    for slot in state.placement.slots:
-        if slot.role is Role.WORKER:
-            workers[slot.node] = workers.get(slot.node, 0) + 1
-    nodes = sorted(workers, key=lambda name: cluster.index[name])
-    kind = cluster.configuration_of(cluster.node(nodes[0]))
-    return Held(kind.device_type, tuple(workers[node] for node in nodes), state.batch)
+    return held_on(state.placement, cluster, state.batch)

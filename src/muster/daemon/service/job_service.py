@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from muster.core.cycle.options import admission_key
 from muster.core.state.admit import refuse
 from muster.core.state.evolve import evolve
 from muster.daemon.loop.entry import Entry
@@ -84,15 +85,7 @@ class Front(Administration):
     def _problem(self, job: Job) -> str:
         """Why the job could never run here; empty if it could."""
         view = self._daemon.view
-        shape = (
-            job.pool,
-            job.roles,
-            job.device_types,
-            job.locality,
-            job.preemptible,
-            job.same_generation,
-        )
-        key = (id(view.pools), *shape, job.model, job.batch)
+        key = (id(view.pools), *admission_key(job))
         if key not in self._admitted:
             if len(self._admitted) >= ADMITTED:
                 self._admitted.clear()

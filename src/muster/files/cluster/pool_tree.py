@@ -21,7 +21,7 @@ N = TypeVar("N", int, float)
 def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolTree:
     """The tree of the file's pools, checked against the devices the cluster has."""
     if entries is None:
-        return single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
+        return single_pool(cluster.devices_by_type())
     _refuse_bad_names(entries)
     _refuse_bad_parents(entries)
     pools = {name: _pool(name, entry, cluster) for name, entry in entries.items()}
@@ -99,9 +99,8 @@ def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dic
 
 
 def _refuse_overbooked_cluster(tree: PoolTree, cluster: Cluster) -> None:
-    for device_type in cluster.device_types():
-        promised = sum(tree.pools[top].quota(device_type).reservation for top in tree.below[ROOT])
-        held = cluster.count_devices(device_type)
-        if promised > held:
-            problem = f"reserve {promised} {device_type} together, but the cluster has {held}"
-            raise FieldError(("pools",), problem)
+    over = tree.overbooked(cluster.devices_by_type())
+    if over is not None:
+        device_type, promised, held = over
+        problem = f"reserve {promised} {device_type} together, but the cluster has {held}"
+        raise FieldError(("pools",), problem)

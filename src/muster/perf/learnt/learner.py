@@ -22,6 +22,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.batches import BatchRange, Split, gain
 from muster.perf.learnt.costs import Array, Costs
+from muster.perf.learnt.held import Held
 from muster.perf.learnt.lengths import FIRST, Left, Lengths
 from muster.perf.learnt.steps import Place, Steps
 from muster.perf.learnt.tables import ByType, Tuned
@@ -40,15 +41,6 @@ KEPT = 4096
 """Answers kept at most."""
 WEIGHT = 0.5
 """Of a job's newest report in the mean of those from one crew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a job runs on: the type of its devices, how many on each node, and the batch it was told."""
-
-    device_type: str
-    shape: tuple[int, ...]
-    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +100,7 @@ class Learner:
         """A job that has done so much work, on what it holds, reported this."""
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
-        split = _split(kind.range, held.batch or job.batch, sum(held.shape))
+        split = _split(kind.range, held.batch or job.batch, held.workers)
         steps = kind.steps.setdefault(held.device_type, Steps())
         steps.add(Place(held.shape, split), report.step, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
@@ -159,7 +151,7 @@ class Learner:
         own = self._own.get(job.name)
         if held is None or own is None or own[0] != held:
             return None
-        devices = sum(held.shape)
+        devices = held.workers
         steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
         predicted, _ = self._kept(

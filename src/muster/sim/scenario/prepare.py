@@ -96,7 +96,7 @@ def _pools(
 ) -> tuple[PoolTree, str | None]:
     """The file's pools; where it has none, one for each that the trace names, all with one share."""
     cluster = loaded.cluster
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    whole = cluster.devices_by_type()
     if configuration.one_pool:
         return single_pool(whole), None
     leaves = loaded.pools.leaves()
@@ -123,17 +123,13 @@ def _beliefs(configuration: Configuration, cluster: Cluster, survey: Survey) -> 
     # Imported here: an oracle does without it.
     from muster.sim.learnt import Learnt
 
-    kinds = [kind for kind in cluster.configurations.values() if kind.devices]
-    each = {kind.device_type: 0 for kind in kinds}
-    for kind in kinds:
-        each[kind.device_type] = max(each[kind.device_type], kind.devices)
-    return partial(Learnt, each, survey.ranges, free_batch=configuration.free_batch)
+    return partial(Learnt, cluster.node_devices(), survey.ranges, free_batch=configuration.free_batch)
 
 
 def _horizon(configuration: Configuration, survey: Survey, cluster: Cluster) -> float:
     if configuration.until is not None:
         return configuration.until
-    devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+    devices = sum(cluster.devices_by_type().values())
     return survey.last + SLACK * (survey.work / max(1, devices) + survey.longest)
 
 

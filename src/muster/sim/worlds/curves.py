@@ -19,7 +19,8 @@ from muster.model.outlook import Outlook
 from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.loss_curve import LossCurve
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 PATIENCE = 10
 """Epochs that must each lower the loss by less than the threshold: Optimus' published code."""
@@ -114,11 +115,11 @@ class Curves:
     speed: CurveSpeed
     curve: LossCurve
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """The curve's speed, to the end."""
         return Pace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """The time of a step, and its part that is not computing."""
         if crew.workers < 1:
             return Shown(inf)
@@ -135,7 +136,7 @@ class Curves:
             }
         )
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Epochs left, and the curve itself."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.work - done), self.speed, here=here)

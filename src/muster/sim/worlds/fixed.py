@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from muster.model.outlook import Outlook, Table
-from muster.sim.truth import Crew, Ideal, Pace, Shown
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown
 
 _STOPPED, _RUNNING = Pace(0.0), Pace(1.0)
 _STEP = Shown(step=1.0)
@@ -27,15 +28,15 @@ class Fixed:
         """Seconds on its workers."""
         return self.duration
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """A second of work per second, if it has all its workers."""
         return _RUNNING if crew.workers >= self.workers else _STOPPED
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """A step a second."""
         return _STEP
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """What is left of its run time."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.duration - done), _speed(self.workers), here=here)

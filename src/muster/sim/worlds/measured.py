@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.model.outlook import Outlook, Table
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 LEAST = 0.01
 """Part of the quickest step that was timed below which no line leads: a step takes some time."""
@@ -44,7 +45,7 @@ class Measured:
         """Steps, then seconds."""
         return self.steps + self.tail
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """Steps per s, up to the last."""
         if not crew.workers:
             return Pace(0.0)
@@ -71,13 +72,13 @@ class Measured:
         quickest = min(step for _, step in known)
         return max(t1 + shared * (1 / workers - 1 / w1), LEAST * quickest)
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """The time of a step, and its part that is waiting."""
         if not crew.workers:
             return Shown(inf)
         return Shown(self.step(crew.workers), self.sync(crew.workers))
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Steps left, and the speeds themselves."""
         rates = Table(tuple(1.0 / self.step(workers) for workers in range(1, self.most + 1)))
         here = None if crew is None else self.pace(crew, done).rate

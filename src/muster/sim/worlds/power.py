@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from math import inf, pow
 
 from muster.model.outlook import Outlook
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,11 @@ class PowerLaw:
     per_node: int | None = None
     """Workers that a node holds, which says how few nodes are enough; None: one node is."""
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """The same rate to the end."""
         return Pace(self._rate(crew))
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """A step does one second's work of the reference."""
         rate = self._rate(crew)
         return Shown(step=1 / rate if rate else inf)
@@ -68,13 +69,13 @@ class PowerLaw:
         rates = {k: self.speed.rate(device_type, k) for k in range(fewest, most + 1)}
         return ideal_of({k: self.work / rate if rate else inf for k, rate in rates.items()})
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """What is left, and the curve itself."""
         here = None if crew is None else self._rate(crew)
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
-    def _rate(self, crew: Crew) -> float:
+    def _rate(self, crew: Held) -> float:
         workers = crew.workers
         fewest = 1 if self.per_node is None else -(-workers // self.per_node)
-        extra = max(0, len(crew.nodes) - fewest)
+        extra = max(0, len(crew.shape) - fewest)
         return self.speed.rate(crew.device_type, workers) / (1 + self.spread * extra)

@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
+from muster.perf.learnt.held import Held
 from muster.perf.learnt.tables import Tuned
-from muster.sim.truth import Crew, Ideal, Pace, Shown
+from muster.sim.truth import Ideal, Pace, Shown
 from muster.sim.worlds.t4_tables import NODE, NODES, Array, Measured, packed
 
 GRID = 50
@@ -46,17 +47,17 @@ class TrainedT4:
         most = self.model.most(self.model.range.largest if self.free else self.batch)
         return min(most, DEVICES if cap is None else cap)
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """Progress per s there, until the end of the epoch."""
         epoch = _at(self.model.boundaries, done)
-        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        timed = self.model.step(crew.shape, crew.batch or self.batch)
         rate = self.model.gains(timed.batch)[epoch] / timed.seconds
         return Pace(rate, self.model.boundaries[epoch])
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """Its step, gain and gradient noise there."""
         epoch = _at(self.model.boundaries, done)
-        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        timed = self.model.step(crew.shape, crew.batch or self.batch)
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
         return Shown(timed.seconds, timed.sync, gain, noise)
 
@@ -64,7 +65,7 @@ class TrainedT4:
         """Every epoch on the best placement that was measured, or can be told from those."""
         return _ideal(self.model, None if self.free else self.batch, fewest, most)
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Seconds left on one device, and how many times sooner it would be on packed ones."""
         way = _way(self.model, self.most(), None if self.free else self.batch)
         piece = _at(way.ends, done)
@@ -72,10 +73,10 @@ class TrainedT4:
         speed = way.speeds[piece]
         return Outlook(alone, speed, here=None if crew is None else self._here(crew, done, speed))
 
-    def _here(self, crew: Crew, done: float, speed: Speed) -> float:
+    def _here(self, crew: Held, done: float, speed: Speed) -> float:
         """The speed of so many packed ones, but for what this crew is slower or faster now."""
         best = speed.batch(crew.device_type, crew.workers)
-        close = Crew(crew.device_type, packed(crew.workers), batch=best)
+        close = Held(crew.device_type, packed(crew.workers), batch=best)
         ratio = self.pace(crew, done).rate / self.pace(close, done).rate
         return speed.rate(crew.device_type, crew.workers) * ratio
 

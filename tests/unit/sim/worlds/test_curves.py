@@ -9,7 +9,7 @@ from muster.files.loss_file import load_losses
 from muster.model.profile import LayerType
 from muster.perf.devices import DeviceRate
 from muster.perf.epochs.loss_curve import fit, prepare, thin
-from muster.sim.truth import Crew
+from muster.perf.learnt.held import Held
 from muster.sim.worlds.curves import (
     CurveKind,
     Curves,
@@ -75,7 +75,7 @@ def test_a_job_that_hardly_learns_ends_after_ten_epochs_and_a_slow_one_after_a_h
 
 def test_a_job_reports_its_steps_and_what_each_is_worth() -> None:
     truth = Curves(20.0, SYNCHRONOUS, falling(1.0, 0.0))
-    crew = Crew("GPU", (2, 2), servers=2)
+    crew = Held("GPU", (2, 2), servers=2)
     shown = truth.shown(crew, 3.0)
     assert truth.pace(crew, 3.0).rate == pytest.approx(shown.gain / shown.step)
     assert shown.sync == pytest.approx(0.94)
