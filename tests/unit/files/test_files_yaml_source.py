@@ -1,7 +1,6 @@
 """Reading YAML: what is refused, and the line of everything."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -93,12 +92,11 @@ def test_what_is_not_utf8(tmp_path: Path) -> None:
     assert error_of(path) == "a.yaml:1: is not UTF-8 text"
 
 
-def test_a_ten_megabyte_file_is_refused_unread(tmp_path: Path) -> None:
+def test_a_ten_megabyte_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"a: b\n" * 2_000_000)
-    begun = time.perf_counter()
+    monkeypatch.delattr(Path, "read_bytes")
     assert error_of(path) == "a.yaml: is too large: 10.0 MB, at most 1 MB is read"
-    assert time.perf_counter() - begun < 0.5
 
 
 def test_the_largest_file_that_is_read(tmp_path: Path) -> None:

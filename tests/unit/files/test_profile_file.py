@@ -244,7 +244,7 @@ def test_an_unknown_model_is_told_with_the_nearest_and_all(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("named", ["other.yaml", f"/{'x' * 5000}.yaml"])
 def test_a_profile_file_that_is_not_there_is_told_of_the_job(tmp_path: Path, named: str) -> None:
-    assert refusal(job(tmp_path, f"model: {named}")).startswith("job.yaml:2: model: there is no file ")
+    assert refusal(job(tmp_path, f"model: {named}")).startswith("job.yaml:2: model: no such file: ")
 
 
 def test_what_is_wrong_in_a_profile_file_is_told_of_that_file(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ from muster.files.profile.profile_file import (
     UnknownProfileError,
     is_path,
     named_profile,
+    profile_in,
     profile_of_data,
+    read_profile,
 )
 from muster.files.source.places import Places
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
+from muster.files.source.yaml_source import Source
 from muster.model.job import Need, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
@@ -52,8 +55,22 @@ def folder_of(text: str | None, base: Path | None) -> str:
     return str(base / text) if base is not None else text
 
 
-def model_of(model: str | dict[str, Any] | None, base: Path | None) -> ModelProfile | None:
-    """A shipped profile, one of a file, or the one it brings along; `base` None: no file is read."""
+def profile_source(model: str | dict[str, Any] | None, base: Path) -> Source | None:
+    """Read the profile file that a job file names; None if it names none, or none that is there."""
+    if not isinstance(model, str) or not is_path(model):
+        return None
+    try:
+        return read_profile(model, base)
+    except UnknownProfileError:
+        return None
+
+
+def model_of(
+    model: str | dict[str, Any] | None, base: Path | None, profile: Source | None
+) -> ModelProfile | None:
+    """Return a shipped profile, that of a file, or the one that came along with the job."""
+    if profile is not None:
+        return profile_in(profile)
     if model is None:
         return None
     if isinstance(model, dict):

@@ -12,7 +12,7 @@ from muster.files.errors import FieldError, did_you_mean, shown
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.source.quantity import parse_name
 from muster.files.source.validation import schema_of, validated
-from muster.files.source.yaml_source import read_source
+from muster.files.source.yaml_source import Source, read_source
 from muster.model.profile import LayerType, ModelProfile, Tensor
 
 SHARES_OFF_BY = 0.01
@@ -28,11 +28,15 @@ class UnknownProfileError(ValueError):
 
 
 def load_profile(path: Path) -> ModelProfile:
-    """The profile of a file; raises InputError, one line, for anything wrong."""
-    source = read_source(path)
+    """Return the profile of a file; InputError is one line."""
+    return profile_in(read_source(path))
+
+
+def profile_in(source: Source) -> ModelProfile:
+    """Return the profile of a file that was read."""
     entry = validated(ProfileEntry, source)
     try:
-        return _profile(entry, path)
+        return _profile(entry, Path(source.path))
     except FieldError as error:
         raise source.error(error.loc, error.problem) from None
 
@@ -71,9 +75,14 @@ def named_profile(text: str, folder: Path) -> ModelProfile:
     """What a user calls a model: a shipped name, or a path from a folder (with a / or .yaml in it)."""
     if not is_path(text):
         return shipped_profile(text)
+    return profile_in(read_profile(text, folder))
+
+
+def read_profile(text: str, folder: Path) -> Source:
+    """Read the profile file at a path from a folder."""
     if not _is_there(folder / text):
-        raise UnknownProfileError(f"there is no file {shown(text)}")
-    return load_profile(folder / text)
+        raise UnknownProfileError(f"no such file: {shown(text)}")
+    return read_source(folder / text)
 
 
 def _is_there(path: Path) -> bool:
