@@ -26,7 +26,7 @@ from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
 from muster.perf.predict import Predictor
 from muster.planner.assign import ServerLoad, by_shares, optimus, shares_of
-from muster.planner.candidates import Candidate, Crew, Workshop
+from muster.planner.candidates import PlacedPlan, Workers, Workshop
 from muster.planner.choose import Planner
 from support.bars import bar, print_table
 from support.judge.replay import replay
@@ -161,7 +161,7 @@ def _result(of: Case, repeats: int, *, quick: bool) -> Result:
     return Result(of.job.name, plan, step, found, min(least, found), counts, hands, cost)
 
 
-def _planned(of: Case, predictor: Predictor) -> Candidate | None:
+def _planned(of: Case, predictor: Predictor) -> PlacedPlan | None:
     choice = Planner(predictor).choose(of.job, of.configurations, of.devices)
     return None if isinstance(choice, Unknown) else choice.best.candidate
 
@@ -206,7 +206,7 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     slots: list[Slot] = []
     for node in cluster.nodes[count:]:
         slots += workers_on(cluster, node, 1, len(slots), whole=False)
-    crew = Crew(tuple(slots), (1,) * len(slots))
+    crew = Workers(tuple(slots), (1,) * len(slots))
     hosts = cluster.nodes[:count]
     filled = Workshop(predictor, of.job, profile).dedicated(crew, hosts, count).plan.owners
     even = [ServerLoad(profile.gradients / count, len(tensors)) for _ in range(count)]

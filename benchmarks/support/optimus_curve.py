@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.speed.fitted import NORMAL_80, recency
 from muster.sim.worlds.curves import CurveKind
 
@@ -111,7 +111,9 @@ def _fit(kind: CurveKind, samples: tuple[SpeedSample, ...]) -> SpeedCurve | Unkn
     """Non-negative least squares on the relative errors of the samples."""
     least = LEAST_SAMPLES[kind]
     if len({sample.setting for sample in samples}) < least:
-        return Unknown(Why.TOO_FEW_POINTS, f"{least} different settings are needed for a {kind} curve")
+        return Unknown(
+            WhyUnknown.TOO_FEW_POINTS, f"{least} different settings are needed for a {kind} curve"
+        )
     seconds = np.array([sample.seconds for sample in samples])
     relative = features(kind, [sample.setting for sample in samples]) / seconds[:, None]
     weights = recency(len(samples))

@@ -28,7 +28,7 @@ from muster.perf.predict import Predictor
 from muster.perf.shape import Shape, site_of
 from muster.perf.traffic import Place
 from muster.planner.assign import optimus, shares_of
-from muster.planner.candidates import SERVER_CORES, Crew, Workshop
+from muster.planner.candidates import SERVER_CORES, Workers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
 from muster.split.batch import Bearer, shares
 
@@ -166,7 +166,7 @@ class Enumeration:
                 for order in (nodes, _over_racks(nodes)):
                     yield from self._served(served, order, apart=apart)
 
-    def _among_workers(self, crew: Crew, *, whole: bool) -> Iterator[tuple[Plan, Placement]]:
+    def _among_workers(self, crew: Workers, *, whole: bool) -> Iterator[tuple[Plan, Placement]]:
         if not whole:
             yield made(crew, Sync.RING)
             if len(crew.by_node()) > 1:
@@ -176,7 +176,7 @@ class Enumeration:
             yield made(crew, Sync.SHARDED, self._workshop.sharded(crew).plan.owners)
 
     def _served(
-        self, crew: Crew, nodes: Sequence[Node], *, apart: bool
+        self, crew: Workers, nodes: Sequence[Node], *, apart: bool
     ) -> Iterator[tuple[Plan, Placement]]:
         sent = self._over_cards(crew) if apart else self._between_nodes(crew)
         if not nodes or sent >= self._below:
@@ -194,7 +194,7 @@ class Enumeration:
             for owners in ((1 / count,) * count, filled, dealt, by_card):
                 yield made(crew, Sync.DEDICATED, owners, servers_on(hosts, owners, self._case.profile))
 
-    def _crew(self, chosen: list[tuple[Node, int]], *, whole: bool, updates: bool) -> Crew | None:
+    def _crew(self, chosen: list[tuple[Node, int]], *, whole: bool, updates: bool) -> Workers | None:
         """Workers with balanced parts; None if they cannot be or if computing alone takes too long."""
         slots: list[Slot] = []
         bearers: list[Bearer] = []
@@ -211,9 +211,9 @@ class Enumeration:
         if parts is None or (whole and max(bearer.devices for bearer in bearers) == 1):
             return None
         ends = [b.line.seconds(ceil(p / b.devices)) for b, p in zip(bearers, parts, strict=True)]
-        return Crew(tuple(slots), parts) if max(ends) < self._below else None
+        return Workers(tuple(slots), parts) if max(ends) < self._below else None
 
-    def _over_cards(self, crew: Crew) -> float:
+    def _over_cards(self, crew: Workers) -> float:
         """Seconds in which the workers' gradients leave their nodes at the least."""
         size = self._case.profile.gradients
         return max(
@@ -221,12 +221,12 @@ class Enumeration:
             for name, slots in crew.by_node().items()
         )
 
-    def _into_servers(self, crew: Crew, hosts: Sequence[Node]) -> float:
+    def _into_servers(self, crew: Workers, hosts: Sequence[Node]) -> float:
         """Seconds in which these nodes take everybody's gradients at the least."""
         cards = {node.name: self._workshop.rates.card(node.configuration) for node in hosts}
         return self._case.profile.gradients * len(crew.slots) / sum(cards.values())
 
-    def _between_nodes(self, crew: Crew) -> float:
+    def _between_nodes(self, crew: Workers) -> float:
         """The same where tasks on the workers' own nodes own the parameters.
 
         Of n workers, k on a node that owns the share O: k (1-O) + (n-k) O leaves it for each byte, over
@@ -296,7 +296,7 @@ def workers_on(cluster: Cluster, node: Node, devices: int, first: int, *, whole:
 
 
 def made(
-    crew: Crew, sync: Sync, owners: tuple[float, ...] = (), servers: tuple[Slot, ...] = ()
+    crew: Workers, sync: Sync, owners: tuple[float, ...] = (), servers: tuple[Slot, ...] = ()
 ) -> tuple[Plan, Placement]:
     """A plan and its placement."""
     slots = (*crew.slots, *servers)
@@ -339,7 +339,7 @@ def by_hand(of: Case, how: str) -> tuple[Plan, Placement]:
     for node in nodes:
         slots += workers_on(of.cluster, node, node.free.bit_count(), len(slots), whole=False)
     each, more = divmod(of.job.batch or 0, len(slots))
-    crew = Crew(tuple(slots), tuple(each + (i < more) for i in range(len(slots))))
+    crew = Workers(tuple(slots), tuple(each + (i < more) for i in range(len(slots))))
     if how == "ring":
         return made(crew, Sync.RING)
     others = [node for node in of.cluster.nodes if node.configuration not in of.configurations]
@@ -368,7 +368,7 @@ def on_64(cluster: Cluster, profile: ModelProfile) -> Iterator[tuple[Plan, Place
     slots: list[Slot] = []
     for node in cluster.nodes:
         slots += workers_on(cluster, node, node.free.bit_count(), len(slots), whole=False)
-    crew = Crew(tuple(slots), (profile.batch,) * len(slots))
+    crew = Workers(tuple(slots), (profile.batch,) * len(slots))
     owners = (1 / len(cluster.nodes),) * len(cluster.nodes)
     for sync in (Sync.RING, Sync.HIERARCHICAL, Sync.SHARDED):
         yield made(crew, sync)

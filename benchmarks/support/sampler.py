@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from muster.perf.estimate import Unknown
 from muster.perf.speed.fitted import FittedSpeed
-from muster.perf.speed.step_form import Setting
+from muster.perf.speed.step_form import StepSetting
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Evidence:
     """(m, m): of the unknowns, as known now."""
 
 
-def evidence_of(speed: FittedSpeed, candidates: Sequence[Setting]) -> Evidence:
+def evidence_of(speed: FittedSpeed, candidates: Sequence[StepSetting]) -> Evidence:
     """Return what samples at the candidates would tell a fitted job."""
     _, by, covariance = speed.around(candidates)
     spread = speed.columns.spread
@@ -48,8 +48,8 @@ def evidence_of(speed: FittedSpeed, candidates: Sequence[Setting]) -> Evidence:
 
 
 def next_sample(
-    speed: FittedSpeed | Unknown, candidates: Sequence[Setting], taken: Sequence[Setting]
-) -> Setting | None:
+    speed: FittedSpeed | Unknown, candidates: Sequence[StepSetting], taken: Sequence[StepSetting]
+) -> StepSetting | None:
     """Return the candidate to try next, the earliest of equally good ones; None when all were tried.
 
     Without a fit (too few samples): first the smallest, then the farthest from those taken.
@@ -75,7 +75,7 @@ def narrowing(evidence: Evidence) -> Array:
     return np.asarray(np.trace(np.linalg.solve(told, gained), axis1=1, axis2=2), dtype=np.float64)
 
 
-def _farthest(candidates: Sequence[Setting], left: list[int], taken: Sequence[Setting]) -> int:
+def _farthest(candidates: Sequence[StepSetting], left: list[int], taken: Sequence[StepSetting]) -> int:
     """The one whose nearest taken setting is farthest; with none taken, the smallest."""
     if not taken:
         return min(left, key=lambda i: candidates[i].coordinates)

@@ -16,7 +16,7 @@ import numpy as np
 
 from muster.model.profile import ModelProfile
 from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, data_sheet
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 PRIOR_SPREAD = 1.75
 """Data sheets put a new model's time within this factor four times out of five, and rather more: over
@@ -35,7 +35,7 @@ PRIOR_WEIGHT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComputeLine:
     """Seconds of computing in a step: `fixed` + `per_sample` x batch, right within a factor."""
 
     fixed: float
@@ -55,9 +55,9 @@ class Line:
         spread = exp(hypot(log(self.spread), log(FORM_SPREAD))) if far else self.spread
         return Estimate(mean, mean / spread, mean * spread)
 
-    def times(self, factor: float, spread: float) -> "Line":
+    def times(self, factor: float, spread: float) -> "ComputeLine":
         """A line so many times as slow, and as uncertain as given."""
-        return Line(self.fixed * factor, self.per_sample * factor, spread, self.measured)
+        return ComputeLine(self.fixed * factor, self.per_sample * factor, spread, self.measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class DeviceKind:
     rate: DeviceRate | None
 
 
-def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | Unknown:
+def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | Unknown:
     """What a model costs on a kind of device."""
     before = prior(profile, kind.rate)
     shown = history.of(profile.name, kind.name)
@@ -114,27 +114,27 @@ def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Li
             f"nothing is known of the speed of {kind.name}: no job has run on it, and it is not in the "
             "list of data sheets; give device_rate and device_bandwidth in the cluster's file"
         )
-        return Unknown(Why.NO_RATE, detail)
+        return Unknown(WhyUnknown.NO_RATE, detail)
     return before
 
 
-def prior(profile: ModelProfile, rate: DeviceRate | None) -> Line | None:
+def prior(profile: ModelProfile, rate: DeviceRate | None) -> ComputeLine | None:
     """What the data sheet promises; forward and backward passes are three forward passes."""
     if rate is None:
         return None
     rated = rate.operations(profile.parameter_bytes)
     operations = 3 * profile.operations * sum(part / REACHED[kind] for kind, part in profile.layers)
     moved = PASSES * profile.activations / (MEMORY_REACHED * rate.memory)
-    return Line(LAUNCH * len(profile.tensors), operations / rated + moved, PRIOR_SPREAD)
+    return ComputeLine(LAUNCH * len(profile.tensors), operations / rated + moved, PRIOR_SPREAD)
 
 
-def _fitted(shown: list[Computed], before: Line | None) -> Line:
+def _fitted(shown: list[Computed], before: ComputeLine | None) -> ComputeLine:
     from scipy.optimize import nnls  # slow to import, and most commands never fit anything
 
     seconds = np.array([m.seconds for m in shown])
     rows = np.array([[1.0, m.batch] for m in shown]) / seconds[:, None]
     wanted = np.ones(len(shown))
-    shape = before or Line(0.0, 1.0, PRIOR_SPREAD)
+    shape = before or ComputeLine(0.0, 1.0, PRIOR_SPREAD)
     scale = median(m.seconds / shape.seconds(m.batch) for m in shown)
     pull = PRIOR_WEIGHT * np.diag(
         [1 / (scale * part) if part else 1.0 for part in (shape.fixed, shape.per_sample)]
@@ -144,10 +144,10 @@ def _fitted(shown: list[Computed], before: Line | None) -> Line:
     off = np.abs(rows @ np.array([fixed, per_sample]) - 1)
     noise = max(log(MEASURED_SPREAD), float(off.mean()))
     batches = tuple(sorted({m.batch for m in shown}))
-    return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
+    return ComputeLine(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
 
 
-def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | None:
+def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | None:
     """The model's line on a type where it was measured, scaled by the ratio of the two types."""
     elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
     for other in sorted(elsewhere):

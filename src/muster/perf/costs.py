@@ -8,7 +8,7 @@ from muster.perf.overlap import FORWARD, Pieces
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
 from muster.perf.servers import both_at_once, push_and_pull
 from muster.perf.shape import Shape
-from muster.perf.traffic import Last, Load, Place, Stage, at_once
+from muster.perf.traffic import Last, Load, Place, SyncStage, at_once
 from muster.perf.wires import Wiring
 
 
@@ -16,8 +16,8 @@ from muster.perf.wires import Wiring
 class Trips:
     """The stages of one synchronisation: on the way out, and those that wait for all of these."""
 
-    out: tuple[Stage, ...]
-    back: tuple[Stage, ...] = ()
+    out: tuple[SyncStage, ...]
+    back: tuple[SyncStage, ...] = ()
 
     def loads(self) -> dict[Place, Load]:
         """The load of the whole synchronisation on each edge."""
@@ -37,7 +37,7 @@ def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
     return _made([inside, both_at_once(plan, shape, wiring)])
 
 
-def _made(out: Iterable[Stage], back: Iterable[Stage] = ()) -> Trips:
+def _made(out: Iterable[SyncStage], back: Iterable[SyncStage] = ()) -> Trips:
     return Trips(tuple(s for s in out if s.loads), tuple(s for s in back if s.loads))
 
 
@@ -75,7 +75,7 @@ class Price:
         return last + self.once
 
 
-def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price:
+def price(stages: Sequence[SyncStage], bandwidth: Callable[[Place], float]) -> Price:
     """What a trip through these stages costs.
 
     Pieces follow each other through the stages, so that one is in the second while the next is in the
@@ -90,7 +90,7 @@ def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price
     return Price(pace, max(waits), max(0.0, sum(each) - pace), sum(waits) - max(waits), tails)
 
 
-def _shared(stages: Sequence[Stage]) -> dict[Place, Load]:
+def _shared(stages: Sequence[SyncStage]) -> dict[Place, Load]:
     """What edges carry that more than one stage uses, all stages together."""
     found = {}
     for i, stage in enumerate(stages):

@@ -5,7 +5,7 @@ from enum import StrEnum
 from math import isfinite
 
 
-class Why(StrEnum):
+class WhyUnknown(StrEnum):
     """Why a model cannot answer."""
 
     TOO_FEW_POINTS = "too_few_points"
@@ -39,7 +39,7 @@ class Estimate:
 class Unknown:
     """No number, and why: a code for programs, a sentence for people."""
 
-    why: Why
+    why: WhyUnknown
     detail: str
 
 

@@ -6,7 +6,7 @@ from muster.model.cluster import Cluster
 from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.servers import holdings
 from muster.perf.shape import Seat, Shape
 
@@ -73,4 +73,4 @@ def _short(where: str, has: float, needs: float, what: str) -> Unknown | None:
     if not has or needs <= has:
         return None
     detail = f"{where} has {has / GB:.1f} GB; {what} takes {needs / GB:.1f} GB"
-    return Unknown(Why.OUT_OF_MEMORY, detail)
+    return Unknown(WhyUnknown.OUT_OF_MEMORY, detail)

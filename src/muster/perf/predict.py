@@ -15,16 +15,16 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.compute import ComputeHistory, DeviceKind, Line, line
+from muster.perf.compute import ComputeHistory, ComputeLine, DeviceKind, line
 from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
-from muster.perf.estimate import Answer, Estimate, Unknown, Why
+from muster.perf.estimate import Answer, Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Background, Interference, left
 from muster.perf.history.links import LinkEstimate, LinkHistory, learn
-from muster.perf.history.shown import Correction, Shown
+from muster.perf.history.shown import Correction, StepHistory
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, pieces
-from muster.perf.shape import Shape, Site, site_of
+from muster.perf.shape import PlacedShape, Shape, site_of
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire, Wiring, prior
 
@@ -39,7 +39,7 @@ class Knowledge:
     compute: ComputeHistory = field(default_factory=ComputeHistory)
     links: LinkHistory = field(default_factory=LinkHistory)
     interference: Interference = field(default_factory=Interference)
-    shown: Shown = field(default_factory=Shown)
+    shown: StepHistory = field(default_factory=StepHistory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Predictor:
         self._bucket = bucket
         self.wiring = Wiring(cluster, self._latency)
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
-        self._lines: dict[tuple[int, str, int], Line | Unknown] = {}
+        self._lines: dict[tuple[int, str, int], ComputeLine | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
         self._profiles: dict[int, ModelProfile] = {}
 
@@ -129,7 +129,9 @@ class Predictor:
         )
         return Breakdown(timing.compute, moved, _spot(place[1], site) if place else None)
 
-    def line(self, profile: ModelProfile, configuration: str, millicores: int = 0) -> Line | Unknown:
+    def line(
+        self, profile: ModelProfile, configuration: str, millicores: int = 0
+    ) -> ComputeLine | Unknown:
         """What a model costs on one device of a configuration set, or on so many cores."""
         key = (self._id(profile), configuration, millicores)
         if key not in self._lines:
@@ -221,7 +223,7 @@ class Predictor:
         self,
         profile: ModelProfile,
         plan: Plan,
-        site: Site,
+        site: PlacedShape,
         alone: Timing,
         neighbours: Sequence[Neighbour],
     ) -> Timing | Unknown:
@@ -277,7 +279,7 @@ def mistake(plan: Plan, shape: Shape) -> Unknown | None:
         problem = f"{len(plan.owners)} parts of the parameters for {len(owners)} owners"
     elif plan.owners and not (min(plan.owners) >= 0 and abs(sum(plan.owners) - 1) <= 1e-6):
         problem = f"the owners' parts, {min(plan.owners):g} and more, add up to {sum(plan.owners):g}"
-    return Unknown(Why.BAD_PLAN, problem) if problem else None
+    return Unknown(WhyUnknown.BAD_PLAN, problem) if problem else None
 
 
 def _timing(
@@ -313,7 +315,7 @@ def _corrected(timing: Timing, shown: Correction) -> Estimate:
     return Estimate(mean, mean * exp(-hypot(low, own)), mean * exp(hypot(high, own)))
 
 
-def _spot(place: Place, site: Site) -> Spot:
+def _spot(place: Place, site: PlacedShape) -> Spot:
     link, number, part = place
     names = {Wire.RACK: site.racks, Wire.DOMAIN: site.domains}.get(link.wire, site.hosts)
     return link, names[number], part

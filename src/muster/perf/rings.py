@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from muster.model.job import Role
 from muster.model.topology import each_bit
 from muster.perf.shape import Shape
-from muster.perf.traffic import IDLE, Place, Stage, Sums, at_once
+from muster.perf.traffic import IDLE, Place, Sums, SyncStage, at_once
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 IN_MEMORY = -1
@@ -39,7 +39,7 @@ def ranks_of(shape: Shape) -> tuple[Rank, ...]:
     return tuple(sorted(ranks, key=lambda rank: (rank.host, rank.device)))
 
 
-def ring(ranks: Sequence[Rank], shape: Shape, wiring: Wiring) -> Stage:
+def ring(ranks: Sequence[Rank], shape: Shape, wiring: Wiring) -> SyncStage:
     """One ring all-reduce."""
     n = len(ranks)
     if n < 2:
@@ -47,7 +47,7 @@ def ring(ranks: Sequence[Rank], shape: Shape, wiring: Wiring) -> Stage:
     return _chain(ranks, (*ranks[1:], ranks[0]), 2 * (n - 1) / n, 2 * (n - 1), shape, wiring)
 
 
-def hierarchical(shape: Shape, wiring: Wiring) -> list[Stage]:
+def hierarchical(shape: Shape, wiring: Wiring) -> list[SyncStage]:
     """A ring inside each node, a ring over one device of each, and a chain inside each node back."""
     by_host: defaultdict[int, list[Rank]] = defaultdict(list)
     for rank in ranks_of(shape):
@@ -61,7 +61,7 @@ def hierarchical(shape: Shape, wiring: Wiring) -> list[Stage]:
     ]
 
 
-def inside_tasks(shape: Shape, wiring: Wiring) -> Stage:
+def inside_tasks(shape: Shape, wiring: Wiring) -> SyncStage:
     """What the devices of one task sum among themselves before the task speaks for them."""
     tasks: defaultdict[tuple[int, int], list[Rank]] = defaultdict(list)
     for rank in ranks_of(shape):
@@ -76,11 +76,11 @@ def _chain(
     messages: int,
     shape: Shape,
     wiring: Wiring,
-) -> Stage:
+) -> SyncStage:
     sums, latency = Sums(), 0.0
     for a, b in zip(froms, tos, strict=True):
         latency = max(latency, _hop(a, b, load, sums, shape, wiring))
-    return Stage(sums.loads(), messages, latency)
+    return SyncStage(sums.loads(), messages, latency)
 
 
 def _hop(a: Rank, b: Rank, load: float, sums: Sums, shape: Shape, wiring: Wiring) -> float:

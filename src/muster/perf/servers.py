@@ -14,7 +14,7 @@ from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.topology import each_bit
 from muster.perf.shape import Seat, Shape
-from muster.perf.traffic import Last, Load, Place, Stage, Sums
+from muster.perf.traffic import Last, Load, Place, Sums, SyncStage
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 
@@ -39,7 +39,7 @@ def holdings(plan: Plan, shape: Shape) -> Holdings:
     return Holdings(count[Role.WORKER], owner, plan.owners or (1 / owners,) * owners)
 
 
-def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stage]:
+def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[SyncStage, SyncStage]:
     """The two halves of a synchronisation by parameter servers."""
     held = holdings(plan, shape)
     push, pull = Sums(), Sums()
@@ -52,10 +52,10 @@ def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stag
             pull.out(place, enters)
             pull.into(place, leaves)
     latency = _latency(shape, wiring)
-    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
+    return SyncStage(push.loads(), 1, latency), SyncStage(pull.loads(), 1, latency)
 
 
-def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> Stage:
+def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> SyncStage:
     """Both halves at once, chunk by chunk: each is pulled as soon as it is summed.
 
     Then every edge carries as much out as in. When a worker has sent its last gradient, the last chunk
@@ -73,7 +73,7 @@ def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> Stage:
             loads[place] = Load(leaves + enters, leaves + enters)
         if works and owners > own:
             last[place] = Last(leaves, works * (owners - own))
-    return Stage(loads, 2, _latency(shape, wiring), last)
+    return SyncStage(loads, 2, _latency(shape, wiring), last)
 
 
 def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:

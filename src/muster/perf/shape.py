@@ -39,7 +39,7 @@ Shape = tuple[Host, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class PlacedShape:
     """A shape, and the names of the hosts, racks and domains it stands on."""
 
     shape: Shape
@@ -48,7 +48,7 @@ class Site:
     domains: tuple[str, ...]
 
 
-def site_of(cluster: Cluster, placement: Placement) -> Site:
+def site_of(cluster: Cluster, placement: Placement) -> PlacedShape:
     """The shape of a placement, and where it stands."""
     seats: dict[str, list[Seat]] = {}
     for slot in placement.slots:
@@ -71,7 +71,7 @@ def site_of(cluster: Cluster, placement: Placement) -> Site:
         )
         for node in nodes
     )
-    return Site(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
+    return PlacedShape(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:

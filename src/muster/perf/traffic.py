@@ -34,7 +34,7 @@ class Load(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SyncStage:
     """Transfers that run at once: the load on each edge, and the messages of each piece."""
 
     loads: Mapping[Place, Load]
@@ -54,7 +54,7 @@ class Last(NamedTuple):
     chunks: int
 
 
-IDLE = Stage({}, 0, 0.0)
+IDLE = SyncStage({}, 0, 0.0)
 
 
 class Sums:
@@ -78,7 +78,7 @@ class Sums:
         return {place: Load(out.get(place, 0.0), into.get(place, 0.0)) for place in out | into}
 
 
-def at_once(stages: Iterable[Stage]) -> Stage:
+def at_once(stages: Iterable[SyncStage]) -> SyncStage:
     """Several stages as one: they run side by side."""
     busy = [stage for stage in stages if stage.loads]
     if len(busy) <= 1:
@@ -89,4 +89,4 @@ def at_once(stages: Iterable[Stage]) -> Stage:
             sums.out(place, out)
             sums.into(place, into)
     messages = max(stage.messages for stage in busy)
-    return Stage(sums.loads(), messages, max(stage.latency for stage in busy))
+    return SyncStage(sums.loads(), messages, max(stage.latency for stage in busy))

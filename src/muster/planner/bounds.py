@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.model.plan import Sync
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.overlap import FORWARD, Pieces
 from muster.planner.candidates import Family, Workshop
-from muster.planner.layout import Group, Layout, Rack
+from muster.planner.layout import Layout, NodeGroup, Rack
 from muster.split.batch import Bearer, finish_alike
 from muster.split.owners import Edge, Owners, edge, level
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class GroupLinks:
     """Alike nodes of a layout: how many, tasks on each, bytes/s of the card, s/byte inside."""
 
     nodes: int
@@ -31,7 +31,7 @@ class Card:
     inside: float
 
 
-class Bounds:
+class StepBounds:
     """Least step times for one model."""
 
     def __init__(self, workshop: Workshop, pieces: Pieces) -> None:
@@ -39,7 +39,7 @@ class Bounds:
         self._rates = workshop.rates
         self._pieces = pieces
         self._servers = workshop.server_cards()
-        self._known: dict[tuple[str, int, int, bool], Card] = {}
+        self._known: dict[tuple[str, int, int, bool], GroupLinks] = {}
 
     def compute(self, layout: Layout, batch: int, *, updates: bool) -> float | Unknown:
         """Seconds of computing with balanced parts, or why it cannot be done."""
@@ -48,7 +48,7 @@ class Bounds:
             return bearers
         time = finish_alike(bearers, batch)
         if time == inf:
-            return Unknown(Why.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
+            return Unknown(WhyUnknown.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
         return time
 
     def superfluous(self, layout: Layout, batch: int, time: float, least: int) -> bool:
@@ -157,7 +157,7 @@ class Bounds:
         ]
 
     def _beside(
-        self, taken: Sequence[tuple[Group, int]], family: Family, n: int
+        self, taken: Sequence[tuple[NodeGroup, int]], family: Family, n: int
     ) -> list[tuple[list[Edge], int]]:
         found = []
         for group, count in taken:
@@ -165,17 +165,19 @@ class Bounds:
             found.append(([edge(1 if family.whole else group.devices, n, card)], count))
         return found
 
-    def _cards(self, layout: Layout, *, whole: bool) -> list[Card]:
+    def _cards(self, layout: Layout, *, whole: bool) -> list[GroupLinks]:
         return [self._card(group, whole=whole) for group in layout.groups]
 
-    def _card(self, group: Group, *, whole: bool) -> Card:
+    def _card(self, group: NodeGroup, *, whole: bool) -> GroupLinks:
         kind = group.kind.configuration
         key = (kind, group.nodes, group.devices, whole)
         if key not in self._known:
             tasks = 1 if whole else group.devices
             rates = self._rates
             inside = rates.inside(kind, group.devices)
-            self._known[key] = Card(group.nodes, tasks, rates.card(kind), rates.port(kind), inside)
+            self._known[key] = GroupLinks(
+                group.nodes, tasks, rates.card(kind), rates.port(kind), inside
+            )
         return self._known[key]
 
     def _free_cards(self, layout: Layout, family: Family) -> dict[Rack, float]:
@@ -187,6 +189,6 @@ class Bounds:
         return free
 
 
-def _ring(cards: Sequence[Card], n: int) -> float:
+def _ring(cards: Sequence[GroupLinks], n: int) -> float:
     slowest = min(card.bandwidth for card in cards)
     return 2 * (n - 1) / n / slowest if n > 1 else 0.0

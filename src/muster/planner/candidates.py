@@ -46,7 +46,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PlacedPlan:
     """A plan and its placement."""
 
     plan: Plan
@@ -54,7 +54,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Workers:
     """Workers in their places with their parts of the batch, before it is said how they synchronise."""
 
     slots: tuple[Slot, ...]
@@ -80,7 +80,7 @@ class Workshop:
         self._bearers: dict[tuple[str, int, bool], Bearer | Unknown] = {}
         self.rates = Rates(predictor)
 
-    def crew(self, layout: Layout, batch: int, family: Family) -> Crew | None:
+    def crew(self, layout: Layout, batch: int, family: Family) -> Workers | None:
         """Workers of a family of plans for a layout; None if they do not fit."""
         slots: list[Slot] = []
         bearers: list[Bearer] = []
@@ -92,13 +92,13 @@ class Workshop:
             slots += here
             bearers += [bearer] * len(here)
         parts = shares(bearers, batch)
-        return None if parts is None else Crew(tuple(slots), parts)
+        return None if parts is None else Workers(tuple(slots), parts)
 
-    def ring(self, crew: Crew, *, hierarchical: bool = False) -> Candidate:
+    def ring(self, crew: Workers, *, hierarchical: bool = False) -> PlacedPlan:
         """One ring, or rings inside the nodes and one over them."""
         return self._made(crew, Sync.HIERARCHICAL if hierarchical else Sync.RING)
 
-    def sharded(self, crew: Crew) -> Candidate:
+    def sharded(self, crew: Workers) -> PlacedPlan:
         """Parameters on the workers, each with the part that lets all be done together."""
         nodes = crew.by_node()
         n = len(crew.slots)
@@ -106,7 +106,7 @@ class Workshop:
         owners = tuple(held[slot.node] / len(nodes[slot.node]) for slot in crew.slots)
         return self._made(crew, Sync.SHARDED, owners=owners)
 
-    def dedicated(self, crew: Crew, nodes: Sequence[Node], servers: int) -> Candidate:
+    def dedicated(self, crew: Workers, nodes: Sequence[Node], servers: int) -> PlacedPlan:
         """So many servers on these nodes in turn, each with the part that lets all be done together."""
         n = len(crew.slots)
         hosts = [nodes[i % len(nodes)] for i in range(servers)]
@@ -121,7 +121,7 @@ class Workshop:
         )
         return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
 
-    def server_nodes(self, crew: Crew, *, apart: bool) -> list[Node]:
+    def server_nodes(self, crew: Workers, *, apart: bool) -> list[Node]:
         """Nodes for servers: the workers' own, or others; without devices first, then by their cards.
 
         Racks in turn, so that no uplink has all the servers behind it.
@@ -145,7 +145,7 @@ class Workshop:
         kinds = [node.configuration for node in nodes]
         return 1, sum(max(1, round(self.rates.card(k) / self.rates.port(k))) for k in kinds)
 
-    def enough_servers(self, crew: Crew, nodes: Sequence[Node]) -> int:
+    def enough_servers(self, crew: Workers, nodes: Sequence[Node]) -> int:
         """Servers whose cards carry as much as the workers' busiest one lets through."""
         wanted = len(crew.slots) / self._busiest_card(crew.by_node())
         slowest = min(self.rates.card(node.configuration) for node in nodes)
@@ -245,18 +245,18 @@ class Workshop:
 
     def _made(
         self,
-        crew: Crew,
+        crew: Workers,
         sync: Sync,
         *,
         owners: tuple[float, ...] = (),
         servers: tuple[Slot, ...] = (),
-    ) -> Candidate:
+    ) -> PlacedPlan:
         slots = (*crew.slots, *servers)
         counts: dict[tuple[Role, Need], int] = {}
         for slot in slots:
             counts[slot.role, slot.need] = counts.get((slot.role, slot.need), 0) + 1
         parts = tuple(Part(role, count, need) for (role, need), count in counts.items())
-        return Candidate(Plan(parts, sync, crew.batch, owners), Placement(slots))
+        return PlacedPlan(Plan(parts, sync, crew.batch, owners), Placement(slots))
 
 
 def _cut(bits: int, size: int) -> list[int]:

@@ -14,11 +14,11 @@ from itertools import count
 from muster.model.job import Job, Role
 from muster.model.plan import Sync
 from muster.model.profile import ModelProfile
-from muster.perf.estimate import Estimate, Unknown, Why
+from muster.perf.estimate import Estimate, Unknown, WhyUnknown
 from muster.perf.overlap import pieces
 from muster.perf.predict import Predictor
-from muster.planner.bounds import Bounds
-from muster.planner.candidates import Candidate, Crew, Family, Workshop
+from muster.planner.bounds import StepBounds
+from muster.planner.candidates import Family, PlacedPlan, Workers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts
 
 GAIN = 1.01
@@ -36,7 +36,7 @@ class Aim(StrEnum):
 class Priced:
     """A candidate with its price: the step in s, samples/s, and what it is compared by."""
 
-    candidate: Candidate
+    candidate: PlacedPlan
     step: Estimate
     samples: float
     worth: float
@@ -69,9 +69,11 @@ class Planner:
     ) -> Chosen | Unknown:
         """The best plan with at most so many devices on free nodes of these configuration sets."""
         if job.model is None:
-            return Unknown(Why.NO_PROFILE, f"job {job.name} names no model to plan for")
+            return Unknown(WhyUnknown.NO_PROFILE, f"job {job.name} names no model to plan for")
         if not job.workers.need.devices:
-            return Unknown(Why.BAD_PLAN, f"the workers of {job.name} have no devices to plan for")
+            return Unknown(
+                WhyUnknown.BAD_PLAN, f"the workers of {job.name} have no devices to plan for"
+            )
         return _Search(self._predictor, job, job.model, aim).run(tuple(configurations), devices)
 
 
@@ -90,7 +92,7 @@ class _Search:
         self._aim = aim
         self._least = job.workers.gang * job.workers.need.devices
         self._workshop = Workshop(predictor, job, profile)
-        self._bounds = Bounds(self._workshop, pieces(profile))
+        self._bounds = StepBounds(self._workshop, pieces(profile))
         self._waiting: list[Waiting] = []
         self._number = count()
         self._best: dict[Sync, Priced] = {}
@@ -109,7 +111,7 @@ class _Search:
             self._advance()
         if not self._best:
             nothing = f"no free devices for {self._least} to {devices}"
-            return self._refused or Unknown(Why.BAD_PLAN, nothing)
+            return self._refused or Unknown(WhyUnknown.BAD_PLAN, nothing)
         return self._choice(found)
 
     def _wait(self, layout: Layout) -> None:
@@ -164,7 +166,7 @@ class _Search:
             hierarchical = family.sync is Sync.HIERARCHICAL
             self._keep(self._price(self._workshop.ring(crew, hierarchical=hierarchical)), layout)
 
-    def _served(self, crew: Crew, *, apart: bool) -> Priced | None:
+    def _served(self, crew: Workers, *, apart: bool) -> Priced | None:
         """The best plan with servers beside or apart from these workers."""
         nodes = self._workshop.server_nodes(crew, apart=apart)
         least, most = self._workshop.server_range(nodes)
@@ -187,7 +189,7 @@ class _Search:
             return priced[enough]
         return priced[fewest(enough, least, most, speed)]
 
-    def _price(self, candidate: Candidate) -> Priced | None:
+    def _price(self, candidate: PlacedPlan) -> Priced | None:
         """What a candidate is worth, None if it cannot run."""
         self._priced += 1
         plan = candidate.plan

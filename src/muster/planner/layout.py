@@ -30,7 +30,7 @@ class NodeKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NodeGroup:
     """So many nodes of a kind with so many devices on each."""
 
     kind: NodeKind
@@ -38,7 +38,7 @@ class Group:
     devices: int
 
 
-Racked = dict[Rack, list[tuple[Group, int]]]
+Racked = dict[Rack, list[tuple[NodeGroup, int]]]
 """For each rack: groups, and how many of their nodes lie there."""
 
 
@@ -46,7 +46,7 @@ Racked = dict[Rack, list[tuple[Group, int]]]
 class Layout:
     """The devices of a job's workers, by kind of node."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
 
     @cached_property
     def devices(self) -> int:
@@ -121,11 +121,11 @@ def layouts(kinds: Sequence[NodeKind], least: int, most: int) -> Iterator[Layout
             yield Layout(groups)
 
 
-def _groups(kind: NodeKind, most: int) -> Iterator[Group]:
+def _groups(kind: NodeKind, most: int) -> Iterator[NodeGroup]:
     there = kind.count
     for devices in range(1, kind.free + 1):
         for nodes in range(1, min(there, most // devices) + 1):
-            yield Group(kind, nodes, devices)
+            yield NodeGroup(kind, nodes, devices)
 
 
 def nodes_of(layout: Layout, *, dealt: bool = False) -> list[tuple[Node, int]]:

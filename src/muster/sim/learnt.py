@@ -6,7 +6,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, Report
+from muster.perf.learnt.learner import Learner, StepReport
 from muster.sim.truth import Shown, Truth
 
 
@@ -25,7 +25,7 @@ class Learnt:
 
     def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
         """A job that runs on this crew and has done so much work reported this."""
-        report = Report(shown.step, shown.sync, shown.gain, shown.noise)
+        report = StepReport(shown.step, shown.sync, shown.gain, shown.noise)
         self._learner.watch(job, crew, report, done)
 
     def ended(self, job: Job, work: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.sim.worlds.curves import CurveKind
 from support.optimus_curve import (
     SpeedCurve,
@@ -72,7 +72,7 @@ def test_too_few_settings_are_not_a_curve(fit: Fit, kind: CurveKind, terms: tupl
     for too_few in ([], some, some * 5):
         answer = fit(too_few)
         assert isinstance(answer, Unknown)
-        assert answer.why is Why.TOO_FEW_POINTS
+        assert answer.why is WhyUnknown.TOO_FEW_POINTS
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, math.nan, math.inf])

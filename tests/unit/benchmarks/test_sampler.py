@@ -4,25 +4,25 @@ from itertools import pairwise
 
 import numpy as np
 
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.step_form import Setting
+from muster.perf.speed.step_form import StepSetting
 from support.sampler import Evidence, evidence_of, narrowing, next_sample
 
 SHAPES = ((1,), (2,), (4,), (1, 1), (2, 2), (4, 4), (1, 1, 1), (4, 4, 4), (1,) * 8, (4,) * 8)
-CANDIDATES = [Setting(shape, batch) for shape in SHAPES for batch in (16, 32, 64, 128)]
-NOTHING = Unknown(Why.TOO_FEW_POINTS, "")
+CANDIDATES = [StepSetting(shape, batch) for shape in SHAPES for batch in (16, 32, 64, 128)]
+NOTHING = Unknown(WhyUnknown.TOO_FEW_POINTS, "")
 
 
-def measured(setting: Setting) -> PlacedSample:
+def measured(setting: StepSetting) -> PlacedSample:
     """A made-up job: computing grows with the batch, synchronising with the ring."""
     devices = setting.devices
     sync = 0.0 if devices == 1 else (0.02 if len(setting.shape) == 1 else 0.1) * (devices - 1) / devices
     return PlacedSample(setting, 0.05 + 0.002 * setting.batch + sync, sync)
 
 
-def chosen(count: int) -> list[Setting]:
-    taken: list[Setting] = []
+def chosen(count: int) -> list[StepSetting]:
+    taken: list[StepSetting] = []
     for _ in range(count):
         wanted = next_sample(fit_placed([measured(setting) for setting in taken]), CANDIDATES, taken)
         assert wanted is not None
@@ -30,7 +30,7 @@ def chosen(count: int) -> list[Setting]:
     return taken
 
 
-def learnt(taken: list[Setting]) -> FittedSpeed:
+def learnt(taken: list[StepSetting]) -> FittedSpeed:
     fitted = fit_placed([measured(setting) for setting in taken])
     assert isinstance(fitted, FittedSpeed)
     return fitted
@@ -42,12 +42,12 @@ def mean_variance(evidence: Evidence) -> float:
 
 
 def test_the_first_sample_is_the_smallest_setting() -> None:
-    assert next_sample(NOTHING, CANDIDATES[::-1], []) == Setting((1,), 16)
+    assert next_sample(NOTHING, CANDIDATES[::-1], []) == StepSetting((1,), 16)
 
 
 def test_without_a_model_samples_keep_their_distance() -> None:
-    taken = [Setting((1,), 16)]
-    assert next_sample(NOTHING, CANDIDATES, taken) == Setting((4,) * 8, 128)
+    taken = [StepSetting((1,), 16)]
+    assert next_sample(NOTHING, CANDIDATES, taken) == StepSetting((4,) * 8, 128)
 
 
 def test_the_same_questions_are_asked_every_time() -> None:
@@ -90,8 +90,8 @@ def test_chosen_samples_narrow_more_than_neighbouring_ones() -> None:
 
 
 def test_mirror_images_are_equally_good_and_the_earlier_is_taken() -> None:
-    mirrored = [*CANDIDATES, Setting((1, 2, 4), 64), Setting((1, 4, 2), 64)]
+    mirrored = [*CANDIDATES, StepSetting((1, 2, 4), 64), StepSetting((1, 4, 2), 64)]
     told = narrowing(evidence_of(learnt(chosen(3)), mirrored))
     assert np.isclose(told[-1], told[-2], rtol=1e-6)
-    only = [Setting((1, 4, 2), 64), Setting((1, 2, 4), 64)]
+    only = [StepSetting((1, 4, 2), 64), StepSetting((1, 2, 4), 64)]
     assert next_sample(learnt(chosen(3)), only, []) == only[0]

@@ -52,7 +52,12 @@ def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path.write_text("command: a\nmodel: ./mine.yaml\n")
     read: list[str] = []
     plain = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda self: read.append(self.name) or plain(self))
+
+    def noted(path: Path) -> bytes:
+        read.append(path.name)
+        return plain(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
     assert read_job(path).record["model"]["name"] == "vgg16"
     assert read == ["job.yaml", "mine.yaml"]
 

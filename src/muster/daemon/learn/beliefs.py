@@ -28,7 +28,7 @@ from muster.model.outlook import Outlook
 from muster.model.view import View
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, Report
+from muster.perf.learnt.learner import Learner, StepReport
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
@@ -254,7 +254,7 @@ class Beliefs:
         if report is not None:
             self._show(live, held, report, now)
 
-    def _show(self, live: Live, held: Held, report: Report, now: float) -> None:
+    def _show(self, live: Live, held: Held, report: StepReport, now: float) -> None:
         kin, told = self._told(live)
         showing = Showing(
             kin,
@@ -279,7 +279,7 @@ class Beliefs:
         held = Held(shown.device_type, shown.workers, shown.told_batch)
         # Alone there is nothing to synchronise, and what was measured of it is of other things.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
-        self._learner.watch(told, held, Report(shown.step, sync), shown.done)
+        self._learner.watch(told, held, StepReport(shown.step, sync), shown.done)
         self._applications.learn(shown.kin)
         self._count(shown.kin)
 

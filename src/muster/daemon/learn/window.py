@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from muster.perf.learnt.learner import Report
+from muster.perf.learnt.learner import StepReport
 from muster.wire.messages import StepDone
 
 SKIPPED = 3
@@ -34,7 +34,7 @@ class Window:
     _wait: float = 0.0
     _tasks: set[str] = field(default_factory=set)
 
-    def add(self, done: StepDone) -> Report | None:
+    def add(self, done: StepDone) -> StepReport | None:
         """Take a worker's report in; a measurement, when there is enough for one."""
         if self._first is None:
             self._first = done.step
@@ -61,11 +61,11 @@ class Window:
         # Of the last step only some may have reported: it counts when the next one is.
         return self._steps > ENOUGH_STEPS or span >= ENOUGH_SECONDS
 
-    def _measured(self) -> Report:
+    def _measured(self) -> StepReport:
         # Workers that wait for each other report the same steps, the others each their own: then
         # there are as many steps as reports, and k workers do k of them at a time.
         together = self._reports / (len(self._tasks) * self._steps) if self.asynchronous else 1.0
-        report = Report(
+        report = StepReport(
             step=self._seconds / self._reports * together,
             sync=self._wait / self._reports * together if len(self._tasks) > 1 else 0.0,
         )

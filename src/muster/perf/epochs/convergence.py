@@ -26,7 +26,7 @@ from muster.perf.epochs.loss_curve import (
     smooth,
     thin,
 )
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 BOUNDLESS = 1e100
 """A loss beyond this has left all bounds; NaN is not below it either."""
@@ -58,7 +58,7 @@ class NoteCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class LossNote:
     """One thing that was noticed: a code for programs, a sentence for people."""
 
     code: NoteCode
@@ -86,7 +86,7 @@ class FixedEpochs:
     total: int
 
 
-class Stage(StrEnum):
+class TrainingStage(StrEnum):
     """How far a training is by its own prediction: early ones err more, and other than late ones."""
 
     SLOW_START = "slow_start"
@@ -105,10 +105,10 @@ class Ends:
 
 
 ENDS = {
-    Stage.SLOW_START: Ends(-1.22, -0.50, 0.07),
-    Stage.EARLY: Ends(-1.22, 0.0, 0.56),
-    Stage.MIDDLE: Ends(-0.49, 0.0, 0.64),
-    Stage.LATE: Ends(-0.19, 0.0, 1.21),
+    TrainingStage.SLOW_START: Ends(-1.22, -0.50, 0.07),
+    TrainingStage.EARLY: Ends(-1.22, 0.0, 0.56),
+    TrainingStage.MIDDLE: Ends(-0.49, 0.0, 0.64),
+    TrainingStage.LATE: Ends(-0.19, 0.0, 1.21),
 }
 """From `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: there the formula,
 which is steepest at its start, does not hold yet, and what it says is too long as a rule."""
@@ -117,7 +117,7 @@ EARLY_UNTIL, LATE_FROM = 0.25, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class EpochForecast:
     """What the fit says, before it becomes an estimate."""
 
     curve: LossCurve
@@ -125,7 +125,7 @@ class Forecast:
     """Epochs: the median of the windows' answers."""
     doubt: float
     """Epochs: the unit of the interval's ends."""
-    stage: Stage
+    stage: TrainingStage
 
     def estimate(self) -> Estimate:
         """Epochs left, with the interval of this stage."""
@@ -141,8 +141,8 @@ class Remaining:
     """Epochs left, what was noticed, and the forecast behind it (none for a fixed number)."""
 
     epochs: Estimate
-    notes: tuple[Note, ...] = ()
-    forecast: Forecast | None = None
+    notes: tuple[LossNote, ...] = ()
+    forecast: EpochForecast | None = None
 
 
 def remaining(points: Sequence[LossPoint], target: Target | FixedEpochs) -> Remaining | Unknown:
@@ -164,18 +164,18 @@ def _unusable(epochs: Floats, losses: Floats, known: NDArray[np.bool_]) -> Unkno
     """Why these losses cannot be fitted at all."""
     if len(known) and not known[-1]:
         since = epochs[len(known) - known[::-1].argmax() if known.any() else 0]
-        return Unknown(Why.NOT_A_NUMBER, f"the loss is not a number since epoch {since:g}")
+        return Unknown(WhyUnknown.NOT_A_NUMBER, f"the loss is not a number since epoch {since:g}")
     if (count := int(known.sum())) < LEAST_POINTS:
-        return Unknown(Why.TOO_FEW_POINTS, f"{count} losses so far; {LEAST_POINTS} are needed")
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, f"{count} losses so far; {LEAST_POINTS} are needed")
     if losses[known].min() < 0:
-        return Unknown(Why.NOT_CONVERGING, "the curve needs losses that are never below 0")
+        return Unknown(WhyUnknown.NOT_CONVERGING, "the curve needs losses that are never below 0")
     return None
 
 
-def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remaining | Unknown:
+def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Remaining | Unknown:
     """Fit what follows the last drop and the steepest epoch, and say what was noticed on the way."""
     if not whole.losses.any():
-        return Unknown(Why.NOT_CONVERGING, "the loss has been 0 from the start")
+        return Unknown(WhyUnknown.NOT_CONVERGING, "the loss has been 0 from the start")
     rise = _rise(whole)
     if isinstance(rise, Unknown):
         return rise
@@ -183,11 +183,11 @@ def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remainin
     part = thin(whole.since(drop))
     if len(part.epochs) < LEAST_POINTS:
         detail = f"{len(part.epochs)} points since the loss dropped at epoch {part.epochs[0]:g}"
-        return Unknown(Why.TOO_FEW_POINTS, f"{detail}; {LEAST_POINTS} are needed")
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, f"{detail}; {LEAST_POINTS} are needed")
     steepest = _steepest(part)
     if not drop and _only_begun(part, steepest):
         fallen = 1 - float(smooth(part.losses).min())
-        return Unknown(Why.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
+        return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
     forecast = _forecast(fitted, target, slow_start=slow_start)
@@ -195,7 +195,7 @@ def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remainin
     return Remaining(_at_most(forecast.estimate(), target, whole.epochs[-1]), notes, forecast)
 
 
-def _forecast(part: Series, target: Target, *, slow_start: bool) -> Forecast:
+def _forecast(part: Series, target: Target, *, slow_start: bool) -> EpochForecast:
     """The median of the windows' answers. The doubt grows with how far ahead that lies and with how far
     the windows disagree, and is never below the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
@@ -204,14 +204,14 @@ def _forecast(part: Series, target: Target, *, slow_start: bool) -> Forecast:
     middle = len(lefts) // 2
     left = lefts[middle]
     doubt = left / 2 + lefts[-1] - lefts[0] + target.epochs
-    stage = Stage.SLOW_START if slow_start else _stage(now / (now + left))
-    return Forecast(curves[middle], left, doubt, stage)
+    stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
+    return EpochForecast(curves[middle], left, doubt, stage)
 
 
-def _stage(share: float) -> Stage:
+def _stage(share: float) -> TrainingStage:
     if share < EARLY_UNTIL:
-        return Stage.EARLY
-    return Stage.MIDDLE if share < LATE_FROM else Stage.LATE
+        return TrainingStage.EARLY
+    return TrainingStage.MIDDLE if share < LATE_FROM else TrainingStage.LATE
 
 
 def _at_most(left: Estimate, target: Target, now: float) -> Estimate:
@@ -265,7 +265,7 @@ def _is_sudden(series: Series, falls: Floats, at: int) -> bool:
     return bool(lasts and step > CLEAR * sqrt(1 / len(before) + 1 / len(after)) * series.noise)
 
 
-def _rise(series: Series) -> tuple[Note, ...] | Unknown:
+def _rise(series: Series) -> tuple[LossNote, ...] | Unknown:
     """A note where the loss has turned upwards; no answer where half of the progress is undone, or
     where the last three losses are above all others."""
     level = smooth(series.losses)
@@ -275,31 +275,31 @@ def _rise(series: Series) -> tuple[Note, ...] | Unknown:
     low, high = float(level[best]) * series.scale, latest * series.scale
     said = f"the loss has risen from {low:.4g} at epoch {series.epochs[best]:g} to {high:.4g}"
     if latest > (1 + RISE) * series.losses[:-3].max():
-        return Unknown(Why.NOT_CONVERGING, said)
+        return Unknown(WhyUnknown.NOT_CONVERGING, said)
     if rise <= max(RISE, CLEAR * series.noise):
         return ()
     if rise > (float(level[0]) - float(level[best])) / 2:
-        return Unknown(Why.NOT_CONVERGING, said)
-    return (Note(NoteCode.RISING, said),)
+        return Unknown(WhyUnknown.NOT_CONVERGING, said)
+    return (LossNote(NoteCode.RISING, said),)
 
 
-def _lost(epochs: Floats) -> tuple[Note, ...]:
+def _lost(epochs: Floats) -> tuple[LossNote, ...]:
     if not len(epochs):
         return ()
-    return (Note(NoteCode.NOT_A_NUMBER, f"left out: no number at {_named(epochs.tolist())}"),)
+    return (LossNote(NoteCode.NOT_A_NUMBER, f"left out: no number at {_named(epochs.tolist())}"),)
 
 
-def _notes(series: Series, drop: int, *, slow_start: bool) -> tuple[Note, ...]:
-    notes: list[Note] = []
+def _notes(series: Series, drop: int, *, slow_start: bool) -> tuple[LossNote, ...]:
+    notes: list[LossNote] = []
     if series.outliers:
-        notes.append(Note(NoteCode.OUTLIERS, f"replaced: outliers at {_named(series.outliers)}"))
+        notes.append(LossNote(NoteCode.OUTLIERS, f"replaced: outliers at {_named(series.outliers)}"))
     if drop:
         at = f"the loss fell suddenly at epoch {series.epochs[drop]:g}"
-        notes.append(Note(NoteCode.DROP, f"{at}; the curve is fitted from there"))
+        notes.append(LossNote(NoteCode.DROP, f"{at}; the curve is fitted from there"))
     if slow_start:
-        notes.append(Note(NoteCode.SLOW_START, "the loss does not fall more slowly yet"))
+        notes.append(LossNote(NoteCode.SLOW_START, "the loss does not fall more slowly yet"))
     if _is_flat(series):
-        notes.append(Note(NoteCode.PLATEAU, "the loss no longer falls by more than its noise"))
+        notes.append(LossNote(NoteCode.PLATEAU, "the loss no longer falls by more than its noise"))
     return tuple(notes)
 
 

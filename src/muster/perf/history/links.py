@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.model.topology import Link
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.wires import LinkClass
 
 HALF_LIFE = 6 * 3600.0
@@ -92,7 +92,9 @@ class LinkHistory:
 def learn(rated: Link, observed: list[Carried]) -> LinkEstimate | Unknown:
     """What a link does, from its rating and what it has carried."""
     if not rated.bandwidth > 0 or not isfinite(rated.bandwidth):
-        return Unknown(Why.NO_BANDWIDTH, f"a link has a bandwidth of {rated.bandwidth:g} bytes/s")
+        return Unknown(
+            WhyUnknown.NO_BANDWIDTH, f"a link has a bandwidth of {rated.bandwidth:g} bytes/s"
+        )
     if not observed:
         return _rated(rated)
     weights = _ages(observed)

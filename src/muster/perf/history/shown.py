@@ -48,14 +48,14 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class StepHistory:
     """All steps that were predicted and measured."""
 
     observed: tuple[Stepped, ...] = ()
 
-    def and_also(self, more: Iterable[Stepped]) -> "Shown":
+    def and_also(self, more: Iterable[Stepped]) -> "StepHistory":
         """With more observations."""
-        return Shown((*self.observed, *more))
+        return StepHistory((*self.observed, *more))
 
     def correction(self, job: str, profile: str, sync: Sync, overlap: Overlap) -> Correction:
         """The correction for a job's plan."""

@@ -24,7 +24,7 @@ from muster.perf.learnt.batches import BatchRange, Split, gain
 from muster.perf.learnt.costs import Array, Costs
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.lengths import FIRST, Left, Lengths
-from muster.perf.learnt.steps import Place, Steps
+from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType, Tuned
 from muster.perf.learnt.way import Way, stretch
 
@@ -44,7 +44,7 @@ WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StepReport:
     """What a job measures of itself: s of a step, and of it synchronising; a step's work; its noise."""
 
     step: float
@@ -59,7 +59,7 @@ class _Kind:
 
     name: str
     range: BatchRange | None
-    steps: dict[str, Steps] = field(default_factory=dict)
+    steps: dict[str, StepTimes] = field(default_factory=dict)
     """By device type."""
     noise: Way = field(default_factory=Way)
     """Gradient noise in samples."""
@@ -96,13 +96,13 @@ class Learner:
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """What was worked out, and what of: it holds as long as that is so."""
 
-    def watch(self, job: Job, held: Held, report: Report, done: float) -> None:
+    def watch(self, job: Job, held: Held, report: StepReport, done: float) -> None:
         """A job that has done so much work, on what it holds, reported this."""
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
         split = _split(kind.range, held.batch or job.batch, held.workers)
-        steps = kind.steps.setdefault(held.device_type, Steps())
-        steps.add(Place(held.shape, split), report.step, report.sync)
+        steps = kind.steps.setdefault(held.device_type, StepTimes())
+        steps.add(PlacedSplit(held.shape, split), report.step, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
@@ -199,7 +199,7 @@ class Learner:
         """
         node = self._node_devices.get(device_type, max(devices))
         splits = [[_split(kind.range, batch, k) for k in devices] for batch in batches]
-        places = [Place(_packed(each.devices, node), each) for row in splits for each in row]
+        places = [PlacedSplit(_packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
         _hope(seconds, devices, steps.widest)
@@ -213,7 +213,7 @@ class Learner:
         """Of a step on as many devices as were seen."""
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
-        place = Place(
+        place = PlacedSplit(
             _packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
@@ -234,7 +234,7 @@ class Learner:
         allowed = tuple(each for each in job.device_types if each in self._node_devices)
         return allowed or tuple(self._node_devices)
 
-    def _steps(self, kind: _Kind, device_type: str) -> Steps:
+    def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
         """What was shown on the type; where nothing was, on the one that most is known of."""
         own = kind.steps.get(device_type)
         if own is not None or not kind.steps:
@@ -251,7 +251,7 @@ class Learner:
         return found
 
 
-_NOTHING = Steps()
+_NOTHING = StepTimes()
 """Of an application that has shown nothing."""
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Split
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.step_form import Arrays, Reference, Setting, Times, times
+from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
 
 Array = NDArray[np.float64]
 
@@ -34,23 +34,23 @@ of its own it may come out longer than the step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedSplit:
     """A setting to be asked for: devices on each node, and how the batch is dealt."""
 
     shape: tuple[int, ...]
     split: Split
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> StepSetting:
         """As the form has it; the order of the nodes does not matter there."""
-        return Setting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
+        return StepSetting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
 
 
-class Steps:
+class StepTimes:
     """What was reported, and the form fitted to it."""
 
     def __init__(self) -> None:
-        self._reports: dict[Setting, list[PlacedSample]] = {}
+        self._reports: dict[StepSetting, list[PlacedSample]] = {}
         self._fit: FittedSpeed | None = None
         self._stale = False
         self._version = 0
@@ -61,7 +61,7 @@ class Steps:
     def __bool__(self) -> bool:
         return bool(self._reports)
 
-    def add(self, place: Place, seconds: float, sync: float | None) -> None:
+    def add(self, place: PlacedSplit, seconds: float, sync: float | None) -> None:
         """A step there took so long, and so much of it was synchronising."""
         setting = place.setting
         self.widest = max(self.widest, setting.devices)
@@ -83,7 +83,7 @@ class Steps:
             self._stale = False
             self._version += 1
 
-    def seconds(self, places: Sequence[Place], prior_batch: int) -> Array:
+    def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
         """s of a step at each place.
 
         The form's even where a step was measured: beside what was never tried, the truth about one
@@ -99,7 +99,7 @@ class Steps:
         further = np.array([place.split.further for place in places])
         return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
 
-    def spread(self, place: Place) -> float:
+    def spread(self, place: PlacedSplit) -> float:
         """Standard deviation of the logarithm of a step there."""
         self._refresh()
         if self._fit is None:
@@ -128,7 +128,7 @@ UNSEEN = log(2.0)
 """Standard deviation of the logarithm of a step of which nothing was reported: a factor of two."""
 
 
-def _one_pass(place: Place, seconds: float, sync: float | None) -> PlacedSample:
+def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedSample:
     """A step without its further passes, each of which takes as long as computing does in the last."""
     further = place.split.further
     exchanged = None if sync is None else min(sync, (1 - LEAST_COMPUTING) * seconds)
@@ -148,7 +148,7 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
     return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
 
 
-def _fitted(fit: FittedSpeed, settings: Sequence[Setting]) -> Times:
+def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
     """The most probable times, without their intervals: those cost as much again for each setting."""
     prior, columns = fit.columns.prior, fit.columns
     factors = np.zeros((2, len(settings)))
@@ -163,6 +163,6 @@ def _fitted(fit: FittedSpeed, settings: Sequence[Setting]) -> Times:
     return times(unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])
 
 
-def _form(unknowns: Array, settings: Sequence[Setting], unit: Reference) -> Times:
+def _form(unknowns: Array, settings: Sequence[StepSetting], unit: Reference) -> Times:
     even = np.zeros(len(settings))
     return times(unknowns, Arrays.of(settings), unit, even, even)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
+from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, StepSetting, Times, times
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ orders of magnitude would go on for hundreds, to an answer as wide."""
 class PlacedSample:
     """A measured step: where, how long, and how much of it was synchronising (None: not measured)."""
 
-    setting: Setting
+    setting: StepSetting
     seconds: float
     sync: float | None = None
 
@@ -121,7 +121,7 @@ PRIOR = Prior()
 _Key = tuple[str, int | tuple[int, ...]]
 
 
-def _keys(setting: Setting) -> tuple[_Key, _Key]:
+def _keys(setting: StepSetting) -> tuple[_Key, _Key]:
     """What the two factors of a setting belong to: that of computing, that of synchronising."""
     return ("batch", setting.batch), ("placement", setting.shape)
 
@@ -137,7 +137,7 @@ class _Columns:
     factors: dict[_Key, int]
 
     @staticmethod
-    def of(prior: Prior, spread: Spread, settings: Iterable[Setting]) -> "_Columns":
+    def of(prior: Prior, spread: Spread, settings: Iterable[StepSetting]) -> "_Columns":
         keys = dict.fromkeys(key for setting in settings for key in _keys(setting))
         return _Columns(prior, spread, {key: len(prior.beliefs) + i for i, key in enumerate(keys)})
 
@@ -145,17 +145,17 @@ class _Columns:
     def count(self) -> int:
         return len(self.prior.beliefs) + len(self.factors)
 
-    def at(self, settings: Sequence[Setting]) -> NDArray[np.intp]:
+    def at(self, settings: Sequence[StepSetting]) -> NDArray[np.intp]:
         """Columns of the two factors of each setting, shape (settings, 2)."""
         return np.array([[self.factors[key] for key in _keys(setting)] for setting in settings])
 
-    def times(self, x: Array, settings: Sequence[Setting], unit: Reference) -> Times:
+    def times(self, x: Array, settings: Sequence[StepSetting], unit: Reference) -> Times:
         """The form's times, stretched by the factors."""
         batch, placement = (x[self.at(settings)] * self.spread.factors).T
         unknowns = self.prior.middles + self.prior.deviations * x[: len(self.prior.beliefs)]
         return times(unknowns, Arrays.of(settings), unit, batch, placement)
 
-    def jacobian(self, found: Times, settings: Sequence[Setting]) -> Array:
+    def jacobian(self, found: Times, settings: Sequence[StepSetting]) -> Array:
         """Derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
         by, known = np.zeros((len(settings), 2, self.count)), len(self.prior.beliefs)
         by[:, 0, :known] = found.step_by * self.prior.deviations
@@ -180,11 +180,11 @@ class FittedSpeed:
     covariance: Array
     """(m, m): of the unknowns."""
 
-    def seconds(self, setting: Setting) -> Estimate:
+    def seconds(self, setting: StepSetting) -> Estimate:
         """Seconds of one step there, with the interval of a measured step (80 %)."""
         return self.all_seconds((setting,))[0]
 
-    def all_seconds(self, settings: Sequence[Setting]) -> list[Estimate]:
+    def all_seconds(self, settings: Sequence[StepSetting]) -> list[Estimate]:
         """Seconds of one step at each setting."""
         logs, by, covariance = self.around(settings)
         variance = (
@@ -196,7 +196,7 @@ class FittedSpeed:
             for m, f in zip(np.exp(logs), factors, strict=True)
         ]
 
-    def around(self, settings: Sequence[Setting]) -> tuple[Array, Array, Array]:
+    def around(self, settings: Sequence[StepSetting]) -> tuple[Array, Array, Array]:
         """Log step times, their derivatives and the covariance, unseen batches and placements too."""
         known = self.columns
         columns = _Columns.of(
@@ -213,7 +213,7 @@ class FittedSpeed:
 def fit_placed(samples: Sequence[PlacedSample], prior: Prior = PRIOR) -> FittedSpeed | Unknown:
     """Learn a job's step time from its samples, oldest first."""
     if not samples:
-        return Unknown(Why.TOO_FEW_POINTS, "no step of this job was measured yet")
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, "no step of this job was measured yet")
     kept = _newest(samples)
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
@@ -243,7 +243,7 @@ def _columns(samples: Sequence[PlacedSample], prior: Prior, scale: float) -> _Co
 
 def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
     """The newest of each setting, in their order."""
-    seen: Counter[Setting] = Counter()
+    seen: Counter[StepSetting] = Counter()
     kept = []
     for sample in reversed(samples):
         seen[sample.setting] += 1

@@ -41,7 +41,7 @@ RING_8 = 2 * 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class StepSetting:
     """A placement's shape, the devices on each node, and the samples on each device."""
 
     shape: tuple[int, ...]
@@ -68,7 +68,7 @@ class Arrays:
     batch: Array
 
     @staticmethod
-    def of(settings: Sequence[Setting]) -> "Arrays":
+    def of(settings: Sequence[StepSetting]) -> "Arrays":
         """The columns of some settings."""
         rows = [(len(s.shape), s.devices, max(s.shape), s.batch) for s in settings]
         return Arrays(*np.array(rows, dtype=np.float64).T)

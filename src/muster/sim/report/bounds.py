@@ -29,7 +29,7 @@ ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CompletionBounds:
     """Lower bounds on the mean completion time in s."""
 
     alone: float
@@ -45,7 +45,7 @@ class Bounds:
         return max(self.alone, self.machine, self.mixed)
 
 
-def bounds(result: Result) -> Bounds | None:
+def bounds(result: Result) -> CompletionBounds | None:
     """The bounds for the jobs that are done, which those that are not can only have delayed."""
     devices = max((s.capacity for s in result.samples), default=0)
     jobs = [r for r in result.records if r.fate is Fate.DONE]
@@ -53,10 +53,10 @@ def bounds(result: Result) -> Bounds | None:
     return bounds_of(release, best, least, devices) if jobs and devices else None
 
 
-def bounds_of(release: Floats, best: Floats, least: Floats, devices: int) -> Bounds:
+def bounds_of(release: Floats, best: Floats, least: Floats, devices: int) -> CompletionBounds:
     """The bounds for some jobs on so many devices, the most there ever were."""
     size = least / devices
-    return Bounds(alone(best), machine(release, size), mixed(release, best, size))
+    return CompletionBounds(alone(best), machine(release, size), mixed(release, best, size))
 
 
 def alone(best: Floats) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 
 from muster.files.errors import InputError
 from muster.sim.report.bootstrap import DRAWS, Draws, Interval, draws, mean, quantiles
-from muster.sim.report.bounds import Bounds, bounds_of
+from muster.sim.report.bounds import CompletionBounds, bounds_of
 from muster.sim.report.curve import Floats
-from muster.sim.report.metrics import Summary, summary
+from muster.sim.report.metrics import RunSummary, summary
 from muster.sim.result import Fate, Result
 
 _FIGURES = ("mean", "median", "p95", "p99")
@@ -25,7 +25,7 @@ class Digest:
     seed: int
     hash: str
     configuration: Mapping[str, object]
-    summary: Summary
+    summary: RunSummary
     devices: int
     """The most there ever were."""
     jobs: tuple[str, ...]
@@ -43,7 +43,7 @@ class Row:
 
     policy: str
     figures: Mapping[str, float | None]
-    """By the names of Summary."""
+    """By the names of RunSummary."""
     intervals: Mapping[str, Interval]
     """Completion times in s (mean, median, p95, p99) of the jobs that are done under all policies."""
     against: Interval | None
@@ -62,7 +62,7 @@ class Comparison:
     seeds: tuple[int, ...]
     jobs: int
     """Jobs that are done under all policies, of all seeds."""
-    bounds: Bounds | None
+    bounds: CompletionBounds | None
     """The mean over the seeds."""
     configuration: Mapping[str, object]
     """Of the first simulation."""
@@ -144,7 +144,11 @@ def _compared(
 
 
 def _row(
-    runs: Sequence[Digest], index: int, base: int, drawn: Mapping[str, Draws], bound: Bounds | None
+    runs: Sequence[Digest],
+    index: int,
+    base: int,
+    drawn: Mapping[str, Draws],
+    bound: CompletionBounds | None,
 ) -> Row:
     intervals = {name: figure.interval(index) for name, figure in drawn.items()}
     against = drawn["mean"].ratio(index, base) if drawn and drawn["mean"].value[base] > 0 else None
@@ -184,7 +188,9 @@ def _common(runs: Sequence[Digest]) -> list[list[int]]:
     return [[rows[name] for name in names] for rows in where]
 
 
-def _bound(kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]]]) -> Bounds | None:
+def _bound(
+    kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]]]
+) -> CompletionBounds | None:
     """Of the jobs in common, which is the same for all policies; the mean over the seeds."""
     each = [
         bounds_of(line[0].submitted[rows[0]], line[0].best[rows[0]], line[0].least[rows[0]], devices)
@@ -194,10 +200,10 @@ def _bound(kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]
     if not each:
         return None
     alone, machine, mixed = np.mean([(b.alone, b.machine, b.mixed) for b in each], axis=0).tolist()
-    return Bounds(alone, machine, mixed)
+    return CompletionBounds(alone, machine, mixed)
 
 
-def _averaged(summaries: Sequence[Summary]) -> dict[str, float | None]:
+def _averaged(summaries: Sequence[RunSummary]) -> dict[str, float | None]:
     """Means over the seeds; the worst of the worst."""
     columns = [asdict(each) for each in summaries]
     return {name: _average(name, [c[name] for c in columns]) for name in columns[0]}

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepFunction:
     """A step function: `value[i]` from `at[i]` until `at[i + 1]`; 0 before, the last one ever after."""
 
     at: Floats
@@ -40,17 +40,17 @@ class Steps:
         return np.where(last < 0, 0.0, self.value[np.clip(last, 0, None)])
 
 
-def counted(begin: Floats, end: Floats, weight: Floats) -> Steps:
+def counted(begin: Floats, end: Floats, weight: Floats) -> StepFunction:
     """How much there is at a time of things that last from begin to end, each of its weight."""
     moments = np.concatenate((begin, end))
     change = np.concatenate((weight, -weight))
     at, place = np.unique(moments, return_inverse=True)
-    return Steps(at, np.cumsum(np.bincount(place, weights=change, minlength=len(at))))
+    return StepFunction(at, np.cumsum(np.bincount(place, weights=change, minlength=len(at))))
 
 
-def ratio(above: Steps, below: Steps) -> Steps:
+def ratio(above: StepFunction, below: StepFunction) -> StepFunction:
     """One divided by the other, which must nowhere be 0 from its first step on."""
     at = np.union1d(above.at, below.at)
     # Before its first step the divisor is taken as its first value: nothing is known of it there.
     known = np.clip(np.searchsorted(below.at, at, side="right") - 1, 0, None)
-    return Steps(at, above.now(at) / below.value[known])
+    return StepFunction(at, above.now(at) / below.value[known])

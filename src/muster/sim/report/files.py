@@ -35,14 +35,14 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 }
 
 
-class Form(StrEnum):
+class TableFormat(StrEnum):
     """How tables are written; Parquet is smaller and faster and needs pyarrow."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
 
-def write_result(result: Result, folder: Path, form: Form = Form.CSV) -> None:
+def write_result(result: Result, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
     """Write a result into a folder, which is made; what was there of an older one is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / INDEX).unlink(missing_ok=True)
@@ -57,7 +57,7 @@ def read_result(folder: Path) -> Result:
     """The result of a folder; raises InputError, one line, for anything wrong."""
     index = read_index(folder)
     try:
-        form = Form(index["form"])
+        form = TableFormat(index["form"])
         head: dict[str, Any] = {name: index[name] for name in _HEAD}
     except (KeyError, ValueError) as error:
         raise InputError.at(str(folder / INDEX), f"not an index of results: {error}") from None
@@ -85,14 +85,14 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 def write_lines(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
     """Write records, samples or stints; the ending says how."""
-    writer = _write_parquet if _form(path) is Form.PARQUET else _write_csv
+    writer = _write_parquet if _form(path) is TableFormat.PARQUET else _write_csv
     _replace(path, lambda part: writer(part, kind, lines))
 
 
 def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
     """Records, samples or stints of a file; the ending says how to read it."""
     try:
-        yield from (_read_parquet if _form(path) is Form.PARQUET else _read_csv)(path, kind)
+        yield from (_read_parquet if _form(path) is TableFormat.PARQUET else _read_csv)(path, kind)
     except OSError as error:
         raise InputError.at(str(path), error.strerror or str(error)) from None
 
@@ -100,7 +100,7 @@ def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
 _HEAD = ("configuration", "seed", "policy", "hash", "cycles", "events", "cpu", "notes")
 
 
-def _index(result: Result, form: Form) -> dict[str, Any]:
+def _index(result: Result, form: TableFormat) -> dict[str, Any]:
     lowest = bounds(result)
     return {
         "layout": LAYOUT,
@@ -112,9 +112,9 @@ def _index(result: Result, form: Form) -> dict[str, Any]:
     }
 
 
-def _form(path: Path) -> Form:
+def _form(path: Path) -> TableFormat:
     try:
-        return Form(path.suffix.removeprefix("."))
+        return TableFormat(path.suffix.removeprefix("."))
     except ValueError:
         raise InputError.at(str(path), "must end in .csv or .parquet") from None
 

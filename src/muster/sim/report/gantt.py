@@ -30,7 +30,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class GanttRows:
     """The rows of the chart: where each node's begin, how many it has, and where all end."""
 
     top: Mapping[str, float]
@@ -63,7 +63,7 @@ def gantt(result: Result, by: By | None = None, nodes: int = NODES) -> Any:
     return drawing
 
 
-def _draw_rows(axes: Any, rows: Rows) -> None:
+def _draw_rows(axes: Any, rows: GanttRows) -> None:
     """Every device's row in grey, for what is idle, and the nodes' names."""
     for node, top in rows.top.items():
         axes.axhspan(top, top + rows.count[node], color=GRID, alpha=0.35, linewidth=0)
@@ -114,7 +114,7 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], colours: Sequence[str]) -> None:
     axes.add_collection(collection, autolim=False)
 
 
-def _bars(stint: Stint, rows: Rows, begin: float, unit: float) -> Iterable[Bar]:
+def _bars(stint: Stint, rows: GanttRows, begin: float, unit: float) -> Iterable[Bar]:
     """A bar for each run of devices next to each other."""
     left, width = (stint.begin - begin) / unit, (stint.end - stint.begin) / unit
     for run in re.finditer("1+", f"{stint.bits:b}"[::-1]):
@@ -122,7 +122,7 @@ def _bars(stint: Stint, rows: Rows, begin: float, unit: float) -> Iterable[Bar]:
         yield Bar(left, top, width, len(run.group()), stint.job)
 
 
-def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> Rows:
+def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> GanttRows:
     """As many for each node as devices of it were ever held, and a gap between nodes."""
     count = dict.fromkeys(nodes, 1)
     for s in stints:
@@ -132,7 +132,7 @@ def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> Rows:
     for node, devices in count.items():
         top[node] = at
         at += devices + 0.5
-    return Rows(top, count, max(at, 1.0))
+    return GanttRows(top, count, max(at, 1.0))
 
 
 def _first_nodes(stints: Iterable[Stint], most: int) -> list[str]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from muster.sim.report.curve import Steps, counted
+from muster.sim.report.curve import StepFunction, counted
 from muster.sim.report.metrics import span
 from muster.sim.report.style import groups
 from muster.sim.result import JobRecord, Result, Stint
@@ -50,7 +50,7 @@ def largest(stints: Iterable[Stint], keys: Mapping[str, str], top: int) -> dict[
 
 def held_by(
     stints: Sequence[Stint], keys: Mapping[str, str], group: str, known: Mapping[str, str]
-) -> Steps:
+) -> StepFunction:
     """Devices that a group holds over time."""
     mine = [
         s for s in stints if (key if (key := keys.get(s.job, OTHERS)) in known else OTHERS) == group

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muster.sim.report.curve import Floats, Steps, counted, ratio
+from muster.sim.report.curve import Floats, StepFunction, counted, ratio
 from muster.sim.result import Fate, JobRecord, Result, Sample
 
 UNFAIR = 1.05
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """A simulation's figures. Times in s; None where there is nothing to take it of.
 
     Completion time is from submission to the end, of the jobs that are done.
@@ -56,7 +56,7 @@ class Summary:
     """Device-hours that bought nothing."""
 
 
-def summary(result: Result) -> Summary:
+def summary(result: Result) -> RunSummary:
     """All the figures of a simulation."""
     records, times = result.records, completion_times(result.records)
     waits = np.array([r.started - r.submitted for r in records if r.started is not None])
@@ -64,7 +64,7 @@ def summary(result: Result) -> Summary:
     lost = sum(r.lost for r in records)
     held = sum(r.held for r in records)
     available = _available(result)
-    return Summary(
+    return RunSummary(
         jobs=len(records),
         done=_count(records, Fate.DONE),
         refused=_count(records, Fate.REFUSED),
@@ -116,9 +116,9 @@ def fairness(result: Result) -> Floats:
     return rho
 
 
-def capacity(samples: Sequence[Sample]) -> Steps:
+def capacity(samples: Sequence[Sample]) -> StepFunction:
     """Devices there were; at least one, for a cluster that is down altogether has no share to give."""
-    return Steps(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
+    return StepFunction(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
 
 
 def span(result: Result) -> tuple[float, float]:
@@ -131,7 +131,7 @@ def span(result: Result) -> tuple[float, float]:
     return begin, max([begin, *last])
 
 
-def _demand(result: Result) -> Steps:
+def _demand(result: Result) -> StepFunction:
     live = [r for r in result.records if r.fate is not Fate.REFUSED]
     over = span(result)[1]
     begin = np.array([r.submitted for r in live])
@@ -147,7 +147,7 @@ def _slowdowns(records: Sequence[JobRecord]) -> Floats:
 
 def _available(result: Result) -> float:
     """Device-seconds, from the first submission until all is over."""
-    there = Steps(_of(result.samples, "at"), _of(result.samples, "capacity"))
+    there = StepFunction(_of(result.samples, "at"), _of(result.samples, "capacity"))
     begin, end = there.integral(np.array(span(result)))
     return float(end - begin)
 

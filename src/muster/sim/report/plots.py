@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muster.sim.report.compare import Comparison, Digest
-from muster.sim.report.curve import Floats, Steps
+from muster.sim.report.curve import Floats, StepFunction
 from muster.sim.report.holders import By, extent, held_by, keys_of, largest
 from muster.sim.report.metrics import span
 from muster.sim.report.optional import needed
@@ -145,14 +145,14 @@ def _draw_bound(axes: Any, comparison: Comparison, rows: int) -> None:
     )
 
 
-def _means(steps: Steps, edges: Floats) -> Floats:
+def _means(steps: StepFunction, edges: Floats) -> Floats:
     """Mean between each edge and the next."""
     return steps.mean(edges[:-1], edges[1:])
 
 
-def _sampled(samples: Sequence[Sample], name: str) -> Steps:
+def _sampled(samples: Sequence[Sample], name: str) -> StepFunction:
     at = np.array([s.at for s in samples])
-    return Steps(at, np.array([float(getattr(s, name)) for s in samples]))
+    return StepFunction(at, np.array([float(getattr(s, name)) for s in samples]))
 
 
 def _ticks(form: Callable[[float], str]) -> Any:

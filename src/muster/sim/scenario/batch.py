@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from muster.files.errors import InputError
-from muster.sim.report.files import Form, read_index, write_result
+from muster.sim.report.files import TableFormat, read_index, write_result
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, run_prepared
 from muster.sim.scenario.run import Progress
@@ -30,11 +30,11 @@ TRACE = "error.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ResultStore:
     """Where results go and how."""
 
     folder: Path
-    form: Form = Form.CSV
+    form: TableFormat = TableFormat.CSV
     stints: bool = False
 
     def place(self, configuration: Configuration) -> Path:
@@ -91,7 +91,7 @@ def of_all(
 
 
 def run_batch(
-    configurations: Sequence[Configuration], store: Store, watcher: Watcher, workers: int = 1
+    configurations: Sequence[Configuration], store: ResultStore, watcher: Watcher, workers: int = 1
 ) -> list[Failure]:
     """Simulate and store them all. Bad input ends it; a failure of one does not stop the others."""
     if workers > 1 and len(configurations) > 1:
@@ -108,7 +108,7 @@ def run_batch(
     return failures
 
 
-def _simulate(configuration: Configuration, store: Store, watcher: Watcher) -> None:
+def _simulate(configuration: Configuration, store: ResultStore, watcher: Watcher) -> None:
     prepared = prepare(configuration)
     watcher.began(configuration, prepared.jobs.survey.jobs)
     progress: Progress = lambda done, _: watcher.moved(configuration, done)  # noqa: E731
@@ -117,7 +117,7 @@ def _simulate(configuration: Configuration, store: Store, watcher: Watcher) -> N
     (store.place(configuration) / TRACE).unlink(missing_ok=True)
 
 
-def _failed(configuration: Configuration, store: Store, why: str, trace: str) -> Failure:
+def _failed(configuration: Configuration, store: ResultStore, why: str, trace: str) -> Failure:
     told = store.place(configuration) / TRACE
     told.parent.mkdir(parents=True, exist_ok=True)
     told.write_text(trace, encoding="utf-8")
@@ -130,7 +130,7 @@ def _failed(configuration: Configuration, store: Store, why: str, trace: str) ->
 class _Crew:
     """Processes at work, one for each simulation: what one leaves behind in memory ends with it."""
 
-    def __init__(self, store: Store, watcher: Watcher) -> None:
+    def __init__(self, store: ResultStore, watcher: Watcher) -> None:
         self._store = store
         self._watcher = watcher
         self._busy: dict[Connection, tuple[Any, Configuration]] = {}
@@ -211,7 +211,7 @@ class _Wire:
         """The last word is said elsewhere."""
 
 
-def _work(configuration: Configuration, store: Store, connection: Connection) -> None:
+def _work(configuration: Configuration, store: ResultStore, connection: Connection) -> None:
     """What a process does. A pipe that nobody reads any more: the batch is gone, and so are we."""
     # Ctrl-C goes to the whole group of processes; the one that started us sees to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -43,7 +43,7 @@ GAVEL_DURATIONS = Mixture(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class JobStream:
     """What all streams of jobs have in common."""
 
     jobs: int = 1000
@@ -73,7 +73,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonJobs(Stream):
+class PoissonJobs(JobStream):
     """Jobs at random moments, of exponential run times."""
 
     mean: float = HOUR
@@ -81,7 +81,7 @@ class PoissonJobs(Stream):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhillyLike(Stream):
+class PhillyLike(JobStream):
     """Gavel's generator of jobs like Philly's."""
 
     sizes: Sizes = GAVEL_SIZES
@@ -186,7 +186,7 @@ def _stream(seed: int, what: str) -> Random:
 
 
 def _jobs(
-    name: str, parameters: Stream, seed: int, moments: Iterator[float], durations: Durations
+    name: str, parameters: JobStream, seed: int, moments: Iterator[float], durations: Durations
 ) -> Iterator[Arrival]:
     sizes, lengths, owners = (_stream(seed, what) for what in ("sizes", "durations", "owners"))
     for number, moment in zip(count(1), islice(moments, parameters.jobs)):
@@ -201,5 +201,5 @@ def _jobs(
         yield Arrival(moment, job, _truth(parameters, counts, durations.draw(lengths)))
 
 
-def _truth(parameters: Stream, counts: Counts, duration: float) -> Truth:
+def _truth(parameters: JobStream, counts: Counts, duration: float) -> Truth:
     return truth_of(counts, duration, parameters.exponent, parameters.spread, parameters.node)

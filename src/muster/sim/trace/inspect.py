@@ -43,7 +43,7 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TraceSummary:
     """What is in a trace. Times in s, devices as asked for (the gang), run times alone on those."""
 
     jobs: int
@@ -114,7 +114,7 @@ class _Tally:
             self.applications[job.application] += 1
 
 
-def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> Summary:
+def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> TraceSummary:
     """Read a trace to its end and say what is in it, against a cluster of so many devices."""
     tally = _Tally()
     for arrival in arrivals:
@@ -124,7 +124,7 @@ def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> Summa
     work = np.where(known, seconds, 0.0) * devices
     sizes = Counter(int(count) for count in devices)
     first, last = (float(at.min()), float(at.max())) if len(at) else (0.0, 0.0)
-    return Summary(
+    return TraceSummary(
         jobs=len(at),
         first=first,
         last=last,

@@ -23,7 +23,7 @@ _MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8."""
 
 
-class Form(Protocol):
+class LineFormat(Protocol):
     """How a line becomes the cells of a row, by column."""
 
     @property
@@ -37,7 +37,7 @@ class Form(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CsvForm:
+class CsvLines:
     """Values in the order of the header."""
 
     columns: tuple[str, ...]
@@ -52,7 +52,7 @@ class CsvForm:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonForm:
+class JsonLines:
     """An object a line, with the columns it knows."""
 
     first: int = 1
@@ -71,13 +71,13 @@ class JsonForm:
         return {key: _written(key, row[key]) for key in COLUMNS if row.get(key) is not None}
 
 
-def form_of(path: Path) -> Form:
+def form_of(path: Path) -> LineFormat:
     """The form of a file by its name and first line, its columns checked."""
     if not path.is_file():
         raise InputError.at(str(path), "is a folder" if path.is_dir() else "there is no such file")
     top = next(raw_lines(path), (1, b""))[1].removeprefix(_MARK)
     if is_json(path):
-        return JsonForm()
+        return JsonLines()
     try:
         header = _header(top)
     except CellError as error:
@@ -85,7 +85,7 @@ def form_of(path: Path) -> Form:
     problem = columns_fault(header)
     if problem is not None:
         raise InputError.at(str(path), problem, line=1)
-    return CsvForm(header)
+    return CsvLines(header)
 
 
 def is_json(path: Path) -> bool:
@@ -104,7 +104,7 @@ def raw_lines(path: Path) -> Iterator[Raw]:
         raise InputError.at(str(path), f"cannot be read: {error.strerror}") from None
 
 
-def rows_in_order(path: Path, form: Form) -> Iterator[Raw]:
+def rows_in_order(path: Path, form: LineFormat) -> Iterator[Raw]:
     """The lines of a file whose times never run backwards, else InputError before the first of them.
 
     The file is read twice: who plays a million jobs should hear of it now, not in an hour.
@@ -113,7 +113,7 @@ def rows_in_order(path: Path, form: Form) -> Iterator[Raw]:
     return (raw for raw in raw_lines(path) if raw[0] >= form.first)
 
 
-def rows_sorted(path: Path, form: Form, left_out: LeftOut | None) -> Iterator[Raw]:
+def rows_sorted(path: Path, form: LineFormat, left_out: LeftOut | None) -> Iterator[Raw]:
     """The lines of a file by time of submission; kept are 24 bytes of each, and where it is."""
     times, places, numbers = array("d"), array("q"), array("q")
     place = 0
@@ -137,7 +137,7 @@ def rows_sorted(path: Path, form: Form, left_out: LeftOut | None) -> Iterator[Ra
             yield numbers[i], file.readline()
 
 
-def _refuse_backwards(path: Path, form: Form) -> None:
+def _refuse_backwards(path: Path, form: LineFormat) -> None:
     latest, first, count = 0.0, 0, 0
     for number, line in raw_lines(path):
         if number < form.first:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from muster.sim.trace.inspect import HOUR, Summary, Tallest
+from muster.sim.trace.inspect import HOUR, Tallest, TraceSummary
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDEST = 30
@@ -10,7 +10,7 @@ WIDEST = 30
 _UNITS = ((86_400.0, "d"), (HOUR, "h"), (60.0, "m"))
 
 
-def shown_summary(summary: Summary) -> str:
+def shown_summary(summary: TraceSummary) -> str:
     """The summary on one screen."""
     if not summary.jobs:
         return "no jobs"
@@ -35,7 +35,7 @@ def time_shown(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def _heads(summary: Summary) -> Iterator[str]:
+def _heads(summary: TraceSummary) -> Iterator[str]:
     yield f"jobs          {summary.jobs:,}, {summary.elastic:,} of them elastic"
     yield f"span          {time_shown(summary.span)}"
     yield f"device-hours  {summary.device_hours:,.0f}"
@@ -62,7 +62,7 @@ def _named(names: Tallest) -> str:
     return f"{names.different:,}: {first}{f' and {more:,} more' if more else ''}"
 
 
-def _sizes(summary: Summary) -> Iterator[str]:
+def _sizes(summary: TraceSummary) -> Iterator[str]:
     top = max(jobs for _, jobs in summary.devices)
     yield "devices       jobs"
     for devices, jobs in summary.devices:
@@ -70,14 +70,14 @@ def _sizes(summary: Summary) -> Iterator[str]:
         yield f"{devices:>7,}   {jobs:>9,} {100 * jobs / summary.jobs:5.1f} % {bar}"
 
 
-def _times(summary: Summary) -> Iterator[str]:
+def _times(summary: TraceSummary) -> Iterator[str]:
     yield "run time alone on the devices asked for"
     for part, seconds in summary.durations:
         label = {0.0: "least", 0.5: "median", 1.0: "most"}.get(part, f"{100 * part:g} %")
         yield f"{label:>7}   {time_shown(seconds):>9}"
 
 
-def _curves(summary: Summary) -> Iterator[str]:
+def _curves(summary: TraceSummary) -> Iterator[str]:
     each = time_shown(summary.arrivals.span)
     yield _curve(f"jobs an hour, every {each}", summary.arrivals.values)
     yield _curve("jobs an hour, by hour of the day", summary.by_hour)

@@ -9,7 +9,7 @@ from muster.files.errors import InputError, one_of, shown
 from muster.files.source.quantity import parse_whole
 from muster.sim.trace.columns import parse_seconds
 from muster.sim.trace.draw import Sizes
-from muster.sim.trace.generate import GENERATORS, Generator, OptimusJobs, Stream
+from muster.sim.trace.generate import GENERATORS, Generator, JobStream, OptimusJobs
 
 MOST = 1_000_000_000
 """Of anything counted; a trace is made as it is read, so there may be many jobs."""
@@ -68,7 +68,7 @@ def _example(generator: Generator, key: str) -> str:
 
 def _fault(parameters: object, given: Mapping[str, object]) -> str | None:
     """What is wrong with parameters together."""
-    if isinstance(parameters, Stream) and {"rate", "load"} <= given.keys():
+    if isinstance(parameters, JobStream) and {"rate", "load"} <= given.keys():
         return "give either rate or load, not both"
     shortest, longest = getattr(parameters, "shortest", 0.0), getattr(parameters, "longest", inf)
     if shortest >= longest:

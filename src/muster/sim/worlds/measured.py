@@ -20,7 +20,7 @@ LEAST = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedStep:
     """A step with so many workers: s, and s of it waiting for each other."""
 
     workers: int
@@ -29,11 +29,11 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredJob:
     """So many steps at the speeds that were measured, then the tail."""
 
     steps: float
-    timed: tuple[Timed, ...]
+    timed: tuple[TimedStep, ...]
     """At least one, by rising number of workers."""
     tail: float = 0.0
     """s from the last step to the job's end."""

@@ -16,7 +16,7 @@ from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.tables import Tuned
 from muster.sim.truth import Ideal, Pace, Shown
-from muster.sim.worlds.t4_tables import NODE, NODES, Array, Measured, packed
+from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
 
 GRID = 50
 """Batches tried between the smallest and the largest, evenly in their logarithm: as many as Pollux'."""
@@ -33,7 +33,7 @@ EDGE = 1e-9
 class TrainedT4:
     """The truth of one job: its model, its own batch, and whether it may be given another."""
 
-    model: Measured
+    model: T4Model
     batch: int
     free: bool = False
 
@@ -100,7 +100,7 @@ class _Way:
 
 
 @lru_cache(maxsize=256)
-def _way(model: Measured, most: int, batch: int | None) -> _Way:
+def _way(model: T4Model, most: int, batch: int | None) -> _Way:
     """The way with this batch, or with the best of each epoch."""
     choices = [batch] if batch is not None else _choices(model)
     columns = [_column(model, packed(devices), choices) for devices in range(1, most + 1)]
@@ -125,7 +125,7 @@ def _way(model: Measured, most: int, batch: int | None) -> _Way:
 
 
 @lru_cache(maxsize=1024)
-def _ideal(model: Measured, batch: int | None, fewest: int, most: int) -> Ideal:
+def _ideal(model: T4Model, batch: int | None, fewest: int, most: int) -> Ideal:
     """Epoch by epoch, the best of all numbers of devices, placements and batches."""
     choices = [batch] if batch is not None else _choices(model)
     best = [
@@ -140,7 +140,7 @@ def _ideal(model: Measured, batch: int | None, fewest: int, most: int) -> Ideal:
     )
 
 
-def _column(model: Measured, shape: tuple[int, ...], choices: list[int]) -> tuple[Array, list[int]]:
+def _column(model: T4Model, shape: tuple[int, ...], choices: list[int]) -> tuple[Array, list[int]]:
     """The best rate, and its batch, in each epoch on a placement."""
     least = sum(shape) * model.range.least_each
     fitting = [each for each in choices if each >= least] or choices[-1:]
@@ -150,6 +150,6 @@ def _column(model: Measured, shape: tuple[int, ...], choices: list[int]) -> tupl
     return rates.max(axis=0), [fitting[i] for i in best]
 
 
-def _choices(model: Measured) -> list[int]:
+def _choices(model: T4Model) -> list[int]:
     """Measured batches and those of an even grid in their logarithm."""
     return sorted({*model.range.choices(GRID), *model.batches})

@@ -9,7 +9,7 @@ import numpy as np
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.sim.truth import Arrival
 from muster.sim.worlds.t4 import TrainedT4
-from muster.sim.worlds.t4_tables import EPOCHS, Array, Gradients, Measured, Rows, TableError
+from muster.sim.worlds.t4_tables import EPOCHS, Array, Gradients, T4Model, T4Rows, TableError
 
 _PLACED = ("placement", "local_bsz", "step_time", "sync_time")
 _LARGER = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -17,9 +17,9 @@ _EPOCH = ("progress", "grad_sqr", "grad_var")
 _JOB = ("name", "time", "application", "num_replicas", "batch_size")
 
 
-def read_tables(folder: Path) -> dict[str, Measured]:
+def read_tables(folder: Path) -> dict[str, T4Model]:
     """The models measured in a folder, one sub-folder for each of those that are known."""
-    found = {name: Measured(_rows(folder / name)) for name in EPOCHS if (folder / name).is_dir()}
+    found = {name: T4Model(_rows(folder / name)) for name in EPOCHS if (folder / name).is_dir()}
     if not found:
         raise TableError(f"{folder} has no folder called any of {', '.join(EPOCHS)}")
     return found
@@ -27,7 +27,7 @@ def read_tables(folder: Path) -> dict[str, Measured]:
 
 def read_workload(
     path: Path,
-    tables: Mapping[str, Measured],
+    tables: Mapping[str, T4Model],
     *,
     most: int | None = None,
     elastic: bool = True,
@@ -52,7 +52,7 @@ def read_workload(
         yield Arrival(float(time), job, truth)
 
 
-def _rows(folder: Path) -> Rows:
+def _rows(folder: Path) -> T4Rows:
     placed: dict[tuple[int, ...], list[tuple[float, ...]]] = {}
     for placement, *numbers in _read(folder / "placements.csv", _PLACED):
         placed.setdefault(tuple(map(int, placement)), []).append(tuple(map(float, numbers)))
@@ -66,7 +66,7 @@ def _rows(folder: Path) -> Rows:
         raise TableError(f"{folder} lacks some of its {epochs} epochs at some batch")
     batches = tuple(sorted(by_batch))
     every = np.array([by_batch[batch] for batch in batches])
-    return Rows(
+    return T4Rows(
         folder.name,
         {shape: _numbers(sorted(rows)) for shape, rows in placed.items()},
         _numbers(larger),

@@ -43,7 +43,7 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class T4Step:
     """A step somewhere: how long, how much of it is synchronising, both in s, and the batch used."""
 
     seconds: float
@@ -75,7 +75,7 @@ class Gradients:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class T4Rows:
     """What was measured of one model, as read."""
 
     name: str
@@ -88,10 +88,10 @@ class Rows:
     """Progress at the end of each epoch, in steps of the smallest batch."""
 
 
-class Measured:
+class T4Model:
     """One model's speed and gains. Never changes; what was once worked out is kept."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: T4Rows) -> None:
         self._rows = rows
         self.name = rows.name
         self.boundaries = rows.boundaries
@@ -100,31 +100,31 @@ class Measured:
         most = LARGEST_LOCAL.get(rows.name, int(max(each_device)))
         self.range = BatchRange(self.batches[0], self.batches[-1], int(min(each_device)), most)
         self._larger: Between | None = None
-        self._steps: dict[tuple[tuple[int, ...], int], Timed] = {}
+        self._steps: dict[tuple[tuple[int, ...], int], T4Step] = {}
         self._gains: dict[int, tuple[float, ...]] = {}
         self._noises: dict[int, tuple[float | None, ...]] = {}
 
-    def __reduce__(self) -> tuple[type["Measured"], tuple[Rows]]:
+    def __reduce__(self) -> tuple[type["T4Model"], tuple[T4Rows]]:
         """To another process goes only what was read."""
-        return Measured, (self._rows,)
+        return T4Model, (self._rows,)
 
     def most(self, batch: int) -> int:
         """The most devices a job of this batch can use."""
         return 1 if self.name in SINGLE else max(1, batch // self.range.least_each)
 
-    def step(self, shape: tuple[int, ...], batch: int) -> Timed:
+    def step(self, shape: tuple[int, ...], batch: int) -> T4Step:
         """One step of a global batch on a placement, given as devices on each node."""
         key = (shape, batch)
         if key not in self._steps:
             (self._steps[key],) = self.steps(shape, (batch,))
         return self._steps[key]
 
-    def steps(self, shape: tuple[int, ...], batches: Sequence[int]) -> list[Timed]:
+    def steps(self, shape: tuple[int, ...], batches: Sequence[int]) -> list[T4Step]:
         """One step of each of several batches on a placement, all at once."""
         splits = [self.range.split(batch, sum(shape)) for batch in batches]
         at = np.array([split.at_once for split in splits], dtype=np.float64)
         return [
-            Timed(seconds + split.further * (seconds - sync), sync, split.batch)
+            T4Step(seconds + split.further * (seconds - sync), sync, split.batch)
             for split, (seconds, sync) in zip(splits, self._times(shape, at).tolist(), strict=True)
         ]
 

@@ -11,7 +11,7 @@ from muster.model.plan import Overlap, Part, Plan, Sync
 from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Layer, Level, Link
 from muster.perf.costs import CHUNK
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.predict import Predictor
 from support.judge.replay import replay
 
@@ -208,7 +208,7 @@ def test_a_plan_that_cannot_be_is_refused_with_its_reason() -> None:
     plan = plan_of(alone, Sync.DEDICATED)
     found = replay(Predictor(cluster(1)), model(), plan, Placement(alone))
     assert isinstance(found, Unknown)
-    assert found.why is Why.BAD_PLAN
+    assert found.why is WhyUnknown.BAD_PLAN
 
 
 def test_what_does_not_fit_into_memory_is_refused() -> None:
@@ -218,4 +218,4 @@ def test_what_does_not_fit_into_memory_is_refused() -> None:
     alone = (worker(0, "n0"),)
     found = replay(Predictor(on), model(), plan_of(alone, Sync.RING), Placement(alone))
     assert isinstance(found, Unknown)
-    assert found.why is Why.OUT_OF_MEMORY
+    assert found.why is WhyUnknown.OUT_OF_MEMORY

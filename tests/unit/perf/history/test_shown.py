@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.plan import Overlap, Sync
 from muster.perf.estimate import BadMeasurementError
-from muster.perf.history.shown import Correction, Shown, Stepped
+from muster.perf.history.shown import Correction, StepHistory, Stepped
 
 
 def step(ratio: float, job: str = "j", profile: str = "m", sync: Sync = Sync.RING) -> Stepped:
@@ -20,7 +20,7 @@ def correction(
     overlap: Overlap = Overlap.FULL,
 ) -> Correction:
     """What these steps say for a job."""
-    return Shown(steps).correction(job, profile, sync, overlap)
+    return StepHistory(steps).correction(job, profile, sync, overlap)
 
 
 def test_with_nothing_shown_predictions_stand_within_a_quarter() -> None:
@@ -88,7 +88,7 @@ def test_steps_that_differ_keep_it_wide() -> None:
 
 
 def test_history_grows() -> None:
-    first = Shown().and_also([step(1.1)])
+    first = StepHistory().and_also([step(1.1)])
     assert len(first.and_also([step(1.2), step(1.3)]).observed) == 3
     assert len(first.observed) == 1
 
