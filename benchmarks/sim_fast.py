@@ -25,7 +25,7 @@ from muster.model.pool import single_pool
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
 from muster.sim.scenario.run import simulate
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from support.bars import bar, print_table
 from support.t4_cluster import WORKLOADS, Case, mean

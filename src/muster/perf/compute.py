@@ -1,13 +1,11 @@
-"""How long a device computes on a batch: t = a + c b, a in s, c in s/sample, by model and device type.
+"""Computing time of a batch on a device: t = a + c b, a in s, c in s/sample, by model and device type.
 
-Where the pair was measured, a and c are fitted (non-negative least squares on relative errors, with a
-weak pull towards the prior's shape). Where the model was measured on another type, its line there is
-scaled by the ratio that models known on both types show, else by the data sheets' ratio. Where nothing
-was measured, the prior alone: operations over the device's rate by type of layer, plus what the
-memory takes.
+A measured pair is fitted: non-negative least squares on relative errors, with a weak pull towards the
+prior's shape. A model measured on another type only has its line there scaled by the ratio of models
+known on both types, else of the data sheets. Without any measurement the prior counts alone:
+operations over the device's rate by layer type, plus memory traffic.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, hypot, isfinite, log, sqrt
 from statistics import median
@@ -19,50 +17,50 @@ from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceR
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 PRIOR_SPREAD = 1.75
-"""Data sheets put a new model's time within this factor four times out of five, and rather more: over
-the public and measured figures of three device types in `benchmarks/perf_compute.py` 89 in 100."""
+"""80 % of new models lie within this factor of the data sheet's time; 89 % over the public and measured
+figures of three device types in `benchmarks/perf_compute.py`."""
 TYPE_SPREAD = 1.25
 """The same for a line carried over from another device type."""
 MEASURED_SPREAD = 1.1
 """The same for one measurement; it shrinks with the square root of their number."""
 FORM_SPREAD = 1.25
-"""The same for batches far from any measured one: small ones do not fill a device, so no straight line
-passes through all (see the H200's figures in `benchmarks/perf_compute.py`)."""
+"""The same for batches far from any measured one: small ones do not fill a device, so the line bends
+(see the H200's figures in `benchmarks/perf_compute.py`)."""
 NEAR = 1.1
 """Batches within this factor of a measured one count as measured."""
 PRIOR_WEIGHT = 0.05
-"""Of the prior's shape against one measurement."""
+"""Weight of the prior's shape against one measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeLine:
-    """Seconds of computing in a step: `fixed` + `per_sample` x batch, right within a factor."""
+    """Seconds of computing in a step: `fixed` + `per_sample` x batch, within a factor `spread`."""
 
     fixed: float
     per_sample: float
     spread: float
     measured: tuple[float, ...] = ()
-    """Batches it rests on."""
+    """Batches it was fitted to."""
 
     def seconds(self, batch: float) -> float:
-        """For a batch on one device."""
+        """Return the time of a batch on one device."""
         return self.fixed + self.per_sample * batch
 
     def estimate(self, batch: float) -> Estimate:
-        """The same with its interval."""
+        """Return the time of a batch with its interval."""
         mean = self.seconds(batch)
         far = bool(self.measured) and all(not 1 / NEAR <= batch / at <= NEAR for at in self.measured)
         spread = exp(hypot(log(self.spread), log(FORM_SPREAD))) if far else self.spread
         return Estimate(mean, mean / spread, mean * spread)
 
     def times(self, factor: float, spread: float) -> "ComputeLine":
-        """A line so many times as slow, and as uncertain as given."""
+        """Return the line slowed by a factor, with this spread."""
         return ComputeLine(self.fixed * factor, self.per_sample * factor, spread, self.measured)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A measurement: a device of this type spent so many seconds on forward and backward passes."""
+    """A measurement: seconds of forward and backward passes on one device."""
 
     profile: str
     device_type: str
@@ -73,35 +71,30 @@ class Computed:
         if not (
             isfinite(self.seconds) and self.seconds > 0 and isfinite(self.batch) and self.batch > 0
         ):
-            problem = f"computing {self.batch} samples in {self.seconds} s cannot be"
-            raise BadMeasurementError(problem)
+            raise BadMeasurementError(f"impossible: {self.batch} samples computed in {self.seconds} s")
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeHistory:
-    """What devices have shown, over all jobs."""
+    """Measurements of all jobs."""
 
     measured: tuple[Computed, ...] = ()
 
-    def and_also(self, more: Iterable[Computed]) -> "ComputeHistory":
-        """The history with more measurements."""
-        return ComputeHistory((*self.measured, *more))
-
     def of(self, profile: str, device_type: str) -> list[Computed]:
-        """What was measured of a pair."""
+        """Return the measurements of a pair."""
         return [m for m in self.measured if (m.profile, m.device_type) == (profile, device_type)]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """What computes: a device type (or '4 cores'), and its rate where one is known."""
+    """A device type (or '4 cores') and its rate, where known."""
 
     name: str
     rate: DeviceRate | None
 
 
 def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | Unknown:
-    """What a model costs on a kind of device."""
+    """Return the computing time of a model on a kind of device."""
     before = prior(profile, kind.rate)
     shown = history.of(profile.name, kind.name)
     if shown:
@@ -111,15 +104,15 @@ def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Co
         return carried
     if before is None:
         detail = (
-            f"nothing is known of the speed of {kind.name}: no job has run on it, and it is not in the "
-            "list of data sheets; give device_rate and device_bandwidth in the cluster's file"
+            f"the speed of {kind.name} is unknown: no job has run on it and it has no data sheet here; "
+            "add device_rate and device_bandwidth to the cluster file"
         )
         return Unknown(WhyUnknown.NO_RATE, detail)
     return before
 
 
 def prior(profile: ModelProfile, rate: DeviceRate | None) -> ComputeLine | None:
-    """What the data sheet promises; forward and backward passes are three forward passes."""
+    """Return the data sheet's line; forward and backward passes count as three forward passes."""
     if rate is None:
         return None
     rated = rate.operations(profile.parameter_bytes)
@@ -148,7 +141,7 @@ def _fitted(shown: list[Computed], before: ComputeLine | None) -> ComputeLine:
 
 
 def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | None:
-    """The model's line on a type where it was measured, scaled by the ratio of the two types."""
+    """Return the model's line on another type, scaled by the ratio of the two types."""
     elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
     for other in sorted(elsewhere):
         there = _fitted(history.of(profile.name, other), prior(profile, data_sheet(other)))
@@ -161,7 +154,7 @@ def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -
 def _ratio(
     profile: ModelProfile, kind: DeviceKind, other: str, history: ComputeHistory
 ) -> float | None:
-    """Seconds here for one on the other type: of models seen on both, else of the data sheets."""
+    """Return seconds here per second on the other type, by models seen on both, else data sheets."""
     seen = {m.profile for m in history.measured if m.device_type == kind.name}
     both = [name for name in sorted(seen) if history.of(name, other)]
     if both:

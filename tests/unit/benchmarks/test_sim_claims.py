@@ -12,7 +12,7 @@ from muster.model.pool import Entitlements
 from muster.model.topology import Level
 from muster.model.view import JobState
 from muster.planner.counts import plan_for
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from muster.sim.worlds.curves import Curves
 from muster.sim.worlds.power import PowerLaw

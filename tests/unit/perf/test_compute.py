@@ -181,13 +181,6 @@ def test_an_unknown_type_is_told_with_what_to_write() -> None:
     assert "device_rate" in found.detail
 
 
-def test_history_grows_by_measurements() -> None:
-    first = ComputeHistory().and_also(measured("m", "P100", (1, 0.1)))
-    both = first.and_also(measured("m", "V100", (1, 0.2)))
-    assert [m.seconds for m in both.of("m", "V100")] == [0.2]
-    assert len(first.measured) == 1
-
-
 @pytest.mark.parametrize(
     ("batch", "seconds"),
     [

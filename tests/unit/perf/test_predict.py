@@ -15,7 +15,7 @@ from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, ComputeL
 from muster.perf.estimate import Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Interference, Shared
 from muster.perf.history.links import Carried, LinkHistory
-from muster.perf.history.shown import SPREAD, StepHistory, Stepped
+from muster.perf.history.steps import SPREAD, StepHistory, Stepped
 from muster.perf.predict import Breakdown, Knowledge, Neighbour, Predictor
 from muster.perf.wires import LinkClass, Wire
 from muster.split.batch import Bearer, shares
@@ -297,7 +297,7 @@ def test_what_jobs_have_shown_corrects_a_step_and_narrows_it() -> None:
     there = cluster(2, KIND)
     before = known(there, plan(), PAIR)
     steps = [Stepped("j", "m", Sync.RING, Overlap.FULL, 1.0, 1.5)] * 40
-    shown = Knowledge(shown=StepHistory(tuple(steps)))
+    shown = Knowledge(steps=StepHistory(tuple(steps)))
     after = known(there, plan(), PAIR, knowledge=shown, job="j")
     assert after.mean == pytest.approx(1.5 * before.mean, rel=0.01)
     assert after.high / after.mean < 1.1 < before.high / before.mean

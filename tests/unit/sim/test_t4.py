@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from muster.perf.learnt.held import Held
-from muster.sim.worlds.between import Between
+from muster.sim.worlds.interpolate import Interpolation
 from muster.sim.worlds.t4 import TrainedT4
 from muster.sim.worlds.t4_files import read_tables, read_workload
 from muster.sim.worlds.t4_tables import T4Model, TableError, packed
@@ -213,13 +213,13 @@ def test_between_scattered_points_a_plane_is_found_again() -> None:
     # Any linear function is its own linear interpolation.
     points = np.array([[x, y, z] for x in (0, 1, 3) for y in (0, 2) for z in (0, 1, 5)], dtype=float)
     values = np.stack([1 + points @ [2.0, -1.0, 0.5], points @ [0.0, 0.0, 1.0]], axis=1)
-    found = Between(points, values).along(2.0, 1.5, np.array([0.0, 0.4, 3.0, 5.0]))
+    found = Interpolation(points, values).along(2.0, 1.5, np.array([0.0, 0.4, 3.0, 5.0]))
     assert found[:, 0] == pytest.approx([3.5, 3.7, 5.0, 6.0])
     assert found[:, 1] == pytest.approx([0.0, 0.4, 3.0, 5.0])
 
 
 def test_outside_all_points_there_is_no_number() -> None:
     points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
-    between = Between(points, np.ones((4, 1)))
+    between = Interpolation(points, np.ones((4, 1)))
     assert np.isnan(between.along(0.5, 0.5, np.array([0.5]))).all()
     assert np.isnan(between.along(2.0, 0.5, np.array([0.5]))).all()

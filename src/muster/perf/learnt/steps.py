@@ -1,8 +1,7 @@
-"""How long a step takes on other devices: the fitted form of one application on one device type.
+"""Step times on other devices: the fitted form of one application on one device type.
 
-What jobs report is averaged for each setting, and the form (`speed.fitted`) is fitted again only when
-there is reason to: few settings are known, or a new one is not where it was predicted. Asked before the
-first report, the form answers with what is believed of any job.
+Reports are averaged by setting. The form (`speed.fitted`) is refitted only while few settings are
+known, or when a new one is off its prediction. Before the first report the prior answers.
 """
 
 from collections.abc import Sequence
@@ -20,34 +19,34 @@ from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, t
 Array = NDArray[np.float64]
 
 FEW = 8
-"""Settings up to which each new one is worth another fit: as many as the form needs."""
+"""Each new setting up to this number is worth a refit: the form needs as many."""
 MOST = 24
-"""Settings kept: more than twice the form's unknowns. A fit takes milliseconds then."""
+"""Settings kept: more than twice the form's unknowns; a fit takes milliseconds."""
 AVERAGED = 8
 """Newest reports of a setting that are averaged: their jitter is then a third of one's."""
 SURPRISE = 0.15
-"""Error of the logarithm of a step from which on the form is fitted again: the usual difference of
-one placement from another that the form cannot know (`speed.fitted.Spread`)."""
+"""Error of the logarithm of a step that causes a refit: the usual difference between placements that
+the form cannot know (`speed.fitted.Spread`)."""
 LEAST_COMPUTING = 0.02
-"""Part of a step that is computing at the very least: where synchronising is measured with an error
-of its own it may come out longer than the step."""
+"""Least part of a step that is computing: synchronising is measured with an error of its own and may
+come out longer than the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSplit:
-    """A setting to be asked for: devices on each node, and how the batch is dealt."""
+    """Devices on each node, and how the batch is split over them."""
 
     shape: tuple[int, ...]
     split: Split
 
     @property
     def setting(self) -> StepSetting:
-        """As the form has it; the order of the nodes does not matter there."""
+        """The form's setting; it ignores the order of the nodes."""
         return StepSetting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
 
 
 class StepTimes:
-    """What was reported, and the form fitted to it."""
+    """Reports, and the form fitted to them."""
 
     def __init__(self) -> None:
         self._reports: dict[StepSetting, list[PlacedSample]] = {}
@@ -56,13 +55,13 @@ class StepTimes:
         self._version = 0
         """Counts fits."""
         self.widest = 0
-        """Most devices that a report came from."""
+        """The most devices of any report."""
 
     def __bool__(self) -> bool:
         return bool(self._reports)
 
     def add(self, place: PlacedSplit, seconds: float, sync: float | None) -> None:
-        """A step there took so long, and so much of it was synchronising."""
+        """Add a measured step, and the part of it spent synchronising."""
         setting = place.setting
         self.widest = max(self.widest, setting.devices)
         sample = _one_pass(place, seconds, sync)
@@ -72,7 +71,7 @@ class StepTimes:
         self._reports[setting] = [*self._reports.pop(setting, []), sample][-AVERAGED:]
 
     def known(self) -> tuple[int, int]:
-        """Changes with what is known, everything reported taken in: the fit, and how wide it goes."""
+        """Return a version that changes with the fit and the widest report."""
         self._refresh()
         return self._version, self.widest
 
@@ -84,11 +83,11 @@ class StepTimes:
             self._version += 1
 
     def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
-        """s of a step at each place.
+        """Return s of a step at each place, before any report in units of a step of `prior_batch`
+        samples on one device.
 
-        The form's even where a step was measured: beside what was never tried, the truth about one
-        number of devices would be a dip, at which policies that give one at a time stop. Before any
-        report in units of a step of `prior_batch` samples on one device.
+        The form's value even where a step was measured: next to predictions, one measured number
+        of devices would be a dip, at which policies that add one device at a time stop.
         """
         self._refresh()
         settings = [place.setting for place in places]
@@ -100,7 +99,7 @@ class StepTimes:
         return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
 
     def spread(self, place: PlacedSplit) -> float:
-        """Standard deviation of the logarithm of a step there."""
+        """Return the standard deviation of the logarithm of a step there."""
         self._refresh()
         if self._fit is None:
             return UNSEEN
@@ -114,7 +113,7 @@ class StepTimes:
         return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
 
     def _make_room(self) -> None:
-        """Let go of the older of the two settings that lie closest: it tells least."""
+        """Drop the older of the two closest settings: it tells least."""
         if len(self._reports) < MOST:
             return
         known = list(self._reports)
@@ -125,11 +124,11 @@ class StepTimes:
 
 
 UNSEEN = log(2.0)
-"""Standard deviation of the logarithm of a step of which nothing was reported: a factor of two."""
+"""Standard deviation of the logarithm of an unreported step: a factor of two."""
 
 
 def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedSample:
-    """A step without its further passes, each of which takes as long as computing does in the last."""
+    """Return a step without its further passes, each as long as the last pass's computing."""
     further = place.split.further
     exchanged = None if sync is None else min(sync, (1 - LEAST_COMPUTING) * seconds)
     # T = t + s (t - sync)  =>  t = (T + s sync) / (s + 1)
@@ -140,7 +139,7 @@ def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedS
 
 
 def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
-    """One sample for all reports of a setting: means of logarithms of the step and of computing."""
+    """Return one sample for all reports of a setting: log means of step and computing."""
     seconds = exp(sum(log(each.seconds) for each in reports) / len(reports))
     if any(each.sync is None for each in reports):
         return PlacedSample(reports[0].setting, seconds)
@@ -149,7 +148,7 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
 
 
 def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
-    """The most probable times, without their intervals: those cost as much again for each setting."""
+    """Return the most probable times without intervals, which would double the cost."""
     prior, columns = fit.columns.prior, fit.columns
     factors = np.zeros((2, len(settings)))
     for i, setting in enumerate(settings):

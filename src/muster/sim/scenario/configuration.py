@@ -18,8 +18,8 @@ from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import INTERVAL
 from muster.sim.scenario.run import digest
 from muster.sim.trace import philly
-from muster.sim.trace.front import T4_HEADER
 from muster.sim.trace.generate import GENERATORS
+from muster.sim.trace.open_trace import T4_HEADER
 from muster.sim.trace.spec import parse_spec
 
 NOISE = 0.05

@@ -11,9 +11,9 @@ from muster.files.errors import InputError, shown
 from muster.model.job import Job, Role, RoleSpec
 from muster.perf.learnt.batches import BatchRange
 from muster.sim.scenario.configuration import Configuration, TraceKind, kind_of
-from muster.sim.trace.front import TraceOptions, open_trace
 from muster.sim.trace.inspect import alone
 from muster.sim.trace.left_out import LeftOut, left_out_or_raised
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 
 KEPT = 10_000

@@ -57,7 +57,7 @@ class ModelSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Testbed:
+class Hardware:
     """What tasks run on: a worker's rate, a server's cores, bytes/s between two of them."""
 
     worker: DeviceRate
@@ -161,7 +161,7 @@ def seconds_per_sample(size: ModelSize, rate: DeviceRate) -> float:
     return 3 * size.operations / (rate.single * REACHED[size.layer])
 
 
-def terms_of(kind: CurveKind, size: ModelSize, site: Testbed, batch: int) -> tuple[float, ...]:
+def terms_of(kind: CurveKind, size: ModelSize, site: Hardware, batch: int) -> tuple[float, ...]:
     """The curve's t, s, with S bytes of gradients, B bytes/s of a link, U bytes/s of a server's memory.
 
     computing      3 operations / rate a sample, and the launches of the kernels of every tensor

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from muster.model.job import Need
 from muster.model.profile import LayerType
 from muster.perf.devices import DeviceRate, rate_of_cores
-from muster.sim.worlds.curves import ModelSize, Testbed
+from muster.sim.worlds.curves import Hardware, ModelSize
 
 GB = 10**9
 GIGABIT = 125e6
@@ -44,7 +44,7 @@ class Containers:
 
     worker: Need
     server: Need
-    site: Testbed
+    site: Hardware
 
 
 _DEVICE = DeviceRate(11.3e12, 11.3e12, 484e9)
@@ -55,13 +55,13 @@ CONTAINERS = {
     "gpu": Containers(
         Need(devices=1, millicores=2_000, memory=8 * GB),
         Need(millicores=3_000, memory=9 * GB),
-        Testbed(_DEVICE, server_cores=3, link=GIGABIT),
+        Hardware(_DEVICE, server_cores=3, link=GIGABIT),
     ),
     # The paper's CPU testbed: 5 cores and 10 GB for either.
     "cpu": Containers(
         Need(millicores=5_000, memory=10 * GB),
         Need(millicores=5_000, memory=10 * GB),
-        Testbed(rate_of_cores(5), server_cores=5, link=GIGABIT),
+        Hardware(rate_of_cores(5), server_cores=5, link=GIGABIT),
     ),
 }
 

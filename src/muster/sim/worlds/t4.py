@@ -14,7 +14,6 @@ import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.tables import Tuned
 from muster.sim.truth import Ideal, Pace, Shown
 from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
 
@@ -120,7 +119,7 @@ def _way(model: T4Model, most: int, batch: int | None) -> _Way:
         tuple(ends),
         tuple(rates[:, 0].tolist()),
         tuple((left - seconds)[:, 0].tolist()),
-        tuple(map(Table, tables) if batch is not None else map(Tuned, tables, batches)),
+        tuple(map(Table, tables) if batch is not None else map(Table, tables, batches)),
     )
 
 

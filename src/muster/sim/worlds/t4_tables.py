@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.perf.learnt.batches import BatchRange
-from muster.sim.worlds.between import Between
+from muster.sim.worlds.interpolate import Interpolation
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class T4Model:
         each_device = [float(batch) for each in rows.placed.values() for batch in each[:, 0]]
         most = LARGEST_LOCAL.get(rows.name, int(max(each_device)))
         self.range = BatchRange(self.batches[0], self.batches[-1], int(min(each_device)), most)
-        self._larger: Between | None = None
+        self._larger: Interpolation | None = None
         self._steps: dict[tuple[tuple[int, ...], int], T4Step] = {}
         self._gains: dict[int, tuple[float, ...]] = {}
         self._noises: dict[int, tuple[float | None, ...]] = {}
@@ -166,7 +166,7 @@ class T4Model:
     def _between(self, shape: tuple[int, ...], at_once: Array) -> Array:
         if self._larger is None:
             points = np.concatenate([_means(self._rows.placed), self._rows.larger])
-            self._larger = Between(points[:, :3], points[:, 3:])
+            self._larger = Interpolation(points[:, :3], points[:, 3:])
         found = self._larger.along(min(len(shape), NODES), sum(shape), at_once)
         if np.isnan(found).any():
             raise TableError(f"{self.name} was not measured on a placement like {shape}")

@@ -130,7 +130,7 @@ def test_a_passing_nan_is_left_out_and_named() -> None:
     losses[11] = nan
     found = answer(points(losses))
     assert found.epochs.mean == pytest.approx(answer(points(formula(30))).epochs.mean, abs=1)
-    assert [note.sentence for note in found.notes] == ["left out: no number at epoch 12"]
+    assert [note.sentence for note in found.notes] == ["ignored: no number at epoch 12"]
 
 
 def test_an_outlier_is_replaced_named_and_moves_the_answer_little() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from muster.files.errors import InputError
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 
 EXAMPLES = Path(__file__).parents[4] / "examples/traces"
 

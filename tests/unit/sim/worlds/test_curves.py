@@ -14,8 +14,8 @@ from muster.sim.worlds.curves import (
     CurveKind,
     Curves,
     CurveSpeed,
+    Hardware,
     ModelSize,
-    Testbed,
     epochs_until_converged,
     falling,
     terms_of,
@@ -52,7 +52,7 @@ def test_terms_follow_from_the_model_and_the_links() -> None:
     # 0.3 ms; w/p: 2 · 4 MB / 125 MB/s = 64 ms and 3 · 4 MB / (2 cores · 10 GB/s) = 0.6 ms; messages
     # of a connection: 4 · 0.1 ms.
     size = ModelSize(1e6, 10, 1e9, LayerType.DENSE)
-    site = Testbed(DeviceRate(1e12, 1e12, 1e11), server_cores=2, link=125e6)
+    site = Hardware(DeviceRate(1e12, 1e12, 1e11), server_cores=2, link=125e6)
     each = 3e9 / 0.65e12
     synchronous = (each, 3e-4, 0.0646, 4e-4, 4e-4)
     assert terms_of(CurveKind.SYNCHRONOUS, size, site, 32) == pytest.approx(synchronous)

@@ -1,11 +1,10 @@
-"""What jobs have shown of their steps: the correction between prediction and truth (KAIST, seed 001).
+"""Steps measured against their predictions: the correction of later ones (KAIST, seed 001).
 
-The ratio measured / predicted is averaged in logarithms over three circles, each pulled towards the
-wider one as long as it has few observations: the way of synchronising (over all jobs), the model with
-that way, and the job itself.
+The ratio measured / predicted is averaged in logarithms over three circles: all jobs that synchronise
+alike, those of the model, the job itself. Each is pulled towards the wider one while observations are
+few.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, isfinite, log
 
@@ -15,9 +14,9 @@ from muster.perf.estimate import BadMeasurementError
 PULL = 1.0
 """Observations that the wider circle is worth."""
 SPREAD = 1.25
-"""A prediction that nothing has confirmed is right within this factor four times out of five."""
+"""80 % of unconfirmed predictions are right within this factor."""
 LEAST_SPREAD = 1.03
-"""No step is predicted closer: measurements of one and the same setting differ by so much."""
+"""No step is predicted closer: repeated measurements of one setting differ by this factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +32,17 @@ class Stepped:
 
     def __post_init__(self) -> None:
         if not all(isfinite(t) and t > 0 for t in (self.predicted, self.measured)):
-            problem = f"a step of {self.measured} s (predicted {self.predicted}) cannot be"
+            problem = f"impossible: a step of {self.measured} s (predicted {self.predicted})"
             raise BadMeasurementError(problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What to multiply a prediction by, and the factor within which it is then right."""
+    """What to multiply a prediction by, the factor within which it is then right, and its evidence."""
 
     factor: float
     spread: float
     steps: int
-    """How many observations it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +51,8 @@ class StepHistory:
 
     observed: tuple[Stepped, ...] = ()
 
-    def and_also(self, more: Iterable[Stepped]) -> "StepHistory":
-        """With more observations."""
-        return StepHistory((*self.observed, *more))
-
     def correction(self, job: str, profile: str, sync: Sync, overlap: Overlap) -> Correction:
-        """The correction for a job's plan."""
+        """Return the correction for a job's plan."""
         alike = [s for s in self.observed if (s.sync, s.overlap) == (sync, overlap)]
         same_model = [s for s in alike if s.profile == profile]
         own = [s for s in same_model if job and s.job == job]
@@ -69,7 +63,7 @@ class StepHistory:
 
 
 def _drawn(circle: list[Stepped], mean: float, spread: float) -> tuple[float, float]:
-    """A circle's mean and spread of log ratios, drawn towards the wider circle's."""
+    """Return a circle's mean and spread of log ratios, drawn towards the wider circle's."""
     if not circle:
         return mean, spread
     ratios = [log(s.measured / s.predicted) for s in circle]

@@ -1,6 +1,6 @@
-"""A typical placement of so many devices at each level: what a locality contract is held against.
+"""A typical placement at each level: what a locality contract is compared with.
 
-Inside a node the devices lie as far apart as the level allows. Above it they fill nodes, at least two,
+Inside a node the devices are as far apart as the level allows. Above it they fill nodes, at least two,
 in one rack, in two racks or in two domains.
 """
 
@@ -12,7 +12,7 @@ from muster.perf.shape import Host, Seat, Shape
 
 
 def typical(kinds: tuple[ConfigurationSet, ...], level: Level, devices: int) -> Shape:
-    """So many devices at a level of the first of these configuration sets that can hold them."""
+    """Return the shape of `devices` devices at a level, on one of these configuration sets."""
     if level > Level.NODE:
         return _over_nodes(max(kinds, key=lambda kind: kind.devices), level, devices)
     kind, group = _group(kinds, level, devices)
@@ -22,7 +22,7 @@ def typical(kinds: tuple[ConfigurationSet, ...], level: Level, devices: int) -> 
 def _group(
     kinds: tuple[ConfigurationSet, ...], level: Level, devices: int
 ) -> tuple[ConfigurationSet, int]:
-    """The largest group at a level that holds so many, else the largest node."""
+    """Return the largest group at a level that holds the devices, else the largest node."""
     at = [(k, g) for k in kinds for layer in k.tree if layer.level == level for g in layer.groups]
     large = [(kind, group) for kind, group in at if group.bit_count() >= devices]
     nodes = [(kind, kind.all_devices) for kind in kinds]
@@ -30,7 +30,7 @@ def _group(
 
 
 def _apart(kind: ConfigurationSet, level: Level, group: int, devices: int) -> int:
-    """Devices of a group taken in turn from the parts that the level joins."""
+    """Take devices of a group in turn from the parts that the level joins."""
     below: tuple[Layer, ...] = tuple(layer for layer in kind.tree if layer.level < level)
     parts = [list(each_bit(part)) for part in (below[-1].groups if below else ()) if part & group]
     in_turn = chain.from_iterable(zip_longest(*parts)) if parts else each_bit(group)

@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.plan import Overlap, Sync
 from muster.perf.estimate import BadMeasurementError
-from muster.perf.history.shown import Correction, StepHistory, Stepped
+from muster.perf.history.steps import Correction, StepHistory, Stepped
 
 
 def step(ratio: float, job: str = "j", profile: str = "m", sync: Sync = Sync.RING) -> Stepped:
@@ -85,12 +85,6 @@ def test_the_interval_narrows_as_steps_agree_but_not_below_what_measurements_dif
 def test_steps_that_differ_keep_it_wide() -> None:
     agree, differ = [step(1.0)] * 40, [step(0.7), step(1.4)] * 20
     assert correction(*differ).spread > 1.3 > correction(*agree).spread
-
-
-def test_history_grows() -> None:
-    first = StepHistory().and_also([step(1.1)])
-    assert len(first.and_also([step(1.2), step(1.3)]).observed) == 3
-    assert len(first.observed) == 1
 
 
 @pytest.mark.parametrize("seconds", [0.0, -0.1, float("nan"), float("inf")])

@@ -15,7 +15,7 @@ OUTSIDE = -1e-9
 """A point whose weights all reach this is inside, rounding allowed for."""
 
 
-class Between:
+class Interpolation:
     """Values at points of space, and anywhere between them."""
 
     def __init__(self, points: Array, values: Array) -> None:
