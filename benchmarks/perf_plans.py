@@ -26,7 +26,7 @@ from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
 from muster.perf.predict import Predictor
 from muster.planner.assign import ServerLoad, by_shares, optimus, shares_of
-from muster.planner.candidates import PlacedPlan, Workers, Workshop
+from muster.planner.candidates import PlacedPlan, PlacedWorkers, Workshop
 from muster.planner.choose import Planner
 from support.bars import bar, print_table
 from support.judge.replay import replay
@@ -206,9 +206,9 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     slots: list[Slot] = []
     for node in cluster.nodes[count:]:
         slots += workers_on(cluster, node, 1, len(slots), whole=False)
-    crew = Workers(tuple(slots), (1,) * len(slots))
+    placed = PlacedWorkers(tuple(slots), (1,) * len(slots))
     hosts = cluster.nodes[:count]
-    filled = Workshop(predictor, of.job, profile).dedicated(crew, hosts, count).plan.owners
+    filled = Workshop(predictor, of.job, profile).dedicated(placed, hosts, count).plan.owners
     even = [ServerLoad(profile.gradients / count, len(tensors)) for _ in range(count)]
     rules = {
         "even": even,
@@ -218,7 +218,7 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     }
     for name, loads in rules.items():
         owners = shares_of(loads)
-        plan, placement = made(crew, Sync.DEDICATED, owners, servers_on(hosts, owners, profile))
+        plan, placement = made(placed, Sync.DEDICATED, owners, servers_on(hosts, owners, profile))
         closed = predictor.step_time(profile, plan, placement)
         yield (
             model[:10],

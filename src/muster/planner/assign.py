@@ -1,4 +1,4 @@
-"""Which tensor lies on which server: Optimus' rule and water-filling.
+"""Assign tensors to servers: Optimus' rule and water-filling.
 
 Sources: Peng et al., Optimus (seed 004), section 5.3 and its public code; the notes' rule for pieces.
 """
@@ -9,28 +9,28 @@ from dataclasses import dataclass, field
 from muster.model.profile import Tensor
 
 SMALL = 0.01
-"""Of a server's even part: blocks up to this size are dealt by requests, not by bytes (Optimus)."""
+"""Part of a server's even share: blocks up to this size are dealt by requests, not bytes (Optimus)."""
 PIECE = 4_000_000
 """Bytes above which water-filling cuts a tensor."""
 
 
 @dataclass(slots=True)
 class ServerLoad:
-    """What one server has been given."""
+    """The tensors of one server."""
 
     bytes: float = 0.0
     requests: int = 0
     pieces: dict[str, float] = field(default_factory=dict)
 
     def take(self, name: str, size: float) -> None:
-        """Give it a piece of a tensor; each piece is one request a step."""
+        """Add a piece of a tensor; each piece is one request a step."""
         self.bytes += size
         self.requests += 1
         self.pieces[name] = self.pieces.get(name, 0.0) + size
 
 
 def optimus(tensors: Sequence[Tensor], servers: int) -> list[ServerLoad]:
-    """Small blocks to the server with the fewest requests, middle ones best fit, large ones sliced."""
+    """Put small blocks on the server with fewest requests, fit middle ones, slice large ones."""
     loads = [ServerLoad() for _ in range(servers)]
     even = sum(tensor.bytes for tensor in tensors) / servers
     for tensor in sorted(tensors, key=lambda tensor: -tensor.bytes):
@@ -44,7 +44,7 @@ def optimus(tensors: Sequence[Tensor], servers: int) -> list[ServerLoad]:
 
 
 def _best_fit(loads: list[ServerLoad], even: float, size: float) -> ServerLoad:
-    """The server with the least room that is still enough, else the emptiest."""
+    """Return the server with the least room that is enough, else the emptiest."""
     enough = [load for load in loads if even - load.bytes >= size]
     if enough:
         return min(enough, key=lambda load: even - load.bytes)
@@ -64,7 +64,7 @@ def _slice(loads: list[ServerLoad], even: float, tensor: Tensor) -> None:
 
 
 def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[ServerLoad]:
-    """Pieces of at most 4 MB, the largest first, each to the server farthest below its share."""
+    """Put pieces of at most 4 MB, the largest first, on the server farthest below its share."""
     total = sum(tensor.bytes for tensor in tensors)
     loads = [ServerLoad() for _ in shares]
     wanted = [share * total for share in shares]
@@ -83,6 +83,6 @@ def _pieces(tensors: Sequence[Tensor]) -> list[tuple[str, float]]:
 
 
 def shares_of(loads: Sequence[ServerLoad]) -> tuple[float, ...]:
-    """The share of the parameters that each server was given."""
+    """Return the share of the parameters on each server."""
     total = sum(load.bytes for load in loads)
     return tuple(load.bytes / total for load in loads)

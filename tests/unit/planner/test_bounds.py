@@ -48,16 +48,16 @@ def searches(draw: st.DrawFn) -> tuple[Predictor, Job, ModelProfile, Layout]:
 
 
 def candidates(workshop: Workshop, layout: Layout, family: Family, batch: int) -> list[PlacedPlan]:
-    crew = workshop.crew(layout, batch, family)
-    if crew is None:
+    placed = workshop.workers(layout, batch, family)
+    if placed is None:
         return []
     if family.sync is Sync.DEDICATED:
-        nodes = workshop.server_nodes(crew, apart=family.apart)
+        nodes = workshop.server_nodes(placed, apart=family.apart)
         most = workshop.server_range(nodes)[1]
-        return [workshop.dedicated(crew, nodes, count) for count in range(1, most + 1)]
+        return [workshop.dedicated(placed, nodes, count) for count in range(1, most + 1)]
     if family.sync is Sync.SHARDED:
-        return [workshop.sharded(crew)]
-    return [workshop.ring(crew, hierarchical=family.sync is Sync.HIERARCHICAL)]
+        return [workshop.sharded(placed)]
+    return [workshop.ring(placed, hierarchical=family.sync is Sync.HIERARCHICAL)]
 
 
 @EVERY
