@@ -1,4 +1,4 @@
-"""The edge where text becomes nouns: cluster, job and profile files, checked to the line."""
+"""Cluster, job and profile files: parsed and checked, with errors by line."""
 
 from muster.files.cluster.cluster_file import ClusterFile, cluster_schema, load_cluster
 from muster.files.errors import InputError

@@ -97,8 +97,8 @@ def test_what_is_wrong_with_a_profile_that_is_sent_along() -> None:
 
 def test_null_is_for_variables_alone() -> None:
     assert faults_of({"command": None, "pool": None, "env": {"A": None}}) == {
-        "command": "has no value; write one or leave the line out",
-        "pool": "has no value; write one or leave the line out",
+        "command": "has no value; add one or remove the line",
+        "pool": "has no value; add one or remove the line",
     }
     assert list(faults_of({"command": "a", "env": {"A": None, "B": "x", "C": None}})) == [
         "env.A",
@@ -123,7 +123,7 @@ def test_so_many_faults_and_no_more() -> None:
 def test_a_record_that_holds_too_much_is_not_looked_through(field: str) -> None:
     values = {f"x{number}": "1" for number in range(100_000)}
     record = {"command": "a", field: values if field == "env" else list(values)}
-    assert faults_of(record) == {"": "holds more than 20000 values"}
+    assert faults_of(record) == {"": "has more than 20000 values"}
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

@@ -1,4 +1,4 @@
-"""Cluster files: what is there, and which pools share it. See docs/files.md."""
+"""Cluster files: nodes, links and pools. See docs/files.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ _NEEDS_DEVICES = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """What a cluster file describes."""
+    """The contents of a cluster file."""
 
     cluster: Cluster
     pools: PoolTree
 
 
 def load_cluster(path: Path) -> ClusterFile:
-    """The cluster and the pools of a file; raises InputError, one line, for anything wrong."""
+    """Load the cluster and the pools of a file; InputError is one line."""
     source = read_source(path)
     entry = validated(ClusterEntry, source)
     try:
@@ -48,7 +48,7 @@ def load_cluster(path: Path) -> ClusterFile:
 
 
 def cluster_schema() -> dict[str, Any]:
-    """The JSON Schema of cluster files."""
+    """Return the JSON Schema of cluster files."""
     return schema_of(ClusterEntry, "Muster cluster file")
 
 
@@ -64,7 +64,7 @@ def _cluster(entry: ClusterEntry, path: Path, source: Source) -> Cluster:
 
 def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, ConfigurationSet]:
     if not entries:
-        raise FieldError(("configurations",), "names no configuration")
+        raise FieldError(("configurations",), "must name at least one configuration")
     found = {}
     for name, entry in entries.items():
         _named(name, ("configurations", name))
@@ -76,7 +76,7 @@ def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, Conf
 
 
 def configuration_of(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
-    """The configuration set as written; `FieldError` where its fields contradict each other."""
+    """Return the configuration set of an entry; FieldError where fields conflict."""
     _refuse_half_described(entry)
     device_type = entry.device or ""
     return ConfigurationSet(
@@ -96,17 +96,17 @@ def configuration_of(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
 
 
 def _refuse_half_described(entry: ConfigurationEntry) -> None:
-    """Device type and count belong together, and so does what only nodes with devices have."""
+    """Refuse a device type without a count, and device fields without devices."""
     if entry.devices and entry.device is None:
         raise FieldError(("device",), "is missing; write for example P100")
     if entry.device is not None and not entry.devices:
         if "devices" in entry.model_fields_set:
-            raise FieldError(("devices",), "must be at least 1 where a device type is given")
+            raise FieldError(("devices",), "must be at least 1 with a device type")
         raise FieldError(("devices",), "is missing; write for example 8")
     if not entry.devices:
         for field in _NEEDS_DEVICES:
             if field in entry.model_fields_set:
-                raise FieldError((field,), "is given for a node without devices")
+                raise FieldError((field,), "needs a node with devices")
 
 
 def _network(entry: NetworkEntry) -> dict[Level, Link]:

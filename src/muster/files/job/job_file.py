@@ -1,4 +1,4 @@
-"""Jobs as users write them: files, and the same mapping as a request brings it. See docs/files.md."""
+"""Jobs as users write them: files, and the same mapping in a request. See docs/files.md."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
 T = TypeVar("T")
 
 LIVE_SECONDS = 1.0
-"""Pause charged for a resize while the job trains, where no figure is given: the runtime needs some
-50 ms for the switch, and a new worker's first steps are slow."""
+"""Default pause of a live resize: the runtime needs some 50 ms for the switch, and a new worker's first
+steps are slow."""
 
 _NULLABLE = "env"
 
@@ -77,9 +77,9 @@ def _mapping(source: Source) -> dict[str, Any]:
 
 
 def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
-    """The job of a mapping, as JSON holds it; raises FaultsError with everything that is wrong.
+    """Return the job of a JSON mapping; FaultsError has all faults.
 
-    `name`: what it is called where the mapping does not say; else it is called after its command.
+    `name`: its name where the mapping has none; else it is named after its command.
     """
     data, faults = as_written(record, _NULLABLE)
     bad = {fault.loc[0] for fault in faults}
@@ -98,7 +98,7 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
 
 
 def job_schema() -> dict[str, Any]:
-    """The JSON Schema of job files."""
+    """Return the JSON Schema of job files."""
     return schema_of(JobEntry, "Muster job file")
 
 
@@ -170,7 +170,7 @@ def _default_name(name: str, called: str) -> str:
 
 
 def _command_name(entry: JobEntry) -> str:
-    """What a job is called that nobody named: its script, else its program."""
+    """Name a job after its script, else its program."""
     words = entry.command[0].split() if entry.shell else entry.command
     script = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
     try:

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a job at once, whether a file or a request brought it."""
+"""All faults of a job, from a file or a request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muster.files.errors import InputError, Loc, clipped, dotted, printable
 
 MAX_FAULTS = 100
-"""Nobody reads more, and a request must not make its answer long."""
+"""Nobody reads more, and a request must not inflate its answer."""
 
 _LONGEST_FIELD = 120
 _LONGEST_PROBLEM = 400
@@ -14,24 +14,24 @@ _LONGEST_PROBLEM = 400
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong, and where."""
+    """A problem and its place."""
 
     loc: Loc
     problem: str
 
     @property
     def field(self) -> str:
-        """Where, as people write it, on one line."""
+        """The place on one line."""
         return clipped(printable(dotted(self.loc)), _LONGEST_FIELD)
 
     @property
     def text(self) -> str:
-        """What is wrong, on one line."""
+        """The problem on one line."""
         return clipped(printable(self.problem), _LONGEST_PROBLEM)
 
 
 class FaultsError(InputError):
-    """A job that cannot be taken: `str()` is the first fault, `lines` has one for each."""
+    """An invalid job: `str()` is the first fault, `lines` has one for each."""
 
     def __init__(self, faults: Sequence[Fault], lines: Sequence[str] = ()) -> None:
         self.faults = tuple(faults[:MAX_FAULTS])
