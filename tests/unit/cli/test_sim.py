@@ -147,7 +147,7 @@ WRONG = {
     "--strategy sprad": "--strategy: 'sprad' is not a strategy (did you mean 'spread'?)",
     "--trace philly-lik:jobs=3": "(did you mean 'philly-like'?)",
     "--trace poisson:job=3": "'job' is not a parameter of poisson (did you mean 'jobs'?)",
-    "--free-batch": "--free-batch: only T4 workloads",
+    "--free-batch": "--free-batch: needs a T4 workload",
     "--gantt": "--gantt: is of use only with --html, --plots or --out",
 }
 

@@ -177,7 +177,7 @@ def test_until_cuts_it_short_and_counts_up_to_then() -> None:
     assert (record.fate, record.ended) == (Fate.UNFINISHED, None)
     assert (record.run, record.held) == (60.0, 120.0)
     assert [(s.begin, s.end) for s in result.stints] == [(0.0, 60.0)]
-    assert any("told to stop" in note and "60 s" in note for note in result.notes)
+    assert any("simulation was stopped" in note and "60 s" in note for note in result.notes)
 
 
 def test_without_jobs_there_is_nothing() -> None:

@@ -191,7 +191,7 @@ def test_truth_and_outlook_travel_to_another_process(bert: T4Model) -> None:
 
 
 def test_bad_tables_are_refused_in_one_line(tables: dict[str, T4Model], tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="no folder called any of"):
+    with pytest.raises(TableError, match="has none of the folders"):
         read_tables(tmp_path)
     missing = tmp_path / "w.csv"
     missing.write_text("name,time\nx,1\n")

@@ -1,4 +1,4 @@
-"""A trace's summary as text, with bars that a terminal can draw."""
+"""A trace's summary as text, with bars."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _UNITS = ((86_400.0, "d"), (HOUR, "h"), (60.0, "m"))
 
 
 def shown_summary(summary: TraceSummary) -> str:
-    """The summary on one screen."""
+    """Format the summary on one screen."""
     if not summary.jobs:
         return "no jobs"
     return "\n".join(
@@ -20,7 +20,7 @@ def shown_summary(summary: TraceSummary) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A bar for each value; the largest is full, and nothing at all is a blank."""
+    """Return a bar for each value; the largest is full, 0 is blank."""
     top = max(values, default=0.0)
     if top <= 0:
         return " " * len(values)
@@ -28,7 +28,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def time_shown(seconds: float) -> str:
-    """A time as people say it: `45 s`, `3.5 h`, `12 d`."""
+    """Format a time: `45 s`, `3.5 h`, `12 d`."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -44,9 +44,9 @@ def _heads(summary: TraceSummary) -> Iterator[str]:
         load = f", a load of {summary.mean_load:.2f}" if summary.mean_load is not None else ""
         yield f"capacity      {summary.capacity:,} devices{load}"
     if summary.too_large:
-        yield f"too large     {summary.too_large:,} jobs ask for more devices than there are"
+        yield f"too large     {summary.too_large:,} jobs ask for more devices than the cluster has"
     if summary.unknown:
-        yield f"unknown       {summary.unknown:,} jobs give no run time"
+        yield f"unknown       {summary.unknown:,} jobs have no run time"
     for label, names in (
         ("users", summary.users),
         ("pools", summary.pools),

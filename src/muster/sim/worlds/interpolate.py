@@ -1,7 +1,7 @@
 """Linear interpolation between scattered points of space, on their Delaunay tetrahedra.
 
-As SciPy's LinearNDInterpolator, which however solves each tetrahedron by LAPACK: where threads of a
-linear algebra library share a few busy cores, that takes seconds instead of milliseconds.
+Like SciPy's LinearNDInterpolator, which solves each tetrahedron by LAPACK: with many threads on a few
+busy cores that takes seconds instead of milliseconds.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 FLAT = 1e-12
-"""Tetrahedra of less volume, relative to the cube of their size, are flat: a grid's leave many."""
+"""Tetrahedra of less volume, relative to the cube of their size, are flat: grids have many."""
 OUTSIDE = -1e-9
-"""A point whose weights all reach this is inside, rounding allowed for."""
+"""A point whose weights all reach this is inside, allowing for rounding."""
 
 
 class Interpolation:
@@ -36,7 +36,7 @@ class Interpolation:
         self._high = points[corners[solid]].max(axis=1)
 
     def along(self, x: float, y: float, z: Array) -> Array:
-        """Values at (x, y, z) for each z, shape (len(z), m); not a number outside all points."""
+        """Return values at (x, y, z) for each z, shape (len(z), m); NaN outside all points."""
         low, high = self._low, self._high
         near = (low[:, 0] <= x) & (x <= high[:, 0]) & (low[:, 1] <= y) & (y <= high[:, 1])
         near &= (low[:, 2] <= z.max()) & (z.min() <= high[:, 2])
@@ -47,7 +47,7 @@ class Interpolation:
         three = (self._weigh[near] * off[:, :, None, :]).sum(axis=3)
         weights = np.concatenate([1 - three.sum(axis=2, keepdims=True), three], axis=2)
         inside = weights.min(axis=2) >= OUTSIDE
-        # On a grid neighbours may cut the face they share along different diagonals: the first counts.
+        # On a grid neighbours may cut a shared face along different diagonals: the first counts.
         best, every = inside.argmax(axis=1), np.arange(len(z))
         found = (weights[every, best][:, :, None] * self._values[near][best]).sum(axis=1)
         found[~inside.any(axis=1)] = np.nan

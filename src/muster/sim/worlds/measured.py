@@ -1,11 +1,11 @@
-"""A job whose steps were timed with some numbers of workers: it goes as fast as it went then.
+"""A job whose steps were timed with some numbers of workers.
 
-Between numbers that were timed, and beyond them, a step is a line in the samples of one worker,
+For other numbers of workers a step is a line in the samples of one worker,
 
     T(w) = a + b / w        [s; w workers share one global batch]
 
-through the two nearest that were; of a single one all of it is taken to be shared (a = 0). Work is
-counted in steps; what a job does after its last step (`tail`) takes its time, whoever there is.
+through the two nearest timed ones; with a single one a = 0. Work is counted in steps; the `tail` after
+the last step takes its time with any workers.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from muster.perf.learnt.held import Held
 from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 LEAST = 0.01
-"""Part of the quickest step that was timed below which no line leads: a step takes some time."""
+"""Least step as a part of the quickest timed one: a step takes some time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
-    """A step with so many workers: s, and s of it waiting for each other."""
+    """A timed step: workers, s, and s of it waiting for each other."""
 
     workers: int
     step: float
@@ -30,7 +30,7 @@ class TimedStep:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJob:
-    """So many steps at the speeds that were measured, then the tail."""
+    """A number of steps at measured speeds, then the tail."""
 
     steps: float
     timed: tuple[TimedStep, ...]
@@ -38,7 +38,7 @@ class MeasuredJob:
     tail: float = 0.0
     """s from the last step to the job's end."""
     most: int = 1
-    """Workers that it can use."""
+    """The most workers it can use."""
 
     @property
     def work(self) -> float:
@@ -54,11 +54,11 @@ class MeasuredJob:
         return Pace(1.0)
 
     def step(self, workers: int) -> float:
-        """s of a step."""
+        """Return s of a step."""
         return self._between(workers, [(each.workers, each.step) for each in self.timed])
 
     def sync(self, workers: int) -> float:
-        """s of it waiting for each other; alone there is nobody to wait for."""
+        """Return s of a step spent waiting for each other; 0 alone."""
         known = [(each.workers, each.sync) for each in self.timed if each.workers > 1]
         if workers <= 1 or not known:
             return 0.0

@@ -1,4 +1,4 @@
-"""The nine job types of Optimus' evaluation, and what they run on.
+"""The nine job types of Optimus' evaluation, and their hardware.
 
 Parameters and data sets: the paper's Table 1 as far as remembered (the seed names the types only).
 Operations: published for ResNet-110 on CIFAR (He et al. 2016), ResNet-50 (our profile) and Inception-BN
@@ -40,7 +40,7 @@ class JobType:
 
 @dataclass(frozen=True, slots=True)
 class Containers:
-    """What workers and servers of the testbed take, and how fast they are."""
+    """Needs of the testbed's workers and servers, and their hardware."""
 
     worker: Need
     server: Need

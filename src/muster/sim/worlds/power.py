@@ -1,12 +1,12 @@
 """A job whose speed-up is a power of its workers: the form for which optimal shares are known (heSRPT).
 
-With k workers of a device type on n nodes, of which m would have been enough:
+With k workers of a device type on n nodes, where m nodes would suffice:
 
     rate = (k / reference)^p · factor(type) / (1 + spread · (n - m))        [s of work per s]
 
-A unit of work is one second on `reference` workers close together on a device of factor 1, so `work` is
-the run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node
-more than needed lengthens every step by `spread` of itself, as traffic that leaves a node does.
+A unit of work is one second on `reference` packed workers with devices of factor 1, so `work` is the
+run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node more
+than necessary lengthens every step by the part `spread`, like traffic that leaves a node.
 Source of s(k) = k^p: Berg, Vesilo, Harchol-Balter, heSRPT (2020).
 """
 
@@ -21,12 +21,12 @@ from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 @dataclass(frozen=True, slots=True)
 class PowerSpeed:
-    """rate = (k / reference)^exponent · factor(type), workers close together."""
+    """rate = (k / reference)^exponent · factor(type), for packed workers."""
 
     reference: int = 1
     exponent: float = 1.0
     factors: Mapping[str, float] = field(default_factory=dict)
-    """Speed of a device type against the usual one; a type that is not named has 1."""
+    """Relative speed of device types; 1 for others."""
 
     def __post_init__(self) -> None:
         if not (self.reference >= 1 and 0 < self.exponent <= 1):
@@ -45,15 +45,15 @@ class PowerSpeed:
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """So much work, at a speed that is a power of the workers."""
+    """A job with a power-law speed."""
 
     work: float
     """s on the reference workers."""
     speed: PowerSpeed = PowerSpeed()
     spread: float = 0.0
-    """By how much of itself a step is longer for each node beyond the fewest."""
+    """Part by which a step is longer for each node beyond the fewest."""
     per_node: int | None = None
-    """Workers that a node holds, which says how few nodes are enough; None: one node is."""
+    """Workers of a node, which gives the fewest nodes; None: one node."""
 
     def pace(self, crew: Held, done: float) -> Pace:
         """The same rate to the end."""

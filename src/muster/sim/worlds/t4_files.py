@@ -1,4 +1,4 @@
-"""Reading the T4 tables and workloads: CSV files in a folder that the caller names."""
+"""Read the T4 tables and workloads: CSV files in a folder."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,10 +18,10 @@ _JOB = ("name", "time", "application", "num_replicas", "batch_size")
 
 
 def read_tables(folder: Path) -> dict[str, T4Model]:
-    """The models measured in a folder, one sub-folder for each of those that are known."""
+    """Read the models of a folder, one sub-folder for each known one."""
     found = {name: T4Model(_rows(folder / name)) for name in EPOCHS if (folder / name).is_dir()}
     if not found:
-        raise TableError(f"{folder} has no folder called any of {', '.join(EPOCHS)}")
+        raise TableError(f"{folder} has none of the folders {', '.join(EPOCHS)}")
     return found
 
 
@@ -34,11 +34,11 @@ def read_workload(
     free_batch: bool = False,
     declared: bool = False,
 ) -> Iterator[Arrival]:
-    """The jobs of a workload in the order of the file.
+    """Yield the jobs of a workload in the order of the file.
 
-    Elastic ones run on 1 to `most` devices, but on no more than their batch has use for; others on the
-    number that the file gives. With a free batch, policies may choose any within the measured range. If
-    lengths are declared, a job says how many epochs it will take, though not how long they last.
+    Elastic ones run on 1 to `most` devices, but no more than their batch can use; others on the number
+    in the file. With a free batch, policies may choose any in the measured range. With `declared`, jobs
+    state their epochs, though not how long these last.
     """
     for number, (name, time, application, replicas, batch) in enumerate(_read(path, _JOB), start=2):
         if application not in tables:
@@ -80,7 +80,7 @@ def _numbers(rows: Iterable[Iterable[str | float]]) -> Array:
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The named columns of a CSV file, row by row."""
+    """Yield the named columns of a CSV file, row by row."""
     try:
         with path.open(newline="") as file:
             rows = csv.DictReader(file)

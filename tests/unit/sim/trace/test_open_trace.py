@@ -34,16 +34,16 @@ def test_tables_by_their_names(tmp_path: Path) -> None:
 def test_a_t4_workload_needs_its_speeds(tmp_path: Path) -> None:
     path = tmp_path / "workload.csv"
     path.write_text("name,time,application,num_replicas,batch_size\na,1,ncf,1,64\n", encoding="utf-8")
-    with pytest.raises(InputError, match="is a T4 workload; say with --speeds"):
+    with pytest.raises(InputError, match="is a T4 workload; give the folder of its measured speeds"):
         open_trace(str(path))
-    with pytest.raises(InputError, match="has no folder called any of"):
+    with pytest.raises(InputError, match="has none of the folders"):
         list(open_trace(str(path), TraceOptions(speeds=tmp_path)))
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("none/such.csv", "none/such.csv: there is no such file"),
+        ("none/such.csv", "none/such.csv: no such file"),
         (
             "poison:jobs=5",
             "'poison:jobs=5' is neither a file nor a generator (did you mean 'poisson'?)",
