@@ -6,8 +6,8 @@ from difflib import get_close_matches
 Loc = tuple[str | int, ...]
 """A place in a file: keys and positions from the top, for example ("nodes", "gpu1", "rack")."""
 
-_LONGEST_FIELD = 120
-_LONGEST_PROBLEM = 400
+LONGEST_FIELD = 120
+LONGEST_PROBLEM = 400
 _LONGEST_WORD = 40
 
 
@@ -21,7 +21,7 @@ class InputError(ValueError):
     def at(cls, path: str, problem: str, *, line: int | None = None, field: str = "") -> "InputError":
         """Return the error of a file: `path:line: field: problem`."""
         where = path if line is None else f"{path}:{line}"
-        parts = (where, clipped(field, _LONGEST_FIELD), clipped(problem, _LONGEST_PROBLEM))
+        parts = (where, clipped(field, LONGEST_FIELD), clipped(problem, LONGEST_PROBLEM))
         return cls(": ".join(part for part in parts if part))
 
 

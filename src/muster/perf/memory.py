@@ -39,7 +39,10 @@ def misfit(profile: ModelProfile, plan: Plan, shape: Shape, cluster: Cluster) ->
         memory = cluster.configurations[host.configuration].device_memory
         for seat in host.seats:
             if seat.role is Role.SERVER:
-                short = _server(profile, held.of(seat), seat)
+                share = held.of(seat)
+                what = f"{share:.0%} of the parameters of {profile.name}"
+                needs = server_bytes(profile, share)
+                short = _short(f"server {seat.task}", seat.memory, needs, what)
             else:
                 short = _worker(profile, plan, seat, memory, host.configuration)
             if short is not None:
@@ -62,11 +65,6 @@ def _worker(
     where = f"a device of {configuration}" if seat.bits else f"worker {seat.task}"
     has = memory if seat.bits else seat.memory
     return _short(where, has, needs, f"{profile.name} with {batch:g} samples")
-
-
-def _server(profile: ModelProfile, share: float, seat: Seat) -> Unknown | None:
-    what = f"{share:.0%} of the parameters of {profile.name}"
-    return _short(f"server {seat.task}", seat.memory, server_bytes(profile, share), what)
 
 
 def _short(where: str, has: float, needs: float, what: str) -> Unknown | None:

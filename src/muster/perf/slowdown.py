@@ -81,7 +81,8 @@ def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -
     """Return what these configuration sets offer to a gang of `devices` on the empty cluster."""
     if devices <= 1:
         return Reach(Level.DEVICE, ())
-    kinds = tuple(kind for kind in kinds if kind.devices and _is_there(cluster, kind))
+    used = {node.configuration for node in cluster.nodes}
+    kinds = tuple(kind for kind in kinds if kind.devices and kind.name in used)
     narrowest = next(
         (level for level in Level if _largest_group(cluster, kinds, level) >= devices),
         Level.CLUSTER,
@@ -89,10 +90,6 @@ def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -
     levels = [level for level in Level if level >= narrowest]
     links = tuple((level, _slowest(cluster, kinds, level)) for level in levels)
     return Reach(narrowest, links, tuple((level, typical(kinds, level, devices)) for level in levels))
-
-
-def _is_there(cluster: Cluster, kind: ConfigurationSet) -> bool:
-    return any(node.configuration == kind.name for node in cluster.nodes)
 
 
 def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> int:

@@ -16,7 +16,8 @@ def typical(kinds: tuple[ConfigurationSet, ...], level: Level, devices: int) -> 
     if level > Level.NODE:
         return _over_nodes(max(kinds, key=lambda kind: kind.devices), level, devices)
     kind, group = _group(kinds, level, devices)
-    return (Host(kind.name, 0, 0, (_seat(0, _apart(kind, level, group, devices)),)),)
+    seat = Seat(Role.WORKER, 0, _apart(kind, level, group, devices))
+    return (Host(kind.name, 0, 0, (seat,)),)
 
 
 def _group(
@@ -47,9 +48,5 @@ def _over_nodes(kind: ConfigurationSet, level: Level, devices: int) -> Shape:
         rack = side if level > Level.RACK else 0
         domain = side if level > Level.DOMAIN else 0
         count = even + (i < more)
-        hosts.append(Host(kind.name, rack, domain, (_seat(i, (1 << count) - 1),)))
+        hosts.append(Host(kind.name, rack, domain, (Seat(Role.WORKER, i, (1 << count) - 1),)))
     return tuple(hosts)
-
-
-def _seat(task: int, bits: int) -> Seat:
-    return Seat(Role.WORKER, task, bits)

@@ -172,6 +172,6 @@ def test_the_command_must_be_there(tmp_path: Path) -> None:
 
 def test_the_file_name_must_do_where_no_name_is_given(tmp_path: Path) -> None:
     assert error_of(tmp_path, "command: a\n", "my job.yaml") == (
-        "my job.yaml:1: name: is missing, and the file's own name is not one; "
+        "my job.yaml:1: name: is missing, and the file's name is not a valid name; "
         "write for example resnet50"
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry, NetworkEntry
+from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry
 from muster.files.cluster.node_list import nodes_of
 from muster.files.cluster.pool_tree import pools_of
 from muster.files.errors import FieldError, Loc
@@ -15,7 +15,7 @@ from muster.files.source.validation import schema_of, validated
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
-from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Level, Link
+from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Level
 
 _NEEDS_DEVICES = (
     "generation",
@@ -54,11 +54,13 @@ def cluster_schema() -> dict[str, Any]:
 
 def _cluster(entry: ClusterEntry, path: Path, source: Source) -> Cluster:
     configurations = _configurations(entry.configurations)
+    network = entry.network
+    links = {Level.RACK: network.rack, Level.DOMAIN: network.domain, Level.CLUSTER: network.cluster}
     return Cluster(
         name=entry.name or _named(path.stem, ("name",)),
         configurations=configurations,
         nodes=nodes_of(entry.nodes, configurations, source),
-        links=_network(entry.network),
+        links={level: link_of(link, DEFAULT_LINKS[level]) for level, link in links.items()},
     )
 
 
@@ -107,11 +109,6 @@ def _refuse_half_described(entry: ConfigurationEntry) -> None:
         for field in _NEEDS_DEVICES:
             if field in entry.model_fields_set:
                 raise FieldError((field,), "needs a node with devices")
-
-
-def _network(entry: NetworkEntry) -> dict[Level, Link]:
-    written = {Level.RACK: entry.rack, Level.DOMAIN: entry.domain, Level.CLUSTER: entry.cluster}
-    return {level: link_of(link, DEFAULT_LINKS[level]) for level, link in written.items()}
 
 
 def _named(text: str, loc: Loc) -> str:

@@ -246,10 +246,7 @@ class JobEntry(Entry):
     application: Name | None = Field(
         default=None, description="What it trains: jobs of one application are expected to be similar."
     )
-    elastic: Elastic = Field(
-        default="live",
-        description="How it is resized: live, or by a restart.",
-    )
+    elastic: Elastic = Field(default="live", description="How it is resized: live, or by a restart.")
     pause: Time | None = Field(
         default=None,
         description="Work lost by a resize or restart. Default: 1s, or 30s with elastic: restart.",
@@ -270,8 +267,7 @@ class JobEntry(Entry):
         description="Time between that signal and SIGTERM, unless the task exits earlier.",
     )
     failures: Budget = Field(
-        default=0,
-        description="How often tasks may fail by their own fault and be retried.",
+        default=0, description="How often tasks may fail by their own fault and be retried."
     )
     losses: Budget | None = Field(
         default=None,

@@ -23,7 +23,7 @@ from muster.files.job.job_parts import (
 )
 from muster.files.source.faults import Fault, FaultsError
 from muster.files.source.places import Places
-from muster.files.source.quantity import parse_name
+from muster.files.source.quantity import default_name, parse_name
 from muster.files.source.validation import faults_of, schema_of
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
@@ -54,7 +54,7 @@ def read_job(path: Path) -> JobFile:
     try:
         entry = _entry(source.data, source)
         profile = profile_source(entry.model, base)
-        job = _job(entry, path.stem, base, "the file's own name", profile)
+        job = _job(entry, path.stem, base, "the file's name", profile)
     except FaultsError as error:
         lines = [str(source.error(fault.loc, fault.problem)) for fault in error.faults]
         raise FaultsError(error.faults, lines) from None
@@ -127,7 +127,7 @@ def _job(
     batch = part(lambda: batch_of(entry, roles)) if roles else None
     model = part(lambda: model_of(entry.model, base, profile))
     folder = part(lambda: folder_of(entry.folder, base))
-    named = part(lambda: entry.name or _default_name(name, called))
+    named = part(lambda: entry.name or default_name(name, called))
     part(lambda: refuse_without_servers(entry))
     if faults or roles is None or types is None or folder is None or named is None:
         raise FaultsError(faults)
@@ -159,14 +159,6 @@ def _pause(given: float | None, restarts: bool) -> float:
     if given is not None:
         return given
     return RESTART_SECONDS if restarts else LIVE_SECONDS
-
-
-def _default_name(name: str, called: str) -> str:
-    try:
-        return parse_name(name)
-    except ValueError:
-        problem = f"is missing, and {called} is not one; write for example resnet50"
-        raise FieldError(("name",), problem) from None
 
 
 def _command_name(entry: JobEntry) -> str:

@@ -16,6 +16,7 @@ from muster.files.profile.profile_file import (
     profile_of_data,
     read_profile,
 )
+from muster.files.source.faults import first_of
 from muster.files.source.places import Places
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
@@ -90,9 +91,8 @@ def _brought(data: dict[str, Any]) -> ModelProfile:
     except FieldError as error:
         raise error.below("model") from None
     except ValidationError as error:
-        faults = faults_of(ProfileEntry, error, Places(data))
-    first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    raise FieldError(("model", *first.loc), first.problem + more)
+        first = first_of(faults_of(ProfileEntry, error, Places(data)))
+    raise FieldError(("model", *first.loc), first.problem)
 
 
 def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from muster.files.errors import FieldError, did_you_mean, shown
 from muster.files.profile.profile_entries import ProfileEntry
-from muster.files.source.quantity import parse_name
+from muster.files.source.quantity import default_name
 from muster.files.source.validation import schema_of, validated
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.profile import LayerType, ModelProfile, Tensor
@@ -137,7 +137,7 @@ def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
     _check_shares(entry.layers)
     _check_tensors(entry.tensors)
     return ModelProfile(
-        name=entry.name or _file_name(path),
+        name=entry.name or default_name(path.stem, "the file's name"),
         tensors=tuple(entry.tensors),
         operations=entry.operations,
         activations=entry.activations,
@@ -148,14 +148,6 @@ def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
         state=entry.state,
         parameter_bytes=entry.parameter_bytes,
     )
-
-
-def _file_name(path: Path) -> str:
-    try:
-        return parse_name(path.stem)
-    except ValueError:
-        problem = "is missing, and the file's name is not valid; write for example resnet50"
-        raise FieldError(("name",), problem) from None
 
 
 def _check_shares(layers: dict[str, float]) -> None:

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muster.files.errors import InputError, Loc, clipped, dotted, printable
+from muster.files.errors import (
+    LONGEST_FIELD,
+    LONGEST_PROBLEM,
+    InputError,
+    Loc,
+    clipped,
+    dotted,
+    printable,
+)
 
 MAX_FAULTS = 100
 """Nobody reads more, and a request must not inflate its answer."""
-
-_LONGEST_FIELD = 120
-_LONGEST_PROBLEM = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +27,12 @@ class Fault:
     @property
     def field(self) -> str:
         """The place on one line."""
-        return clipped(printable(dotted(self.loc)), _LONGEST_FIELD)
+        return clipped(printable(dotted(self.loc)), LONGEST_FIELD)
 
     @property
     def text(self) -> str:
         """The problem on one line."""
-        return clipped(printable(self.problem), _LONGEST_PROBLEM)
+        return clipped(printable(self.problem), LONGEST_PROBLEM)
 
 
 class FaultsError(InputError):
@@ -38,6 +43,12 @@ class FaultsError(InputError):
         self.lines = tuple(lines[:MAX_FAULTS]) or tuple(_line(fault) for fault in self.faults)
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         super().__init__(self.lines[0] + more)
+
+
+def first_of(faults: Sequence[Fault]) -> Fault:
+    """Return the first fault, with the number of the others."""
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return Fault(faults[0].loc, faults[0].problem + more)
 
 
 def _line(fault: Fault) -> str:

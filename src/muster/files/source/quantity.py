@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from muster.files.errors import did_you_mean, shown
+from muster.files.errors import FieldError, did_you_mean, shown
 
 # Bounded digits: nothing real needs more, and the arithmetic stays cheap and exact.
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
@@ -195,6 +195,15 @@ def parse_name(text: str) -> str:
             "for example lab-1"
         )
     return text
+
+
+def default_name(text: str, called: str) -> str:
+    """Return a name derived from what is `called` so, where none is given."""
+    try:
+        return parse_name(text)
+    except ValueError:
+        problem = f"is missing, and {called} is not a valid name; write for example resnet50"
+        raise FieldError(("name",), problem) from None
 
 
 def parse_tensor_name(text: str) -> str:

@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from muster.files.errors import Loc, did_you_mean
-from muster.files.source.faults import MAX_FAULTS, Fault
+from muster.files.source.faults import MAX_FAULTS, Fault, first_of
 from muster.files.source.places import Places
 from muster.files.source.yaml_source import Source
 
@@ -33,9 +33,8 @@ def validated(model: type[M], source: Source) -> M:
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        found = faults_of(model, error, source)
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    raise source.error(found[0].loc, found[0].problem + more)
+        first = first_of(faults_of(model, error, source))
+    raise source.error(first.loc, first.problem)
 
 
 def faults_of(model: type[BaseModel], error: ValidationError, places: Source | Places) -> list[Fault]:
@@ -57,17 +56,15 @@ def faults_of(model: type[BaseModel], error: ValidationError, places: Source | P
 def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
     *outer, last = error["loc"] or ("",)
     if error["type"] == "extra_forbidden":
-        return _unknown(str(last), list(_fields_at(model, tuple(outer))))
+        fields = list(_fields_at(model, tuple(outer)))
+        hint = did_you_mean(str(last), fields) or f"; choose from: {', '.join(fields)}"
+        return f"unknown field{hint}"
     if error["type"] == "missing":
         examples = _fields_at(model, tuple(outer))[str(last)].examples
         return f"is missing; write for example {_written(examples[0])}" if examples else "is missing"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     return _SENTENCES.get(error["type"], error["msg"])
-
-
-def _unknown(key: str, fields: list[str]) -> str:
-    return f"unknown field{did_you_mean(key, fields) or '; choose from: ' + ', '.join(fields)}"
 
 
 def _written(example: object) -> str:

@@ -95,22 +95,14 @@ class TrainingStage(StrEnum):
     LATE = "late"
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """A prediction's correction and the ends of its 80 % interval, in units of its doubt."""
-
-    low: float
-    mid: float
-    high: float
-
-
 ENDS = {
-    TrainingStage.SLOW_START: Ends(-1.22, -0.50, 0.07),
-    TrainingStage.EARLY: Ends(-1.22, 0.0, 0.56),
-    TrainingStage.MIDDLE: Ends(-0.49, 0.0, 0.64),
-    TrainingStage.LATE: Ends(-0.19, 0.0, 1.21),
+    TrainingStage.SLOW_START: (-1.22, -0.50, 0.07),
+    TrainingStage.EARLY: (-1.22, 0.0, 0.56),
+    TrainingStage.MIDDLE: (-0.49, 0.0, 0.64),
+    TrainingStage.LATE: (-0.19, 0.0, 1.21),
 }
-"""From `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
+"""Low end of the 80 % interval, correction and high end, in units of the doubt, from
+`benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
 steepest at its start, so it does not hold yet and usually predicts too long."""
 EARLY_UNTIL, LATE_FROM = 0.25, 0.75
 """Shares of the predicted total."""
@@ -129,10 +121,7 @@ class EpochForecast:
 
     def estimate(self) -> Estimate:
         """Return the epochs left, with the interval of this stage."""
-        ends = ENDS[self.stage]
-        low, mid, high = (
-            max(self.left + end * self.doubt, 0.0) for end in (ends.low, ends.mid, ends.high)
-        )
+        low, mid, high = (max(self.left + end * self.doubt, 0.0) for end in ENDS[self.stage])
         return Estimate(mid, low, high)
 
 
@@ -184,7 +173,8 @@ def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Rema
     if len(part.epochs) < LEAST_POINTS:
         detail = f"{len(part.epochs)} points since the loss dropped at epoch {part.epochs[0]:g}"
         return Unknown(WhyUnknown.TOO_FEW_POINTS, f"{detail}; {LEAST_POINTS} are needed")
-    steepest = _steepest(part)
+    # The curve is steepest at its start, so it begins where the loss falls fastest.
+    steepest = int(_falls(part).argmax())
     if not drop and _only_begun(part, steepest):
         fallen = 1 - float(smooth(part.losses).min())
         return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
@@ -225,11 +215,6 @@ def _falls(series: Series) -> Floats:
     """Return how much each epoch lowers the smoothed loss."""
     falls: Floats = -np.diff(smooth(series.losses)) / np.diff(series.epochs)
     return falls
-
-
-def _steepest(series: Series) -> int:
-    """Return where the loss falls fastest: the curve is steepest at its start, so it begins there."""
-    return int(_falls(series).argmax())
 
 
 def _only_begun(series: Series, steepest: int) -> bool:

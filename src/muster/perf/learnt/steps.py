@@ -92,7 +92,8 @@ class StepTimes:
         self._refresh()
         settings = [place.setting for place in places]
         if self._fit is None:
-            at = _form(PRIOR.middles, settings, Reference(1.0, prior_batch))
+            even = np.zeros(len(settings))
+            at = times(PRIOR.middles, Arrays.of(settings), Reference(1.0, prior_batch), even, even)
         else:
             at = _fitted(self._fit, settings)
         further = np.array([place.split.further for place in places])
@@ -160,8 +161,3 @@ def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
             factors[1, i] = columns.spread.placement * fit.found[placement]
     unknowns = prior.middles + prior.deviations * fit.found[: len(prior.beliefs)]
     return times(unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])
-
-
-def _form(unknowns: Array, settings: Sequence[StepSetting], unit: Reference) -> Times:
-    even = np.zeros(len(settings))
-    return times(unknowns, Arrays.of(settings), unit, even, even)

@@ -109,19 +109,13 @@ class Belief:
 
 
 BELIEFS = (
-    Belief(
-        log(0.5), 1.5
-    ),  # a: half of the smallest step does not grow with the batch, within a factor 4.5
-    Belief(log(0.5), 1.5),  # c: the other half does
+    Belief(log(0.5), 1.5),  # a: half of the smallest step is fixed, within a factor 4.5
+    Belief(log(0.5), 1.5),  # c: the other half grows with the batch
     Belief(log(0.05), 1.0),  # kappa: a neighbour on the node costs 5 %, 2 % to 14 %
     Belief(log(0.2), 1.0),  # local: links inside a node are about five times as fast as between nodes
-    Belief(
-        0.0, 1.0
-    ),  # net: synchronising 8 devices takes as long as the smallest batch, within a factor e
+    Belief(0.0, 1.0),  # net: synchronising 8 devices takes as long as the smallest batch, factor e
     Belief(-2.0, 1.0),  # lambda: gradients are large, latency is 12 % on 4 nodes, 5 % to 27 %
-    Belief(
-        log(2) / 2, log(2) / 2
-    ),  # rho: between 1 (no cap for a pair of nodes) and 2 (only the cap counts)
+    Belief(log(2) / 2, log(2) / 2),  # rho: 1 (no cap for a pair of nodes) to 2 (only the cap counts)
     Belief(0.0, 1.0),  # phi: half of computing, 27 % to 73 %; the backward pass is two thirds of it
     Belief(log(0.03), 1.0),  # omega: each doubling of the devices waits 3 % longer, 1 % to 8 %
 )

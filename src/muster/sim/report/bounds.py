@@ -32,7 +32,7 @@ class CompletionBounds:
     """Lower bounds on the mean completion time in s."""
 
     alone: float
-    """Every job by itself."""
+    """Every job by itself: the mean of h_j."""
     machine: float
     """The cluster as one machine."""
     mixed: float
@@ -55,12 +55,7 @@ def bounds(result: Result) -> CompletionBounds | None:
 def bounds_of(release: Floats, best: Floats, least: Floats, devices: int) -> CompletionBounds:
     """Return the bounds for jobs on `devices`, the most there ever were."""
     size = least / devices
-    return CompletionBounds(alone(best), machine(release, size), mixed(release, best, size))
-
-
-def alone(best: Floats) -> float:
-    """Return the mean of h_j: no job takes less than on its best devices."""
-    return float(best.mean())
+    return CompletionBounds(float(best.mean()), machine(release, size), mixed(release, best, size))
 
 
 def machine(release: Floats, size: Floats) -> float:

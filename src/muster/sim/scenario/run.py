@@ -67,6 +67,7 @@ def _simulate(
     records += [record(life, types, None) for life in engine.executor.lives.values()]
     samples.see(engine.view, engine.clock.now(), must=True)
     records += [refusal(arrival, types) for arrival in engine.gate.refused]
+    refusals = [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
     return Result(
         configuration=configuration,
         seed=setting.seed,
@@ -78,7 +79,7 @@ def _simulate(
         cycles=engine.cycles,
         events=engine.events,
         cpu=process_time() - begun,
-        notes=(*_refusals(engine), *_left_over(engine)),
+        notes=(*refusals, *_left_over(engine)),
     )
 
 
@@ -86,10 +87,6 @@ def digest(configuration: Mapping[str, object], seed: int) -> str:
     """Return twelve hexadecimal digits of configuration and seed: enough for millions."""
     text = json.dumps({"configuration": configuration, "seed": seed}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _refusals(engine: Engine) -> list[str]:
-    return [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
 
 
 def _left_over(engine: Engine) -> list[str]:

@@ -25,7 +25,7 @@ from muster.sim.trace.draw import (
     steady,
 )
 from muster.sim.trace.roles import workers
-from muster.sim.truth import Arrival, Truth
+from muster.sim.truth import Arrival
 
 HOUR = 3600.0
 
@@ -196,8 +196,6 @@ def _jobs(
             pool=f"p{owners.randint(1, parameters.pools)}" if parameters.pools > 1 else "default",
             roles=workers(counts.least, counts.most),
         )
-        yield Arrival(moment, job, _truth(parameters, counts, durations.draw(lengths)))
-
-
-def _truth(parameters: JobStream, counts: Counts, duration: float) -> Truth:
-    return truth_of(counts, duration, parameters.exponent, parameters.spread, parameters.node)
+        took = durations.draw(lengths)
+        truth = truth_of(counts, took, parameters.exponent, parameters.spread, parameters.node)
+        yield Arrival(moment, job, truth)
