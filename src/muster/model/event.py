@@ -138,6 +138,8 @@ class Ended:
     generation: int
     outcome: Outcome
     at: float
+    error: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

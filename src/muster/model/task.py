@@ -18,12 +18,13 @@ class TaskId:
     """Of its job when it was ordered."""
     role: Role
     index: int
+    """Of its name. A job of the runtime never uses one again: a replacement has the next."""
     attempt: int = 0
-    """How often it was started anew in its place."""
+    """Restarts under the same name."""
 
     @property
     def name(self) -> str:
-        """Its name within the generation."""
+        """The task's only name: in its environment, log, messages, lists and metrics."""
         return f"{self.role}-{self.index}"
 
     def __str__(self) -> str:
@@ -90,8 +91,6 @@ class TaskOrdered:
 
     job: str
     task: TaskId
-    name: str
-    """What it is called inside its job, for as long as that lives."""
     slot: Slot
     at: float
 
@@ -128,6 +127,18 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class GangStopping:
+    """A gang's tasks are being stopped, or left to end, for a reason that no other fact tells."""
+
+    job: str
+    goal: str
+    """One of `daemon.gang.transitions.Goal`."""
+    at: float
+    error: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """A cycle decided something about a job, or found another reason why it waits."""
 
@@ -149,7 +160,7 @@ class PolicySet:
     at: float
 
 
-TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | Decided | PolicySet
+TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | GangStopping | Decided | PolicySet
 """Facts that the journal holds beside those of `model.event`: the view does not depend on them."""
 
 Fact = Event | TaskFact
