@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.daemon.gang.outbox import Outbox
+from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
+from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
 from muster.daemon.loop.recover import load_state, take_up
 from muster.daemon.metrics import Metrics
@@ -89,10 +90,15 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
-    orders = Orders(around, lambda name: daemon.gang(name))
+    orders = Orders(around)
     loop = asyncio.get_running_loop()
-    outbox = Outbox(clock, executor, wires, orders, lambda: daemon.hands_out())
-    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), outbox, pace)
+    performer = Performer(
+        executor,
+        wires,
+        lambda job, task: orders.make(daemon.view.jobs[job], daemon.state.gangs[job], task),
+        lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
+    )
+    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
     ear = Ear(daemon, around)
     for forget in (ear.forget, orders.forget, wires.drop):
         daemon.follower.forgets.append(forget)

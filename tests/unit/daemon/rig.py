@@ -77,8 +77,7 @@ class Rig:
         """Take facts into view and gang."""
         self.journal += facts
         self.view = evolve(self.view, [fact for fact in facts if isinstance(fact, Event)])
-        for fact in facts:
-            self.gangs = fold_gangs(self.gangs, fact)
+        self.gangs = fold_gangs(self.gangs, facts)
 
     def react(self, event: GangEvent) -> None:
         if KEY not in self.gangs:

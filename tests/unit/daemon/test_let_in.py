@@ -48,7 +48,7 @@ def test_a_job_submitted_meanwhile_is_safe_at_once_and_decided_about_next(tmp_pa
                 assert made.daemon.cycles == 0
             finally:
                 slow.go.set()
-            await until(made, lambda: set(made.daemon.gangs) == {"a", "b"})
+            await until(made, lambda: set(made.daemon.state.gangs) == {"a", "b"})
             assert all(node.free == 0 for node in await made.front.nodes(ADMIN))
 
     asyncio.run(scenario())

@@ -95,9 +95,9 @@ def test_who_waits_is_told_why_and_starts_when_there_is_room(tmp_path: Path) -> 
     async def scenario() -> None:
         async with house(tmp_path) as made:
             await made.front.submit(ANN, program("a", workers=4))
-            await until(made, lambda: "a" in made.daemon.gangs)
+            await until(made, lambda: "a" in made.daemon.state.gangs)
             record = await made.front.submit(ANN, program("b", "exit", "0", workers=4))
-            await until(made, lambda: made.daemon.cards.of["b"].code.startswith("waiting."))
+            await until(made, lambda: made.daemon.cards["b"].code.startswith("waiting."))
             record = (await made.front.job(ANN, "b")).job
             assert "held by a (4)" in record.reason
             assert (await made.front.stop(ANN, "b")).status == "cancelled"
@@ -181,7 +181,7 @@ def test_a_resize_by_hand_changes_what_is_asked(tmp_path: Path) -> None:
             await made.front.submit(ANN, program("a", workers=2, restarts=True))
             await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
             assert (await made.front.resize(ANN, "a", Shape(3, 3))).asked == "3"
-            await until(made, lambda: len(made.daemon.gangs["a"].tasks) == 3)
+            await until(made, lambda: len(made.daemon.state.gangs["a"].tasks) == 3)
             with pytest.raises(RefusedError, match="can never run"):
                 await made.front.resize(ANN, "a", Shape(9, 9))
             await made.front.stop(ANN, "a")
@@ -198,7 +198,7 @@ def test_nodes_are_drained_and_used_again(tmp_path: Path) -> None:
             (node,) = await made.front.nodes(ADMIN)
             assert (await made.front.drain(ADMIN, node.name)).state == "draining"
             await made.front.submit(ANN, program("a", "exit", "0"))
-            await until(made, lambda: bool(made.daemon.cards.of["a"].code))
+            await until(made, lambda: bool(made.daemon.cards["a"].code))
             assert made.daemon.view.jobs["a"].phase == "waiting"
             await made.front.resume(ADMIN, node.name)
             await ends(made, "a")

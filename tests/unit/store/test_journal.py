@@ -113,7 +113,7 @@ def test_the_changes_of_a_job_are_found_by_name_and_number(store: Store) -> None
     store.write(
         Batch(
             facts=(
-                TaskOrdered("job-1", task, "worker-0", slot("n0", 1), 3.0),
+                TaskOrdered("job-1", task, slot("n0", 1), 3.0),
                 Started("job-2", 1, 4.0),
                 NodeLost("n7", 5.0),
                 TaskEnded("job-1", TaskExited(task, 6.0, code=0), 6.0),

@@ -5,7 +5,7 @@ was started: processes that run, members that have spoken, timeouts under way. I
 learnt again from the executor and the tasks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from muster.daemon.gang.exits import blame
@@ -32,7 +32,7 @@ from muster.model.task import (
 from muster.roster.acts import Begin
 from muster.roster.roster import Roster
 
-Folded = (
+_FOLDED = (
     TaskOrdered
     | TaskEnded
     | RuntimeSeen
@@ -113,15 +113,17 @@ def attempt_key(generation: int, name: str) -> str:
     return f"{generation}/{name}"
 
 
-def fold_gangs(gangs: Mapping[str, GangState], fact: Fact) -> Mapping[str, GangState]:
-    """Return all gangs after a fact."""
-    if isinstance(fact, Ended | Cancelled):
-        return {job: gang for job, gang in gangs.items() if job != fact.job}
-    if isinstance(fact, StopAsked | PreemptBegun) and fact.job not in gangs:
-        return gangs  # it waits, and has no tasks
-    if isinstance(fact, Folded):
-        return {**gangs, fact.job: fold(gangs.get(fact.job, GangState()), fact)}
-    return gangs
+def fold_gangs(gangs: Mapping[str, GangState], facts: Iterable[Fact]) -> Mapping[str, GangState]:
+    """Return all gangs after these facts; a job has one from its first start to its end."""
+    changed = dict(gangs)
+    for fact in facts:
+        if isinstance(fact, StartBegun):
+            changed.setdefault(fact.job, GangState())
+        if isinstance(fact, Ended | Cancelled):
+            changed.pop(fact.job, None)
+        elif isinstance(fact, _FOLDED) and fact.job in changed:
+            changed[fact.job] = fold(changed[fact.job], fact)
+    return changed
 
 
 def fold(gang: GangState, fact: Fact) -> GangState:

@@ -7,6 +7,7 @@ and its entries are tried again.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import get_args
 
 import structlog
@@ -27,6 +28,7 @@ log = structlog.get_logger()
 
 _REFUSED = (EventError, LifecycleError)
 _GANG_FACTS = get_args(GangFact)
+_ALONE = (*_GANG_FACTS, Ended, Cancelled)
 NOTHING = GangState()
 
 
@@ -43,46 +45,62 @@ class Turn:
     """The outcome of folding entries, to be adopted once its facts are in the journal."""
 
     state: State
-    sights: dict[int, Sight]
+    sights: dict[str, Sight]
     accepted: list[Entry] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    commands: list[tuple[int, Command]] = field(default_factory=list)
+    commands: list[tuple[str, Command]] = field(default_factory=list)
     """Each with its job."""
-    closed: dict[int, Closed] = field(default_factory=dict)
+    closed: dict[str, Closed] = field(default_factory=dict)
 
 
-def fold(state: State, sights: Mapping[int, Sight], entries: Sequence[Entry], now: float) -> Turn:
+def fold(state: State, sights: Mapping[str, Sight], entries: Sequence[Entry], now: float) -> Turn:
     """Return what becomes of the state; entries that conflict with it are refused, and told so."""
     turn = Turn(state, dict(sights))
-    try:
-        # Mostly all fit. One by one, each would copy the list of all jobs once more.
-        turn.state = state.after(fact for entry in entries for fact in entry.facts)
-        turn.accepted = list(entries)
-    except _REFUSED:
-        _fold_one_by_one(turn, entries)
-    for entry in turn.accepted:
-        turn.facts += entry.facts
-        _close(turn, state, entry.facts)
-        for job, event in (*_reacting(turn.state, entry.facts), *entry.events):
-            _react(turn, job, event, now)
+    for plain, group in groupby(entries, _is_plain):
+        together = list(group)
+        if plain and _fold_together(turn, together):
+            continue
+        for entry in together:
+            _fold_one(turn, entry, now)
     return turn
 
 
-def _fold_one_by_one(turn: Turn, entries: Sequence[Entry]) -> None:
-    for entry in entries:
-        try:
-            turn.state = turn.state.after(entry.facts)
-        except _REFUSED as problem:
-            if entry.done is None:
-                log.warning("refused", problem=str(problem), facts=_kinds(entry.facts))
-            entry.fail(problem)
-        else:
-            turn.accepted.append(entry)
+def _is_plain(entry: Entry) -> bool:
+    """Whether no gang reacts to it and no job ends: submissions, most of all."""
+    return not entry.events and not any(isinstance(fact, _ALONE) for fact in entry.facts)
 
 
-def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[int, GangEvent]]:
+def _fold_together(turn: Turn, entries: Sequence[Entry]) -> bool:
+    """Fold entries that mostly fit: one by one, each would copy the list of all jobs once more."""
+    facts = [fact for entry in entries for fact in entry.facts]
+    try:
+        turn.state = turn.state.after(facts)
+    except _REFUSED:
+        return False
+    turn.accepted += entries
+    turn.facts += facts
+    return True
+
+
+def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
+    before = turn.state
+    try:
+        turn.state = before.after(entry.facts)
+    except _REFUSED as problem:
+        if entry.done is None:
+            log.warning("refused", problem=str(problem), facts=_kinds(entry.facts))
+        entry.fail(problem)
+        return
+    turn.accepted.append(entry)
+    turn.facts += entry.facts
+    _close(turn, before, entry.facts)
+    for job, event in (*_reacting(turn.state, entry.facts), *entry.events):
+        _react(turn, job, event, now)
+
+
+def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[str, GangEvent]]:
     """Return the facts that gangs react to, each with the gang."""
-    found: list[tuple[int, GangEvent]] = []
+    found: list[tuple[str, GangEvent]] = []
     for fact in facts:
         if isinstance(fact, NodeLost):
             found += [(job, fact) for job, gang in state.gangs.items() if _is_on(gang, fact.node)]
@@ -95,7 +113,7 @@ def _is_on(gang: GangState, node: str) -> bool:
     return any(task.slot.node == node for task in gang.tasks)
 
 
-def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
+def _react(turn: Turn, number: str, event: GangEvent, now: float) -> None:
     """Let one gang react; the trouble of one job must not be everybody's."""
     gang, job = turn.state.gangs.get(number), turn.state.view.jobs.get(number)
     if gang is None or job is None:
@@ -120,7 +138,7 @@ def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
 
 
 def _close(turn: Turn, before: State, facts: Sequence[Fact]) -> None:
-    """Remember the jobs that these facts end, as they were when the last fact but the end was folded."""
+    """Remember the jobs that these facts end, as they were just before."""
     for place, fact in enumerate(facts):
         if isinstance(fact, Ended | Cancelled):
             turn.sights.pop(fact.job, None)

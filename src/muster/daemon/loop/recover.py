@@ -2,6 +2,8 @@
 
 import structlog
 
+from muster.daemon.gang.events import Resumed
+from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.job_summaries import card_of
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
@@ -72,15 +74,16 @@ def take_up(daemon: Daemon) -> None:
     for name, state in daemon.view.jobs.items():
         record = records.get(name)
         if record is not None:
-            daemon.cards.of[name] = card_of(record, state.job)
-        image = daemon.state.gangs.get(name)
-        if image is None:
+            predicted = record.first_predicted_finish is not None
+            predictions = daemon.store.predictions(record.number) if predicted else ()
+            daemon.cards[name] = card_of(record, predictions)
+        gang = daemon.state.gangs.get(name)
+        if gang is None:
             continue
-        daemon.gang(name).restore(state, image)
+        daemon.post(Entry(events=[(name, Resumed())]))
         daemon.follower.tell_held(daemon, state, daemon.clock.now())
-        attached += [task.task for task in image.tasks]
+        attached += [each.task for each in gang.tasks]
     daemon.executor.attach(attached)
-    daemon.hands_out()
     daemon.ask_again()
     if daemon.view.jobs:
         log.info("went on", jobs=len(daemon.view.jobs), tasks=len(attached), fact=daemon.seq)

@@ -64,14 +64,23 @@ def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each 
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
-            return f"{fact.name} ordered on {fact.slot.node}"
+            return f"{fact.task.name} ordered on {fact.slot.node}"
         case t.TaskEnded():
             return f"{fact.exited.task.name} ended with {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses the elastic runtime: it is resized live"
         case t.StopAsked():
             return "its user stops it"
+        case t.GangStopping():
+            return _STOPPING[fact.goal]
         case t.Decided():
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():
             return f"policy {fact.policy}"
+
+
+_STOPPING = {
+    "fail": "failed: its tasks are stopped",
+    "finish": "training complete, its processes are ending",
+    "clear": "too few tasks left: the rest is stopped",
+}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muster.core.state.admit import refuse
 from muster.core.state.evolve import evolve
+from muster.daemon.gang.state import Sight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.administration import Administration
@@ -77,7 +78,7 @@ class Front(Administration):
                 f"a job called {job.name!r} is not over yet; give another name, or stop that one"
             ) from None
         self._daemon.metrics.submitted()
-        if job.name not in self._daemon.cards.of:
+        if job.name not in self._daemon.cards:
             return await self._record(str(job.number))
         return self._daemon.record(job.name)
 
@@ -135,26 +136,25 @@ class Front(Administration):
 
     def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is this moment, not as it was last written."""
-        card = self._daemon.cards.of.get(record.name)
-        if card is None or card.job.number != record.number:
-            return record
+        card = self._daemon.cards.get(record.name)
         state = self._daemon.view.jobs.get(record.name)
-        if record.status == Phase.WAITING and state is not None and state.phase is Phase.WAITING:
+        if card is None or state is None or state.job.number != record.number:
+            return record
+        if record.status == Phase.WAITING and state.phase is Phase.WAITING:
             return record  # without tasks nothing changes but by facts, which are written with it
         return self._daemon.record(record.name)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         """All about one job."""
         record = await self._record(which, caller)
-        gang = self._daemon.gangs.get(record.name)
-        if gang is not None and gang.job.number != record.number:
-            gang = None
+        gang = self._daemon.state.gangs.get(record.name)
+        sight = self._daemon.sights.get(record.name, Sight())
         entries = await self._read(
             lambda: self._store.changes(None, number=record.number, limit=HISTORY)
         )
         return JobDetail(
             record,
-            task_records(gang, entries),
+            task_records(gang, sight, entries),
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
             tuple(self._daemon.beliefs.losses(record.name)) if gang is not None else (),
@@ -163,21 +163,16 @@ class Front(Administration):
     async def stop(self, caller: Caller, which: str) -> JobRecord:
         """End a job: it is `stopping` until its tasks are gone. Twice is once."""
         record = await self._record(which, caller)
-        state, card = self._daemon.view.jobs.get(record.name), self._daemon.cards.of.get(record.name)
+        state, card = self._daemon.view.jobs.get(record.name), self._daemon.cards.get(record.name)
         if state is None or card is None or record.status in OVER or card.stopping:
             return record
         now = self._daemon.clock.now()
-        gang = self._daemon.gangs.get(record.name)
+        gang = self._daemon.state.gangs.get(record.name)
         facts: list[Fact] = [StopAsked(record.name, now), *_preempt(state, now)]
         if state.phase is Phase.WAITING and not (gang and gang.tasks):
-            await self._put(Entry([*facts, Cancelled(record.name, now)]))
-        else:
-            await self._put(Entry(facts, [lambda: self._cancel(record.name)]))
+            facts.append(Cancelled(record.name, now))
+        await self._put(Entry(facts))
         return await self._record(str(record.number), caller)
-
-    def _cancel(self, name: str) -> None:
-        if name in self._daemon.view.jobs:
-            self._daemon.gang(name).cancel()
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         """Ask for other numbers of workers."""
@@ -245,7 +240,7 @@ class Front(Administration):
 
     async def _record(self, which: str, caller: Caller | None = None) -> JobRecord:
         """A job by number or name, if the caller may see it; newest first."""
-        card = self._daemon.cards.of.get(which)
+        card = self._daemon.cards.get(which)
         if card is not None:
             found: JobRecord | None = self._daemon.record(which)
         elif which.isascii() and which.isdigit() and len(which) < 19:

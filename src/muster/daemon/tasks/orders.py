@@ -3,13 +3,11 @@
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.daemon.gang.gang import Gang
-from muster.daemon.gang.hands import Task
-from muster.daemon.gang.outbox import log_name
+from muster.daemon.gang.state import GangState
 from muster.executors.environment import (
     GangEnvironment,
     TaskPlace,
@@ -18,8 +16,9 @@ from muster.executors.environment import (
     free_port,
 )
 from muster.model.job import Job
-from muster.model.task import TaskOrder
+from muster.model.task import TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
+from muster.model.view import JobState
 
 VIRTUAL = "cpu"
 """The device type of devices that are made of CPU cores."""
@@ -55,46 +54,48 @@ class Surroundings:
 class Orders:
     """Makes orders; keeps for each run of a gang the port at which its workers meet."""
 
-    def __init__(self, around: Surroundings, gangs: Callable[[str], Gang]) -> None:
-        self._around, self._gangs = around, gangs
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
         self._ports: dict[str, tuple[int, int]] = {}
-        """By job: number of the attempt with which the run began, port."""
+        """By job: generation, port."""
 
-    def __call__(self, name: str, task: Task) -> TaskOrder:
-        """The order for a task of a job."""
-        gang = self._gangs(name)
-        environment = self._environment(gang, task)
-        place = next(each for each in environment.tasks if each.name == task.name)
-        job, program = gang.job, gang.job.program
+    def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
+        """Return the order for a task of a job; None if it has ended meanwhile."""
+        task = gang.find(wanted)
+        if task is None:
+            return None
+        environment = self._environment(state, gang, task)
+        place = next(each for each in environment.tasks if each.name == wanted.name)
+        job, program = state.job, state.job.program
         folder = self._around.folder_of(job)
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
         environ = compose(base_environment(os.environ), dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
-        log = log_name(job.number, job.name, task.id)
         where = program.folder or str(folder / "work")
-        return TaskOrder(task.id, task.slot.node, place.devices, argv, environ, where, log)
+        log = log_name(job, wanted)
+        return TaskOrder(wanted, task.slot.node, place.devices, argv, environ, where, log)
 
-    def _environment(self, gang: Gang, task: Task) -> GangEnvironment:
-        around, job = self._around, gang.job
+    def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
+        around, job = self._around, state.job
         virtual = task.slot.node in around.virtual
         places = tuple(
             TaskPlace(
                 each.slot.role,
                 each.slot.index,
-                each.name,
+                each.task.name,
                 each.slot.node,
                 around.hosts[each.slot.node],
                 tuple(each_bit(each.slot.bits)),
             )
-            for each in gang.tasks.values()
+            for each in gang.tasks
         )
         return GangEnvironment(
             job=job.name,
             number=job.number,
-            generation=gang.generation,
+            generation=state.generation,
             tasks=places,
-            master_port=self._port(gang),
+            master_port=self._port(state),
             coordinator=around.coordinator,
             token=around.token(job.name, job.number),
             threads=around.threads if virtual else 0,
@@ -104,14 +105,19 @@ class Orders:
             checkpoint_signal=job.program.checkpoint_signal,
         )
 
-    def _port(self, gang: Gang) -> int:
-        """One for each generation: the workers of the one before may not have let theirs go yet."""
-        known = self._ports.get(gang.job.name)
-        if known is None or known[0] != gang.generation:
+    def _port(self, state: JobState) -> int:
+        """Return one for each generation: workers of the one before may not have closed theirs yet."""
+        known = self._ports.get(state.name)
+        if known is None or known[0] != state.generation:
             host = next(iter(self._around.hosts.values()))
-            known = self._ports[gang.job.name] = gang.generation, free_port(host)
+            known = self._ports[state.name] = state.generation, free_port(host)
         return known[1]
 
     def forget(self, name: str) -> None:
         """A job is over."""
         self._ports.pop(name, None)
+
+
+def log_name(job: Job, task: TaskId) -> str:
+    """Return where a task's output goes: `<job>/<generation>/<task>.log`."""
+    return f"{job.number}-{job.name}/{task.generation}/{task.name}.log"

@@ -2,6 +2,7 @@
 
 import hmac
 
+from muster.daemon.gang.events import Heard
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.tasks.orders import Surroundings
@@ -24,30 +25,33 @@ class Ear:
 
     def admit(self, hello: Hello) -> bool:
         """Whether it is a task of a job of ours."""
-        gang = self._daemon.gangs.get(hello.job)
-        if gang is None or hello.task not in gang.tasks:
+        gang, state = self._daemon.state.gangs.get(hello.job), self._daemon.view.jobs.get(hello.job)
+        if gang is None or state is None or gang.task(hello.task) is None:
             return False
-        token = self._around.token(hello.job, gang.job.number)
+        token = self._around.token(hello.job, state.job.number)
         return hmac.compare_digest(hello.token.encode(), token.encode())
 
     def hear(self, job: str, message: Message) -> None:
         """A task of a job has said something."""
         daemon = self._daemon
-        gang = daemon.gangs.get(job)
-        if gang is None:
+        state = daemon.view.jobs.get(job)
+        if state is None:
             return
         daemon.metrics.heard()
-        daemon.beliefs.hear(gang.job, message, daemon.clock.now())
-        if isinstance(message, Transferred) or (
-            isinstance(message, StepDone) and not gang.step(message)
-        ):
-            return
+        daemon.beliefs.hear(state.job, message, daemon.clock.now())
         if isinstance(message, Changed):
             self._note_change(job, message)
         elif isinstance(message, Saved):
             self._note_saved(job)
-        gang.hear(message)
-        daemon.hands_out()
+        if self._concerns_gang(job, message):
+            daemon.post(Entry(events=[(job, Heard(message))]))
+
+    def _concerns_gang(self, job: str, message: Message) -> bool:
+        """Whether the gang has to react: most messages are steps, and most steps change nothing."""
+        if isinstance(message, StepDone):
+            sight = self._daemon.sights.get(job)
+            return sight is not None and sight.roster.is_news(message)
+        return not isinstance(message, Transferred)
 
     def _note_change(self, job: str, change: Changed) -> None:
         if change.cause != "start" and change.generation > self._changed.get(job, 0):
