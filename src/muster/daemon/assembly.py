@@ -19,6 +19,7 @@ from muster.daemon.service.job_service import Front
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_connections import Wires
 from muster.daemon.tasks.task_messages import Ear
+from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.ports import Executor
@@ -26,9 +27,6 @@ from muster.store.store import Store
 
 SECRET, COORDINATOR = "secret", "coordinator"
 """Settings: what jobs' tokens are made from, and the port at which their tasks report."""
-PORTS = range(20_000, 32_000)
-"""Where tasks report. No system gives these to connections that go out: one of those, made while no
-daemon was there, would keep the next from listening where the tasks expect it."""
 ATTEMPTS, AGAIN = 60, 0.5
 """How often it is tried to listen, and the seconds between: whoever has the port may let it go."""
 OBSERVATIONS = 20_000

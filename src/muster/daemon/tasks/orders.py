@@ -13,7 +13,7 @@ from muster.executors.environment import (
     TaskPlace,
     base_environment,
     compose,
-    free_port,
+    free_row,
 )
 from muster.model.job import Job
 from muster.model.task import TaskId, TaskOrder, TaskOrdered
@@ -110,7 +110,9 @@ class Orders:
         known = self._ports.get(state.name)
         if known is None or known[0] != state.generation:
             host = next(iter(self._around.hosts.values()))
-            known = self._ports[state.name] = state.generation, free_port(host)
+            # The master's, and one for each task: see `GangEnvironment`.
+            count = 1 + len(state.held())
+            known = self._ports[state.name] = state.generation, free_row(host, count)
         return known[1]
 
     def forget(self, name: str) -> None:
