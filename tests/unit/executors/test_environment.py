@@ -210,5 +210,4 @@ def test_free_ports_can_be_listened_at(host: str) -> None:
     with contextlib.ExitStack() as held:
         for port in range(first, first + 3):
             held.enter_context(socket.create_server((host, port)))
-        pass
     assert len(set(free_ports(host, 20))) == 20
