@@ -89,7 +89,7 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
-    orders = Orders(around, lambda name: daemon.gang(name))
+    orders = Orders(around, lambda number: daemon.gang(number))
     loop = asyncio.get_running_loop()
     outbox = Outbox(clock, executor, wires, orders, lambda: daemon.hands_out())
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), outbox, pace)

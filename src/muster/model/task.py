@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.model.event import Event
+from muster.model.event import (
+    Event,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    PoolsSet,
+    Submitted,
+)
 from muster.model.job import Role
 from muster.model.placement import Slot
 
@@ -88,7 +96,7 @@ class LogPiece:
 class TaskOrdered:
     """A task is about to be ordered, for this place of its job."""
 
-    job: str
+    job: int
     task: TaskId
     name: str
     """What it is called inside its job, for as long as that lives."""
@@ -100,7 +108,7 @@ class TaskOrdered:
 class TaskEnded:
     """A task is gone, and the job it was of has taken note."""
 
-    job: str
+    job: int
     exited: TaskExited
     at: float
     tail: str = ""
@@ -115,7 +123,7 @@ class TaskEnded:
 class RuntimeSeen:
     """A task of the job has spoken to the coordinator: the job can change its tasks while it trains."""
 
-    job: str
+    job: int
     at: float
 
 
@@ -123,7 +131,7 @@ class RuntimeSeen:
 class StopAsked:
     """Its user wants the job no more: it is cancelled once its tasks are gone."""
 
-    job: str
+    job: int
     at: float
 
 
@@ -131,7 +139,7 @@ class StopAsked:
 class Decided:
     """A cycle decided something about a job, or found another reason why it waits."""
 
-    job: str
+    job: int
     kind: str
     """One of `model.decision.Kind`."""
     code: str
@@ -154,3 +162,14 @@ TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | Decided | PolicyS
 
 Fact = Event | TaskFact
 """What the journal holds."""
+
+
+def job_of(fact: Fact) -> int | None:
+    """The number of the job that a fact is about; None: it is about none."""
+    match fact:
+        case Submitted(job=job):
+            return job.number
+        case NodeAdded() | NodeLost() | NodeReturned() | NodeDraining() | PoolsSet() | PolicySet():
+            return None
+        case _:
+            return fact.job

@@ -91,7 +91,7 @@ class Rig:
 
     def decide(self, kind: Kind, placed: Placement | None = None) -> None:
         self.generation += kind is not Kind.PREEMPT
-        self.gang.carry_out(Decision(kind, "j", self.generation, WHY, placed))
+        self.gang.carry_out(Decision(kind, 7, self.generation, WHY, placed))
 
     def run_all(self) -> None:
         for task in list(self.gang.tasks.values()):
@@ -148,7 +148,7 @@ def test_every_slot_gets_a_task_that_is_journalled_first() -> None:
     assert [type(fact) for fact in rig.hands.facts] == [TaskOrdered, TaskOrdered]
     assert not rig.kinds(Started)
     rig.run_all()
-    assert rig.kinds(Started) == [Started("j", 1, 2.0)]
+    assert rig.kinds(Started) == [Started(7, 1, 2.0)]
 
 
 def test_a_plain_job_succeeds_when_all_its_workers_have_ended_well() -> None:
@@ -443,10 +443,10 @@ def test_an_error_in_the_users_code_ends_a_live_job() -> None:
 # --- a daemon that is started again ---
 
 
-def replayed(rig: Rig, *events: object) -> tuple[View, Mapping[str, GangImage]]:
+def replayed(rig: Rig, *events: object) -> tuple[View, Mapping[int, GangImage]]:
     """What the journal of such a history folds to."""
     at = view(cluster(2))
-    images: Mapping[str, GangImage] = {}
+    images: Mapping[int, GangImage] = {}
     for fact in (Submitted(rig.job, 0.0), *events, *rig.hands.facts):
         if isinstance(fact, Submitted | StartBegun | Started | ResizeBegun | Resized):
             at = evolve(at, [fact])
@@ -459,11 +459,11 @@ def restored(rig: Rig, *events: object) -> Rig:
     other = Rig.__new__(Rig)
     other.hands, other.job, other.generation = Hands(), rig.job, rig.generation
     other.gang = Gang(rig.job, other.hands)
-    other.gang.restore(at.jobs["j"], images["j"])
+    other.gang.restore(at.jobs[7], images[7])
     return other
 
 
-BEGUN = StartBegun("j", 1, TWO, 0.0)
+BEGUN = StartBegun(7, 1, TWO, 0.0)
 
 
 def test_a_restarted_daemon_orders_what_was_never_ordered() -> None:
@@ -526,7 +526,7 @@ def test_a_live_change_under_way_is_gone_on_with() -> None:
     rig.decide(Kind.RESIZE, THREE)
     facts = rig.hands.facts
     begun = facts.index(next(f for f in facts if isinstance(f, Started))) + 1
-    rig.hands.facts = [*facts[:begun], ResizeBegun("j", 2, THREE, 5.0), *facts[begun:]]
+    rig.hands.facts = [*facts[:begun], ResizeBegun(7, 2, THREE, 5.0), *facts[begun:]]
     again = restored(rig, BEGUN)
     again.run_all()
     for name in ("worker-0", "worker-1"):

@@ -160,7 +160,7 @@ class Gang(Stopping):
         if isinstance(message, Hello):
             if not self.live:
                 self.live = True
-                self.hands.note(RuntimeSeen(self.job.name, self.hands.now()))
+                self.hands.note(RuntimeSeen(self.job.number, self.hands.now()))
             self._act(self.roster.hello(message))
         elif self.live:
             if isinstance(message, Failed):
@@ -246,7 +246,7 @@ class Gang(Stopping):
         task_id = TaskId(self.job.number, self.generation, slot.role, slot.index, attempt)
         self._used.add(name)
         task = self.tasks[name] = Task(task_id, name, slot)
-        self.hands.note(TaskOrdered(self.job.name, task.id, name, slot, self.hands.now()))
+        self.hands.note(TaskOrdered(self.job.number, task.id, name, slot, self.hands.now()))
         self.hands.order(task)
 
     def _act(self, acts: Iterable[Act]) -> None:
@@ -295,7 +295,7 @@ class Gang(Stopping):
         self.failures += fault
         self.losses += lost
         tail = self.hands.tail(task.id) if fault else ""
-        self.hands.note(TaskEnded(self.job.name, report, self.hands.now(), tail, fault, lost))
+        self.hands.note(TaskEnded(self.job.number, report, self.hands.now(), tail, fault, lost))
 
     def _end_of_running(self, task: Task, report: TaskExited) -> None:
         """A task has ended while the job was to run."""
@@ -380,7 +380,7 @@ class Gang(Stopping):
         """When all tasks are gone: say what has become of the job, or go on."""
         if self.tasks or self.goal is Goal.RUN or self._closed:
             return
-        name, now = self.job.name, self.hands.now()
+        number, now = self.job.number, self.hands.now()
         if self.goal is Goal.BEGIN_ANEW:
             self._begin()
         elif self.goal is Goal.VANISH:
@@ -389,14 +389,14 @@ class Gang(Stopping):
                 self.carry_out(decision)
         elif self.goal is Goal.CANCEL:
             self._closed = True
-            self.hands.note(Cancelled(name, now))
+            self.hands.note(Cancelled(number, now))
         elif self.goal is Goal.PREEMPT and not self._finished:
             self.goal = Goal.VANISH
-            self.hands.note(Preempted(name, self.generation, now))
+            self.hands.note(Preempted(number, self.generation, now))
         else:
             self._closed = True
             outcome = Outcome.FAILED if self.goal is Goal.FAIL else Outcome.SUCCEEDED
-            self.hands.note(Ended(name, self.generation, outcome, now))
+            self.hands.note(Ended(number, self.generation, outcome, now))
 
     # --- whether all is as decided ---
 
@@ -409,7 +409,7 @@ class Gang(Stopping):
         for act in unplaced:
             self._place(act)
         if self._report is not None and (self._is_up() or self._is_short()):
-            self.hands.note(self._report(self.job.name, self.generation, self.hands.now()))
+            self.hands.note(self._report(self.job.number, self.generation, self.hands.now()))
             self._report, self._stillborn = None, 0
         if self._report is None and self._is_short():
             self._give_back()
@@ -445,7 +445,7 @@ class Gang(Stopping):
             for count in (placed.count(spec.role),)
         )
         self.job = replace(self.job, roles=roles)
-        self.hands.note(Reshaped(self.job.name, roles, self.hands.now()))
+        self.hands.note(Reshaped(self.job.number, roles, self.hands.now()))
         self._settle()
 
     def _is_short(self) -> bool:
@@ -462,7 +462,7 @@ class Gang(Stopping):
         left = Placement(tuple(slot for slot in self.placement.slots if slot in held))
         if all(left.count(spec.role) >= spec.gang for spec in self.job.roles):
             self.generation, self.placement = self.generation + 1, left
-            self.hands.note(TasksLost(self.job.name, self.generation, left, self.hands.now()))
+            self.hands.note(TasksLost(self.job.number, self.generation, left, self.hands.now()))
         else:
             self.error = self.error or "more tasks were lost than the gang can do without"
             self._stop(Goal.FAIL)

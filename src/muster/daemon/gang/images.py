@@ -35,10 +35,10 @@ def place_of(generation: int, slot: Slot) -> str:
     return f"{generation}/{slot.role}-{slot.index}"
 
 
-def folded(images: Mapping[str, GangImage], fact: Fact) -> Mapping[str, GangImage]:
+def folded(images: Mapping[int, GangImage], fact: Fact) -> Mapping[int, GangImage]:
     """The images after a fact."""
     if isinstance(fact, Ended | Cancelled):
-        return {name: image for name, image in images.items() if name != fact.job}
+        return {job: image for job, image in images.items() if job != fact.job}
     if isinstance(fact, TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | StartBegun):
         return {**images, fact.job: _image(images.get(fact.job, GangImage()), fact)}
     return images

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from muster.daemon.gang.hands import Task
 from muster.daemon.loop.entry import Entry
+from muster.model.job import Job
 from muster.model.task import Fact, TaskId, TaskOrder
 from muster.ports import Clock, Executor
 from muster.wire.messages import Message
@@ -17,7 +18,7 @@ TAIL = 4096
 class Says(Protocol):
     """Who speaks to tasks."""
 
-    def tell(self, job: str, task: str, message: Message) -> None: ...
+    def tell(self, job: int, task: str, message: Message) -> None: ...
 
 
 class Outbox:
@@ -28,7 +29,7 @@ class Outbox:
         clock: Clock,
         executor: Executor,
         wires: Says,
-        orders: Callable[[str, Task], TaskOrder],
+        orders: Callable[[int, Task], TaskOrder],
         wake: Callable[[], None],
     ) -> None:
         """`orders` makes an order of a job's task; `wake` is called when a timer has done something."""
@@ -58,8 +59,8 @@ class Outbox:
 class GangHands:
     """The hands of one job's gang."""
 
-    def __init__(self, outbox: Outbox, number: int, name: str) -> None:
-        self._outbox, self._number, self._name = outbox, number, name
+    def __init__(self, outbox: Outbox, job: Job) -> None:
+        self._outbox, self._job = outbox, job
 
     def now(self) -> float:
         """The time, in s."""
@@ -72,7 +73,7 @@ class GangHands:
     def order(self, task: Task) -> None:
         """Start a task."""
         box = self._outbox
-        box.then(lambda: box.executor.start(box.orders(self._name, task)))
+        box.then(lambda: box.executor.start(box.orders(self._job.number, task)))
 
     def signal(self, task: TaskId, number: int) -> None:
         """Signal a task and whatever it has started."""
@@ -82,7 +83,7 @@ class GangHands:
     def tell(self, task: str, message: Message) -> None:
         """Say something to a task of the job."""
         box = self._outbox
-        box.then(lambda: box.wires.tell(self._name, task, message))
+        box.then(lambda: box.wires.tell(self._job.number, task, message))
 
     def later(self, seconds: float, what: Callable[[], None]) -> None:
         """Do something when so much time has passed."""
@@ -95,7 +96,7 @@ class GangHands:
 
     def tail(self, task: TaskId) -> str:
         """The last lines that a task has printed."""
-        name = log_name(self._number, self._name, task)
+        name = log_name(self._job.number, self._job.name, task)
         try:
             piece = self._outbox.executor.read_log(name, -TAIL, TAIL)
         except LookupError:

@@ -36,24 +36,24 @@ class Follower:
     """Looks at running jobs every few seconds."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, PredictionRecord] = {}
+        self._stored: dict[int, PredictionRecord] = {}
         """The last finish stored for each live job."""
-        self._first: dict[str, PredictionRecord] = {}
-        self.forgets: list[Callable[[str], None]] = []
+        self._first: dict[int, PredictionRecord] = {}
+        self.forgets: list[Callable[[int], None]] = []
         """Who else is told that a job is over."""
 
     def refresh(self, daemon: "Daemon") -> None:
         """Bring lists and predictions up to date."""
         now = daemon.clock.now()
-        for name, card in daemon.cards.of.items():
-            state = daemon.view.jobs.get(name)
+        for number, card in daemon.cards.of.items():
+            state = daemon.view.jobs.get(number)
             if state is None or state.phase is Phase.WAITING:
                 if card.predicted_finish is not None:  # of before it was stopped
                     card.predicted_finish = None
-                    daemon.touch(name)
+                    daemon.touch(number)
                 continue
-            daemon.touch(name)
-            finish = daemon.beliefs.finish(name, daemon.view, now)
+            daemon.touch(number)
+            finish = daemon.beliefs.finish(number, daemon.view, now)
             card.predicted_finish = finish
             if finish is not None:
                 self._store(daemon, card, finish, now)
@@ -81,37 +81,36 @@ class Follower:
 
     def tell_held(self, daemon: "Daemon", state: JobState, now: float) -> None:
         """Beliefs learn what a job runs on."""
-        cluster, gang = daemon.view.cluster, daemon.gangs.get(state.name)
+        cluster, gang = daemon.view.cluster, daemon.gangs.get(state.number)
         tasks = {task.name: task.slot.node for task in gang.tasks.values()} if gang else {}
         spots = spots_of(cluster, tasks)
         daemon.beliefs.holds(state.job, held(cluster, state), now, spots)
 
     def _store(self, daemon: "Daemon", card: Card, finish: float, now: float) -> None:
-        name, last = card.job.name, self._stored.get(card.job.name)
+        number, last = card.job.number, self._stored.get(card.job.number)
         if card.first_predicted_finish is None:
             card.first_predicted_finish = finish
         if last is not None and abs(finish - last.predicted) <= max(LEAST, SHIFT * (finish - now)):
             return
         made = PredictionRecord(now, "finish", finish)
-        self._stored[name] = made
-        self._first.setdefault(name, made)
-        daemon.predict(card.job.number, made)
+        self._stored[number] = made
+        self._first.setdefault(number, made)
+        daemon.predict(number, made)
 
     def ended(self, daemon: "Daemon", card: Card) -> None:
         """A job is over: what was predicted is held against it."""
-        name, end = card.job.name, card.ended
-        first = self._first.pop(name, None)
-        self._stored.pop(name, None)
+        number, end = card.job.number, card.ended
+        first = self._first.pop(number, None)
+        self._stored.pop(number, None)
         succeeded = card.outcome == "succeeded"
         if first is not None and end is not None and end > first.at and succeeded:
             error = (first.predicted - end) / (end - first.at)
             real = PredictionRecord(first.at, "finish", first.predicted, end, error)
-            daemon.predict(card.job.number, real)
+            daemon.predict(number, real)
             daemon.metrics.predicted(error)
         daemon.beliefs.ended(card.job, daemon.clock.now(), succeeded)
-        daemon.beliefs.forget(name)
         for forget in self.forgets:
-            forget(name)
+            forget(number)
 
 
 def held(cluster: Cluster, state: JobState) -> Held | None:

@@ -18,7 +18,7 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.reason import Reason
-from muster.model.task import Fact, StopAsked, TaskEnded
+from muster.model.task import Fact, StopAsked, TaskEnded, job_of
 from muster.model.view import JobState, Phase, View
 from muster.wire.records import JobRecord
 
@@ -74,22 +74,22 @@ def card_of(record: JobRecord, job: Job) -> Card:
 
 
 class Cards:
-    """The cards of all live jobs, by name."""
+    """The cards of all live jobs, by number."""
 
     def __init__(self) -> None:
-        self.of: dict[str, Card] = {}
+        self.of: dict[int, Card] = {}
 
-    def note(self, fact: Fact, gangs: Mapping[str, Gang]) -> None:
+    def note(self, fact: Fact, gangs: Mapping[int, Gang]) -> None:
         """Take a fact in."""
         if isinstance(fact, Submitted):
-            self.of[fact.job.name] = Card(fact.job, fact.at)
+            self.of[fact.job.number] = Card(fact.job, fact.at)
             return
-        name = getattr(fact, "job", None)
-        card = self.of.get(name) if name is not None else None
+        number = job_of(fact)
+        card = self.of.get(number) if number is not None else None
         if card is not None:
             self._count(card, fact)
             if isinstance(fact, Ended | Cancelled):
-                self._close(card, fact, gangs.get(card.job.name))
+                self._close(card, fact, gangs.get(card.job.number))
 
     def _count(self, card: Card, fact: Fact) -> None:
         if isinstance(fact, StartBegun):
@@ -130,7 +130,7 @@ def status_of(card: Card, state: JobState | None) -> str:
 
 def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | None) -> JobRecord:
     """The record of a live job, or of one that has just ended."""
-    state = view.jobs.get(card.job.name)
+    state = view.jobs.get(card.job.number)
     job = state.job if state is not None else card.job
     placed = state.placement if state is not None else None
     return JobRecord(

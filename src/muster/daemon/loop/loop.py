@@ -38,7 +38,7 @@ from muster.model.decision import Kind
 from muster.model.event import Cancelled, Ended, NodeLost, NodeReturned, Submitted
 from muster.model.outlook import Outlook
 from muster.model.pool import Entitlements
-from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskStarted
+from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskStarted, job_of
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Clock, Executor
@@ -93,7 +93,7 @@ class Daemon:
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
         self.outbox = outbox
         self.cards = Cards()
-        self.gangs: dict[str, Gang] = {}
+        self.gangs: dict[int, Gang] = {}
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
         self.cycles = 0
@@ -105,7 +105,7 @@ class Daemon:
         self._inbox: list[Entry] = []
         self._backlog: list[Entry] = []
         """Entries that nobody can be told of, and that could not be journalled yet."""
-        self._stale: set[str] = set()
+        self._stale: set[int] = set()
         """Jobs whose list entry has changed without a fact."""
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
@@ -143,9 +143,9 @@ class Daemon:
         """There is something to collect."""
         self._wake.set()
 
-    def touch(self, name: str) -> None:
-        """A job's list entry is to be written anew."""
-        self._stale.add(name)
+    def touch(self, job: int) -> None:
+        """Rewrite a job's list entry."""
+        self._stale.add(job)
         self._wake.set()
 
     def predict(self, number: int, prediction: PredictionRecord) -> None:
@@ -221,15 +221,12 @@ class Daemon:
         """Hand the executor's reports to the gangs."""
         for report in self.executor.collect():
             if isinstance(report, TaskStarted | TaskExited):
-                gang = self._gang_of(report.task.number)
+                gang = self.gangs.get(report.task.number)
                 if gang is not None:
                     gang.started(report) if isinstance(report, TaskStarted) else gang.exited(report)
             else:
                 self._node_changed(report)
             self.hands_out()
-
-    def _gang_of(self, number: int) -> Gang | None:
-        return next((gang for gang in self.gangs.values() if gang.job.number == number), None)
 
     def _node_changed(self, fact: NodeLost | NodeReturned) -> None:
         self.post(Entry([fact], [lambda: self.node_lost(fact)]))
@@ -238,8 +235,8 @@ class Daemon:
         """The gangs that had tasks on a lost node learn of it."""
         if not isinstance(fact, NodeLost):
             return
-        for name, gang in self.gangs.items():
-            state = self.view.jobs.get(name)
+        for number, gang in self.gangs.items():
+            state = self.view.jobs.get(number)
             if state is not None and any(t.slot.node == fact.node for t in gang.tasks.values()):
                 gang.lost_node(fact.node, state)
         self.hands_out()
@@ -254,7 +251,7 @@ class Daemon:
         facts = tuple(fact for entry in fitting for fact in entry.facts)
         if not (facts or stale or predicted):
             return self._follow(fitting)
-        changed = self._note(fitting) | {name for name in stale if name in self.cards.of}
+        changed = self._note(fitting) | {number for number in stale if number in self.cards.of}
         records = await self._records(sorted(changed), state.view)
         keys = tuple(entry.key for entry in fitting if entry.key)
         self._unwritten += self.beliefs.observations()
@@ -300,31 +297,31 @@ class Daemon:
                 fitting.append(entry)
         return state, fitting
 
-    def _note(self, entries: list[Entry]) -> set[str]:
-        """Bring the cards up to date; the names of those that changed."""
-        names: set[str] = set()
+    def _note(self, entries: list[Entry]) -> set[int]:
+        """Bring the cards up to date; the numbers of those that changed."""
+        changed: set[int] = set()
         for entry in entries:
             for fact in entry.facts:
-                name = fact.job.name if isinstance(fact, Submitted) else getattr(fact, "job", None)
+                number = job_of(fact)
                 if not entry.noted:
                     self.cards.note(fact, self.gangs)
-                if name in self.cards.of:
-                    names.add(name)
+                if number is not None and number in self.cards.of:
+                    changed.add(number)
             entry.noted = True
-        return names
+        return changed
 
-    async def _records(self, names: list[str], view: View) -> tuple[JobRecord, ...]:
+    async def _records(self, numbers: list[int], view: View) -> tuple[JobRecord, ...]:
         """List entries in a view to come; requests are answered in between, for there may be many."""
         found = []
-        for first in range(0, len(names), SLICE):
-            found += [self.record(name, view) for name in names[first : first + SLICE]]
+        for first in range(0, len(numbers), SLICE):
+            found += [self.record(number, view) for number in numbers[first : first + SLICE]]
             await asyncio.sleep(0)
         return tuple(found)
 
-    def record(self, name: str, view: View | None = None) -> JobRecord:
+    def record(self, number: int, view: View | None = None) -> JobRecord:
         """A live job's list entry, as it is now or in a view to come."""
-        gang, progress = self.gangs.get(name), self.beliefs.progress(name)
-        return record_of(self.cards.of[name], view or self.view, gang, progress)
+        gang, progress = self.gangs.get(number), self.beliefs.progress(number)
+        return record_of(self.cards.of[number], view or self.view, gang, progress)
 
     async def _sort_out(self, error: UnwritableError, entries: list[Entry]) -> bool:
         """One of the entries can never be written: the others must not suffer for it."""
@@ -339,14 +336,14 @@ class Daemon:
         """It was not carried out: whoever waits is told, and a job that it brought is none."""
         for fact in entry.facts:
             if isinstance(fact, Submitted):
-                self.cards.of.pop(fact.job.name, None)
+                self.cards.of.pop(fact.job.number, None)
         entry.fail(error)
 
     def _stumble(
         self,
         error: StoreError,
         entries: list[Entry],
-        stale: set[str],
+        stale: set[int],
         predicted: list[tuple[int, PredictionRecord]],
     ) -> None:
         """The journal cannot be written: users are told, the rest is tried again."""
@@ -381,8 +378,8 @@ class Daemon:
         for fact in facts:
             if isinstance(fact, Ended | Cancelled):
                 self._bury(fact)
-        for name, gang in self.gangs.items():
-            state = self.view.jobs.get(name)
+        for number, gang in self.gangs.items():
+            state = self.view.jobs.get(number)
             if state is not None:
                 gang.job = state.job
         self.follower.noted(self, facts)
@@ -474,7 +471,7 @@ class Daemon:
         ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
         return min((end + SETTLED for end in ends if end + SETTLED > now), default=math.inf)
 
-    def _outlooks(self, now: float) -> Mapping[str, Outlook]:
+    def _outlooks(self, now: float) -> Mapping[int, Outlook]:
         return self.beliefs.outlooks(self.view, now) if POLICIES[self.state.policy].informed else {}
 
     def _reasons(self, decided: Decisions, now: float) -> list[Fact]:
@@ -496,12 +493,12 @@ class Daemon:
                 self.gang(decision.job).carry_out(decision)
                 self.hands_out()
 
-    def gang(self, name: str) -> Gang:
+    def gang(self, number: int) -> Gang:
         """The gang of a live job, made if it has none yet."""
-        if name not in self.gangs:
-            job = self.view.jobs[name].job
-            self.gangs[name] = Gang(job, GangHands(self.outbox, job.number, name))
-        return self.gangs[name]
+        if number not in self.gangs:
+            job = self.view.jobs[number].job
+            self.gangs[number] = Gang(job, GangHands(self.outbox, job))
+        return self.gangs[number]
 
     def set_policy(self, name: str) -> None:
         """Decide by another policy from now on; what the last one remembered is of no use to it."""
@@ -520,5 +517,5 @@ class Daemon:
 
 def _brings_in(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.name not in view.jobs for fact in entry.facts]
+    new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
     return bool(new) and all(new)

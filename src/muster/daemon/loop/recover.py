@@ -51,7 +51,7 @@ def _on(cluster: Cluster, pools: PoolTree, state: State) -> State:
     if _shape(state.view.cluster) == _shape(cluster):
         return state
     if state.view.jobs:
-        names = ", ".join(sorted(state.view.jobs)[:5])
+        names = ", ".join(sorted(state.view.names)[:5])
         raise ClusterChangedError(
             f"the cluster is not the one on which these jobs live: {names}; "
             "start with the same devices, or stop them first"
@@ -67,16 +67,16 @@ def _shape(cluster: Cluster) -> object:
 
 def take_up(daemon: Daemon) -> None:
     """Know the live jobs again, watch their tasks, and go on with what was under way."""
-    records = {record.name: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
+    records = {record.number: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
     attached = []
-    for name, state in daemon.view.jobs.items():
-        record = records.get(name)
+    for number, state in daemon.view.jobs.items():
+        record = records.get(number)
         if record is not None:
-            daemon.cards.of[name] = card_of(record, state.job)
-        image = daemon.state.gangs.get(name)
+            daemon.cards.of[number] = card_of(record, state.job)
+        image = daemon.state.gangs.get(number)
         if image is None:
             continue
-        daemon.gang(name).restore(state, image)
+        daemon.gang(number).restore(state, image)
         daemon.follower.tell_held(daemon, state, daemon.clock.now())
         attached += [task.task for task in image.tasks]
     daemon.executor.attach(attached)

@@ -42,9 +42,9 @@ class Surroundings:
     threads: int = 1
     """Of each worker on such a device: more would only be in each other's way."""
 
-    def token(self, job: str, number: int) -> str:
+    def token(self, job: Job) -> str:
         """What a job's tasks show to be let in."""
-        message = f"{number}/{job}".encode()
+        message = f"{job.number}/{job.name}".encode()
         return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
 
     def folder_of(self, job: Job) -> Path:
@@ -55,14 +55,14 @@ class Surroundings:
 class Orders:
     """Makes orders; keeps for each run of a gang the port at which its workers meet."""
 
-    def __init__(self, around: Surroundings, gangs: Callable[[str], Gang]) -> None:
+    def __init__(self, around: Surroundings, gangs: Callable[[int], Gang]) -> None:
         self._around, self._gangs = around, gangs
-        self._ports: dict[str, tuple[int, int]] = {}
+        self._ports: dict[int, tuple[int, int]] = {}
         """By job: number of the attempt with which the run began, port."""
 
-    def __call__(self, name: str, task: Task) -> TaskOrder:
+    def __call__(self, number: int, task: Task) -> TaskOrder:
         """The order for a task of a job."""
-        gang = self._gangs(name)
+        gang = self._gangs(number)
         environment = self._environment(gang, task)
         place = next(each for each in environment.tasks if each.name == task.name)
         job, program = gang.job, gang.job.program
@@ -96,7 +96,7 @@ class Orders:
             tasks=places,
             master_port=self._port(gang),
             coordinator=around.coordinator,
-            token=around.token(job.name, job.number),
+            token=around.token(job),
             threads=around.threads if virtual else 0,
             virtual=virtual,
             attempt=gang.failures + gang.losses,
@@ -106,12 +106,12 @@ class Orders:
 
     def _port(self, gang: Gang) -> int:
         """One for each generation: the workers of the one before may not have let theirs go yet."""
-        known = self._ports.get(gang.job.name)
+        known = self._ports.get(gang.job.number)
         if known is None or known[0] != gang.generation:
             host = next(iter(self._around.hosts.values()))
-            known = self._ports[gang.job.name] = gang.generation, free_port(host)
+            known = self._ports[gang.job.number] = gang.generation, free_port(host)
         return known[1]
 
-    def forget(self, name: str) -> None:
+    def forget(self, number: int) -> None:
         """A job is over."""
-        self._ports.pop(name, None)
+        self._ports.pop(number, None)
