@@ -218,7 +218,7 @@ def test_pools_are_made_changed_and_removed(tmp_path: Path) -> None:
             with pytest.raises(RefusedError, match="no device is of type"):
                 await made.front.set_pool(ADMIN, "new", None, {"H100": Quota()})
             await made.front.submit(ANN, program("a", pool="new"))
-            with pytest.raises(ConflictError, match="'a' is in pool 'new'"):
+            with pytest.raises(ConflictError, match=r"job 1 \(a\) is in pool 'new'"):
                 await made.front.remove_pool(ADMIN, "new")
             await made.front.stop(ANN, "a")
             await ends(made, "a", "cancelled")
