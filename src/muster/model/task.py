@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.model.event import Event
+from muster.model.event import (
+    Event,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    PoolsSet,
+    Submitted,
+)
 from muster.model.job import Role
 from muster.model.placement import Slot
 
@@ -89,7 +97,7 @@ class LogPiece:
 class TaskOrdered:
     """A task is about to be ordered, for this place of its job."""
 
-    job: str
+    job: int
     task: TaskId
     slot: Slot
     at: float
@@ -99,7 +107,7 @@ class TaskOrdered:
 class TaskEnded:
     """A task is gone, and the job it was of has taken note."""
 
-    job: str
+    job: int
     exited: TaskExited
     at: float
     tail: str = ""
@@ -114,7 +122,7 @@ class TaskEnded:
 class RuntimeSeen:
     """A task of the job has spoken to the coordinator: the job can change its tasks while it trains."""
 
-    job: str
+    job: int
     at: float
 
 
@@ -122,7 +130,7 @@ class RuntimeSeen:
 class StopAsked:
     """Its user wants the job no more: it is cancelled once its tasks are gone."""
 
-    job: str
+    job: int
     at: float
 
 
@@ -130,7 +138,7 @@ class StopAsked:
 class GangStopping:
     """A gang's tasks are being stopped, or left to end, for a reason that no other fact tells."""
 
-    job: str
+    job: int
     goal: str
     """One of `daemon.gang.transitions.Goal`."""
     at: float
@@ -142,7 +150,7 @@ class GangStopping:
 class Decided:
     """A cycle decided something about a job, or found another reason why it waits."""
 
-    job: str
+    job: int
     kind: str
     """One of `model.decision.Kind`."""
     code: str
@@ -165,3 +173,14 @@ TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | GangStopping | De
 
 Fact = Event | TaskFact
 """What the journal holds."""
+
+
+def job_of(fact: Fact) -> int | None:
+    """The number of the job that a fact is about; None: it is about none."""
+    match fact:
+        case Submitted(job=job):
+            return job.number
+        case NodeAdded() | NodeLost() | NodeReturned() | NodeDraining() | PoolsSet() | PolicySet():
+            return None
+        case _:
+            return fact.job

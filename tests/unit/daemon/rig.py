@@ -30,10 +30,11 @@ from muster.model.task import (
 from muster.model.view import JobState, Phase
 from muster.wire.messages import Changed, Hello, Message, StepDone
 from tests.builders import SERVER_TASK, cluster, job, placement, slot, view
+from tests.numbers import number
 
 TWO = placement(("n0", 0b01), ("n0", 0b10))
 THREE = placement(("n0", 0b01), ("n0", 0b10), ("n1", 1))
-KEY, NUMBER = "j", 7
+KEY = number("j")
 SERVER = slot("n0", 0, role=Role.SERVER, need=SERVER_TASK)
 
 
@@ -52,10 +53,10 @@ class Rig:
     """A gang in its view, with executor and runtime played by the test."""
 
     def __init__(self, asked: Job, placed: Placement = TWO) -> None:
-        self.done, self.job = Done(), replace(asked, number=NUMBER)
+        self.done, self.job = Done(), replace(asked, number=KEY)
         self.view = evolve(view(cluster(2)), [Submitted(self.job, 0.0)])
         self.journal: list[Fact] = [Submitted(self.job, 0.0)]
-        self.gangs: Mapping[str, GangState] = {}
+        self.gangs: Mapping[int, GangState] = {}
         self.sight = Sight()
         self.generation = 0
         self.start(placed)

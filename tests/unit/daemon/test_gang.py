@@ -31,7 +31,7 @@ from muster.model.view import Phase
 from muster.wire.messages import Changed, Failed, Plan, Stop
 from muster.wire.messages import Ended as Left
 from tests.builders import job, placement
-from tests.unit.daemon.rig import SERVER, THREE, TWO, Rig, fixed, live, restored
+from tests.unit.daemon.rig import KEY, SERVER, THREE, TWO, Rig, fixed, live, restored
 
 
 def test_every_slot_gets_a_task_that_is_journalled_first() -> None:
@@ -40,7 +40,7 @@ def test_every_slot_gets_a_task_that_is_journalled_first() -> None:
     assert [type(fact) for fact in rig.done.facts] == [TaskOrdered, TaskOrdered]
     assert not rig.kinds(Started)
     rig.run_all()
-    assert rig.kinds(Started) == [Started("j", 1, 2.0)]
+    assert rig.kinds(Started) == [Started(KEY, 1, 2.0)]
 
 
 def test_a_plain_job_succeeds_when_all_its_workers_have_ended_well() -> None:

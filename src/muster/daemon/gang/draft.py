@@ -49,9 +49,9 @@ class Draft:
         self.sight = replace(self.sight, **changes)
 
     @property
-    def key(self) -> str:
+    def key(self) -> int:
         """The job, as facts name it."""
-        return self.job.name
+        return self.job.number
 
     @property
     def placement(self) -> Placement:
@@ -76,7 +76,7 @@ class Draft:
         generation = self.job.generation
         attempt = self.gang.orders.get(attempt_key(generation, name), 0)
         index = int(name.rpartition("-")[2])
-        task = TaskId(self.job.job.number, generation, slot.role, index, attempt)
+        task = TaskId(self.key, generation, slot.role, index, attempt)
         self.note(TaskOrdered(self.key, task, slot, self.now))
         self.do(StartTask(task))
 

@@ -18,7 +18,7 @@ log = structlog.get_logger()
 class TellsTasks(Protocol):
     """Who speaks to tasks."""
 
-    def tell(self, job: str, task: str, message: Message) -> None: ...
+    def tell(self, job: int, task: str, message: Message) -> None: ...
 
 
 class Performer:
@@ -28,14 +28,14 @@ class Performer:
         self,
         executor: Executor,
         connections: TellsTasks,
-        orders: Callable[[str, TaskId], TaskOrder | None],
-        time_out: Callable[[str, Timeout], None],
+        orders: Callable[[int, TaskId], TaskOrder | None],
+        time_out: Callable[[int, Timeout], None],
     ) -> None:
         """`orders` makes an order for a job's task, None if it is over; `time_out` gets timeouts."""
         self._executor, self._connections = executor, connections
         self._orders, self._time_out = orders, time_out
 
-    def perform(self, job: str, command: Command) -> None:
+    def perform(self, job: int, command: Command) -> None:
         """Carry out one command of a job's gang."""
         match command:
             case StartTask():

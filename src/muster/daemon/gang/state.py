@@ -113,7 +113,7 @@ def attempt_key(generation: int, name: str) -> str:
     return f"{generation}/{name}"
 
 
-def fold_gangs(gangs: Mapping[str, GangState], facts: Iterable[Fact]) -> Mapping[str, GangState]:
+def fold_gangs(gangs: Mapping[int, GangState], facts: Iterable[Fact]) -> Mapping[int, GangState]:
     """Return all gangs after these facts; a job has one from its first start to its end."""
     changed = dict(gangs)
     for fact in facts:

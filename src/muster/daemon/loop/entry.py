@@ -13,7 +13,7 @@ class Entry:
     """Facts that stand or fall together, and events for gangs to react to."""
 
     facts: list[Fact] = field(default_factory=list)
-    events: list[tuple[str, GangEvent]] = field(default_factory=list)
+    events: list[tuple[int, GangEvent]] = field(default_factory=list)
     """Each with its job; the gang may be gone by the time they are read."""
     then: list[Callable[[], None]] = field(default_factory=list)
     """Called when the facts are in the journal, never before."""

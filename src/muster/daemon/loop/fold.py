@@ -45,15 +45,15 @@ class Turn:
     """The outcome of folding entries, to be adopted once its facts are in the journal."""
 
     state: State
-    sights: dict[str, Sight]
+    sights: dict[int, Sight]
     accepted: list[Entry] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    commands: list[tuple[str, Command]] = field(default_factory=list)
+    commands: list[tuple[int, Command]] = field(default_factory=list)
     """Each with its job."""
-    closed: dict[str, Closed] = field(default_factory=dict)
+    closed: dict[int, Closed] = field(default_factory=dict)
 
 
-def fold(state: State, sights: Mapping[str, Sight], entries: Sequence[Entry], now: float) -> Turn:
+def fold(state: State, sights: Mapping[int, Sight], entries: Sequence[Entry], now: float) -> Turn:
     """Return what becomes of the state; entries that conflict with it are refused, and told so."""
     turn = Turn(state, dict(sights))
     for plain, group in groupby(entries, _is_plain):
@@ -98,9 +98,9 @@ def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
         _react(turn, job, event, now)
 
 
-def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[str, GangEvent]]:
+def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[int, GangEvent]]:
     """Return the facts that gangs react to, each with the gang."""
-    found: list[tuple[str, GangEvent]] = []
+    found: list[tuple[int, GangEvent]] = []
     for fact in facts:
         if isinstance(fact, NodeLost):
             found += [(job, fact) for job, gang in state.gangs.items() if _is_on(gang, fact.node)]
@@ -113,7 +113,7 @@ def _is_on(gang: GangState, node: str) -> bool:
     return any(task.slot.node == node for task in gang.tasks)
 
 
-def _react(turn: Turn, number: str, event: GangEvent, now: float) -> None:
+def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
     """Let one gang react; the trouble of one job must not be everybody's."""
     gang, job = turn.state.gangs.get(number), turn.state.view.jobs.get(number)
     if gang is None or job is None:

@@ -37,22 +37,22 @@ class Follower:
     """Looks at running jobs every few seconds."""
 
     def __init__(self) -> None:
-        self.forgets: list[Callable[[str], None]] = []
+        self.forgets: list[Callable[[int], None]] = []
         """Who else is told that a job is over."""
 
     def refresh(self, daemon: "Daemon") -> None:
         """Bring lists and predictions up to date."""
         now = daemon.clock.now()
-        for name, card in list(daemon.cards.items()):
-            state = daemon.view.jobs[name]
+        for number, card in list(daemon.cards.items()):
+            state = daemon.view.jobs[number]
             if state.phase is Phase.WAITING:
                 if card.predicted_finish is not None:  # from before it was stopped
-                    daemon.cards[name] = replace(card, predicted_finish=None)
-                    daemon.touch(name)
+                    daemon.cards[number] = replace(card, predicted_finish=None)
+                    daemon.touch(number)
                 continue
-            daemon.touch(name)
-            finish = daemon.beliefs.finish(name, daemon.view, now)
-            daemon.cards[name] = self._predicted(daemon, state, card, finish, now)
+            daemon.touch(number)
+            finish = daemon.beliefs.finish(number, daemon.view, now)
+            daemon.cards[number] = self._predicted(daemon, state, card, finish, now)
         daemon.metrics.standing(daemon.view, daemon.entitlements)
 
     def noted(self, daemon: "Daemon", facts: Sequence[Fact]) -> None:
@@ -77,7 +77,7 @@ class Follower:
 
     def tell_held(self, daemon: "Daemon", state: JobState, now: float) -> None:
         """Beliefs learn what a job runs on."""
-        cluster, gang = daemon.view.cluster, daemon.state.gangs.get(state.name)
+        cluster, gang = daemon.view.cluster, daemon.state.gangs.get(state.number)
         tasks = {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         spots = spots_of(cluster, tasks)
         daemon.beliefs.holds(state.job, held(cluster, state), now, spots)
@@ -92,7 +92,7 @@ class Follower:
         if last is not None and abs(finish - last.predicted) <= max(LEAST, SHIFT * (finish - now)):
             return card
         made = PredictionRecord(now, "finish", finish)
-        daemon.predict(state.job.number, made)
+        daemon.predict(state.number, made)
         return replace(card, first_prediction=card.first_prediction or made, last_prediction=made)
 
     def ended(self, daemon: "Daemon", job: Job, card: Card) -> None:
@@ -105,9 +105,8 @@ class Follower:
             daemon.predict(job.number, real)
             daemon.metrics.predicted(error)
         daemon.beliefs.ended(job, daemon.clock.now(), succeeded)
-        daemon.beliefs.forget(job.name)
         for forget in self.forgets:
-            forget(job.name)
+            forget(job.number)
 
 
 def held(cluster: Cluster, state: JobState) -> Held | None:

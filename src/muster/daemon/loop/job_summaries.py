@@ -17,7 +17,7 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.reason import Reason
-from muster.model.task import Fact, StopAsked
+from muster.model.task import Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
 from muster.wire.records import JobRecord, PredictionRecord
 
@@ -68,17 +68,16 @@ def card_of(record: JobRecord, predictions: Sequence[PredictionRecord]) -> Card:
     )
 
 
-def fold_cards(cards: Mapping[str, Card], facts: Iterable[Fact]) -> dict[str, Card]:
+def fold_cards(cards: Mapping[int, Card], facts: Iterable[Fact]) -> dict[int, Card]:
     """Return the cards that these facts change, as they are then."""
-    changed: dict[str, Card] = {}
+    changed: dict[int, Card] = {}
     for fact in facts:
         if isinstance(fact, Submitted):
-            changed[fact.job.name] = Card()
+            changed[fact.job.number] = Card()
             continue
-        job = getattr(fact, "job", None)
-        card = changed.get(job) or cards.get(job) if job is not None else None
-        if job is not None and card is not None:
-            changed[job] = _after(card, fact)
+        number = job_of(fact)
+        if number is not None and (card := changed.get(number) or cards.get(number)) is not None:
+            changed[number] = _after(card, fact)
     return changed
 
 

@@ -98,8 +98,8 @@ class Daemon:
         self.state, self.store, self.executor, self.clock = state, store, executor, clock
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
         self._performer = performer
-        self.cards: dict[str, Card] = {}
-        self.sights: dict[str, Sight] = {}
+        self.cards: dict[int, Card] = {}
+        self.sights: dict[int, Sight] = {}
         """What this daemon has seen of each gang."""
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
@@ -112,7 +112,7 @@ class Daemon:
         self._inbox: list[Entry] = []
         self._backlog: list[Entry] = []
         """Entries that nobody can be told of, and that could not be journalled yet."""
-        self._stale: set[str] = set()
+        self._stale: set[int] = set()
         """Jobs whose list entry has changed without a fact."""
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
@@ -150,9 +150,9 @@ class Daemon:
         """There is something to collect."""
         self._wake.set()
 
-    def touch(self, name: str) -> None:
-        """A job's list entry is to be written anew."""
-        self._stale.add(name)
+    def touch(self, job: int) -> None:
+        """Rewrite a job's list entry."""
+        self._stale.add(job)
         self._wake.set()
 
     def predict(self, number: int, prediction: PredictionRecord) -> None:
@@ -221,19 +221,16 @@ class Daemon:
         """Post what the executor reports."""
         for report in self.executor.collect():
             if isinstance(report, TaskStarted):
-                self.post(Entry(events=[(self._job_of(report.task), report)]))
+                self.post(Entry(events=[(report.task.number, report)]))
             elif isinstance(report, TaskExited):
                 tail = self._tail(report.task) if is_fault(report) else ""
-                self.post(Entry(events=[(self._job_of(report.task), Exited(report, tail))]))
+                self.post(Entry(events=[(report.task.number, Exited(report, tail))]))
             else:
                 self.post(Entry([report]))
 
-    def _job_of(self, task: TaskId) -> str:
-        return next((n for n, s in self.view.jobs.items() if s.job.number == task.number), "")
-
     def _tail(self, task: TaskId) -> str:
         """Return the last lines that a task has printed."""
-        state = self.view.jobs.get(self._job_of(task))
+        state = self.view.jobs.get(task.number)
         try:
             name = log_name(state.job, task) if state is not None else ""
             piece = self.executor.read_log(name, -TAIL, TAIL)
@@ -252,7 +249,7 @@ class Daemon:
         if not (turn.facts or stale or predicted):
             return self._adopt(turn, {})
         cards = fold_cards(self.cards, turn.facts)
-        changed = cards.keys() | {name for name in stale if name in self.cards}
+        changed = cards.keys() | {number for number in stale if number in self.cards}
         records = await self._records(sorted(changed), turn, cards)
         keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
@@ -278,12 +275,12 @@ class Daemon:
             self.news.notify_all()
         return True
 
-    def _adopt(self, turn: Turn, cards: Mapping[str, Card]) -> bool:
+    def _adopt(self, turn: Turn, cards: Mapping[int, Card]) -> bool:
         """The facts are in the journal: take the new state, and do what waited for it."""
         self.state, self.sights = turn.state, turn.sights
         self.cards.update(cards)
-        for name, closed in turn.closed.items():
-            card = self.cards.pop(name, None)
+        for number, closed in turn.closed.items():
+            card = self.cards.pop(number, None)
             if card is not None:
                 self.follower.ended(self, closed.job.job, card)
         self.follower.noted(self, turn.facts)
@@ -303,23 +300,23 @@ class Daemon:
             log.exception("a command failed")
 
     async def _records(
-        self, names: list[str], turn: Turn, cards: Mapping[str, Card]
+        self, numbers: list[int], turn: Turn, cards: Mapping[int, Card]
     ) -> tuple[JobRecord, ...]:
         """Return list entries as of a turn; requests are answered in between, for there may be many."""
         found = []
-        for first in range(0, len(names), SLICE):
-            for name in names[first : first + SLICE]:
-                card, closed = cards.get(name) or self.cards[name], turn.closed.get(name)
-                state = closed.job if closed else turn.state.view.jobs[name]
-                gang = closed.gang if closed else turn.state.gangs.get(name)
-                found.append(record_of(card, state, gang, self.beliefs.progress(name)))
+        for first in range(0, len(numbers), SLICE):
+            for number in numbers[first : first + SLICE]:
+                card, closed = cards.get(number) or self.cards[number], turn.closed.get(number)
+                state = closed.job if closed else turn.state.view.jobs[number]
+                gang = closed.gang if closed else turn.state.gangs.get(number)
+                found.append(record_of(card, state, gang, self.beliefs.progress(number)))
             await asyncio.sleep(0)
         return tuple(found)
 
-    def record(self, name: str) -> JobRecord:
+    def record(self, number: int) -> JobRecord:
         """Return a live job's list entry as it is now."""
-        state, gang = self.view.jobs[name], self.state.gangs.get(name)
-        return record_of(self.cards[name], state, gang, self.beliefs.progress(name))
+        state, gang = self.view.jobs[number], self.state.gangs.get(number)
+        return record_of(self.cards[number], state, gang, self.beliefs.progress(number))
 
     async def _sort_out(self, error: UnwritableError, entries: list[Entry]) -> bool:
         """One of the entries can never be written: the others must not suffer for it."""
@@ -334,7 +331,7 @@ class Daemon:
         self,
         error: StoreError,
         entries: list[Entry],
-        stale: set[str],
+        stale: set[int],
         predicted: list[tuple[int, PredictionRecord]],
     ) -> None:
         """The journal cannot be written: users are told, the rest is tried again."""
@@ -431,7 +428,7 @@ class Daemon:
         ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
         return min((end + SETTLED for end in ends if end + SETTLED > now), default=math.inf)
 
-    def _outlooks(self, now: float) -> Mapping[str, Outlook]:
+    def _outlooks(self, now: float) -> Mapping[int, Outlook]:
         return self.beliefs.outlooks(self.view, now) if POLICIES[self.state.policy].informed else {}
 
     def _reasons(self, decided: Decisions, now: float) -> list[Fact]:
@@ -464,5 +461,5 @@ class Daemon:
 
 def _brings_in(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.name not in view.jobs for fact in entry.facts]
+    new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
     return bool(new) and all(new)

@@ -18,7 +18,7 @@ class State:
     """Everything that survives the daemon: the journal folds to it."""
 
     view: View
-    gangs: Mapping[str, GangState]
+    gangs: Mapping[int, GangState]
     policy: str
 
     def after(self, facts: Iterable[Fact]) -> "State":

@@ -23,7 +23,7 @@ def node_record(view: View, node: Node) -> NodeRecord:
     for state in view.jobs.values():
         bits = [slot.bits for slot in state.held() if slot.node == node.name]
         if bits:
-            jobs.append(state.name)
+            jobs.append(state.job.name)
             held |= sum(bits)
     marks = "".join("x" if held >> i & 1 else "." for i in range(kind.devices))
     return NodeRecord(

@@ -41,9 +41,9 @@ class Surroundings:
     threads: int = 1
     """Of each worker on such a device: more would only be in each other's way."""
 
-    def token(self, job: str, number: int) -> str:
+    def token(self, job: Job) -> str:
         """What a job's tasks show to be let in."""
-        message = f"{number}/{job}".encode()
+        message = f"{job.number}/{job.name}".encode()
         return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
 
     def folder_of(self, job: Job) -> Path:
@@ -56,7 +56,7 @@ class Orders:
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._ports: dict[str, tuple[int, int]] = {}
+        self._ports: dict[int, tuple[int, int]] = {}
         """By job: generation, port."""
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
@@ -97,7 +97,7 @@ class Orders:
             tasks=places,
             master_port=self._port(state),
             coordinator=around.coordinator,
-            token=around.token(job.name, job.number),
+            token=around.token(job),
             threads=around.threads if virtual else 0,
             virtual=virtual,
             attempt=gang.failures + gang.losses,
@@ -107,17 +107,17 @@ class Orders:
 
     def _port(self, state: JobState) -> int:
         """Return one for each generation: workers of the one before may not have closed theirs yet."""
-        known = self._ports.get(state.name)
+        known = self._ports.get(state.number)
         if known is None or known[0] != state.generation:
             host = next(iter(self._around.hosts.values()))
             # The master's, and one for each task: see `GangEnvironment`.
             count = 1 + len(state.held())
-            known = self._ports[state.name] = state.generation, free_row(host, count)
+            known = self._ports[state.number] = state.generation, free_row(host, count)
         return known[1]
 
-    def forget(self, name: str) -> None:
+    def forget(self, number: int) -> None:
         """A job is over."""
-        self._ports.pop(name, None)
+        self._ports.pop(number, None)
 
 
 def log_name(job: Job, task: TaskId) -> str:
