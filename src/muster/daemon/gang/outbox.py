@@ -6,7 +6,6 @@ from typing import Protocol
 
 from muster.daemon.gang.hands import Task
 from muster.daemon.loop.entry import Entry
-from muster.model.job import Job
 from muster.model.task import Fact, TaskId, TaskOrder
 from muster.ports import Clock, Executor
 from muster.wire.messages import Message
@@ -59,8 +58,8 @@ class Outbox:
 class GangHands:
     """The hands of one job's gang."""
 
-    def __init__(self, outbox: Outbox, job: Job) -> None:
-        self._outbox, self._job = outbox, job
+    def __init__(self, outbox: Outbox, number: int, name: str) -> None:
+        self._outbox, self._number, self._name = outbox, number, name
 
     def now(self) -> float:
         """The time, in s."""
@@ -73,7 +72,7 @@ class GangHands:
     def order(self, task: Task) -> None:
         """Start a task."""
         box = self._outbox
-        box.then(lambda: box.executor.start(box.orders(self._job.number, task)))
+        box.then(lambda: box.executor.start(box.orders(self._number, task)))
 
     def signal(self, task: TaskId, number: int) -> None:
         """Signal a task and whatever it has started."""
@@ -83,7 +82,7 @@ class GangHands:
     def tell(self, task: str, message: Message) -> None:
         """Say something to a task of the job."""
         box = self._outbox
-        box.then(lambda: box.wires.tell(self._job.number, task, message))
+        box.then(lambda: box.wires.tell(self._number, task, message))
 
     def later(self, seconds: float, what: Callable[[], None]) -> None:
         """Do something when so much time has passed."""
@@ -96,7 +95,7 @@ class GangHands:
 
     def tail(self, task: TaskId) -> str:
         """The last lines that a task has printed."""
-        name = log_name(self._job.number, self._job.name, task)
+        name = log_name(self._number, self._name, task)
         try:
             piece = self._outbox.executor.read_log(name, -TAIL, TAIL)
         except LookupError:

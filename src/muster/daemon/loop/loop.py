@@ -497,7 +497,7 @@ class Daemon:
         """The gang of a live job, made if it has none yet."""
         if number not in self.gangs:
             job = self.view.jobs[number].job
-            self.gangs[number] = Gang(job, GangHands(self.outbox, job))
+            self.gangs[number] = Gang(job, GangHands(self.outbox, number, job.name))
         return self.gangs[number]
 
     def set_policy(self, name: str) -> None:
