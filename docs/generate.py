@@ -90,10 +90,10 @@ def plans() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "lifecycle.md": lifecycle,
-    "planner.md": plans,
-    "profiles.md": profiles,
-    "reasons.md": reasons,
+    "reference/lifecycle.md": lifecycle,
+    "explanation/planner.md": plans,
+    "reference/profiles.md": profiles,
+    "reference/reasons.md": reasons,
 }
 """Pages with a generated part."""
 

@@ -15,6 +15,7 @@ from muster.model.reason import SENTENCES, Code, Reason
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name in PAGES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(HERE / name, tmp_path / name)
     return tmp_path
 
@@ -37,13 +38,13 @@ def test_a_stale_page_is_found_and_renewed(folder: Path, name: str) -> None:
 
 
 def test_a_page_without_its_markers_is_an_error(folder: Path) -> None:
-    (folder / "reasons.md").write_text("# Reasons\n", encoding="utf-8")
+    (folder / "reference/reasons.md").write_text("# Reasons\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"reasons\.md"):
         main(["--check"], folder)
 
 
 def test_the_diagram_shows_every_entry_of_the_table() -> None:
-    lines = (HERE / "lifecycle.md").read_text(encoding="utf-8").splitlines()
+    lines = (HERE / "reference/lifecycle.md").read_text(encoding="utf-8").splitlines()
     for (phase, event), after in NEXT.items():
         arrows = [line for line in lines if line.strip().startswith(f"{phase} --> {after}:")]
         assert len(arrows) == 1
@@ -62,13 +63,13 @@ def test_every_code_has_its_sentence() -> None:
 
 
 def test_every_figure_of_a_reason_is_explained() -> None:
-    page = (HERE / "reasons.md").read_text(encoding="utf-8")
+    page = (HERE / "reference/reasons.md").read_text(encoding="utf-8")
     for figure in fields(Reason):
         assert figure.name == "code" or f"`{figure.name}`" in page
 
 
 def test_every_way_of_waiting_has_its_place_in_the_order() -> None:
-    page = (HERE / "reasons.md").read_text(encoding="utf-8")
+    page = (HERE / "reference/reasons.md").read_text(encoding="utf-8")
     waits = [code.partition(".")[2] for code in Code if code.startswith("waiting.")]
     order = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\d\. .*$", page, re.MULTILINE)))
     assert sorted(order) == sorted(waits)

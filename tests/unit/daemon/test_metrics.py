@@ -16,7 +16,7 @@ from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
