@@ -67,7 +67,7 @@ docs: $(STAMP)  ## regenerate the generated pages and pictures
 	$(BIN)/python docs/generate.py
 
 site: $(MKDOCS)  ## build the documentation with search into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'site/index.html is built; search needs a server: $(BIN)/python -m http.server -d site'
 
 $(MKDOCS): $(STAMP)
