@@ -15,6 +15,7 @@ from muster.cli.offline.plan import run_curve, run_plan
 from muster.cli.offline.play import run_play
 from muster.cli.offline.profile import described, shipped_table
 from muster.core.state.lifecycle import BORN, NEXT
+from muster.daemon.gang import transitions
 from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
@@ -33,6 +34,12 @@ def lifecycle() -> str:
     rows = [f"| {a} | {', '.join(names)} | {b} |" for (a, b), names in events.items()]
     born = f"| - | `Submitted` | {BORN} |"
     return "\n".join(["| phase | event | next phase |", "|---|---|---|", born, *rows])
+
+
+def gang() -> str:
+    """Return the transitions of a gang, from the table of `daemon/gang/transitions.py`."""
+    rows = [f"| `{a}` | {trigger} | `{b}` |" for (a, trigger), b in transitions.NEXT.items()]
+    return "\n".join(["| goal | trigger | next goal |", "|---|---|---|", *rows])
 
 
 def reasons() -> str:
@@ -90,6 +97,7 @@ def plans() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "reference/gang.md": gang,
     "reference/lifecycle.md": lifecycle,
     "explanation/planner.md": plans,
     "reference/profiles.md": profiles,

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -65,7 +66,7 @@ def _problem(page: Path, target: str) -> str | None:
 def _anchors(page: Path) -> frozenset[str]:
     """Return the headings of a page as GitHub and the site write them in a link."""
     blocks = PARSER.parse(page.read_text(encoding="utf-8"))
-    heads = [after for at, after in zip(blocks, blocks[1:], strict=False) if at.type == "heading_open"]
+    heads = [after for at, after in pairwise(blocks) if at.type == "heading_open"]
     return frozenset(_slug(head) for head in heads)
 
 

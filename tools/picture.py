@@ -1,4 +1,7 @@
-"""Draw what a command printed on a terminal: `FORCE_COLOR=1 muster top --once | python -m tools.picture TITLE FILE.svg`."""
+"""Draw what a command prints on a terminal.
+
+FORCE_COLOR=1 muster top --once | python -m tools.picture 'muster top' docs/img/top.svg
+"""
 
 import io
 import re

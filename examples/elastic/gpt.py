@@ -2,8 +2,8 @@
 
     python -m muster.runtime --workers 2 examples/elastic/gpt.py
 
-Trained on the characters of the pages under docs/ by a loop of its own. The lines with `muster` or `ctx` in them
-are all that is not plain single-device code.
+Trained on the characters of the pages under docs/ by a loop of its own. Only the lines with `muster`
+or `ctx` in them are not plain single-device code.
 """
 
 import argparse

@@ -9,6 +9,7 @@ import pytest
 from docs.generate import BEGIN, HERE, PAGES, main, plans
 
 from muster.core.state.lifecycle import NEXT
+from muster.daemon.gang.transitions import Goal
 from muster.model.reason import SENTENCES, Code, Reason
 
 
@@ -46,9 +47,17 @@ def test_a_page_without_its_markers_is_an_error(folder: Path) -> None:
 def test_the_page_shows_every_transition() -> None:
     lines = (HERE / "reference/lifecycle.md").read_text(encoding="utf-8").splitlines()
     for (phase, event), after in NEXT.items():
-        rows = [line for line in lines if line.startswith(f"| {phase} |") and line.endswith(f"| {after} |")]
+        rows = [
+            line for line in lines if line.startswith(f"| {phase} |") and line.endswith(f"| {after} |")
+        ]
         assert len(rows) == 1
         assert f"`{event.__name__}`" in rows[0]
+
+
+def test_every_goal_of_a_gang_is_explained() -> None:
+    page = (HERE / "reference/gang.md").read_text(encoding="utf-8").partition("<!--")[0]
+    for goal in Goal:
+        assert f"\n| `{goal}` |" in page
 
 
 def test_the_how_to_shows_what_muster_plan_prints() -> None:

@@ -63,7 +63,9 @@ def one_by_one(strategy: Strategy, there: Cluster, jobs: dict[str, Request]) -> 
 
 def assert_on_page(text: str) -> None:
     text = indent(text, "    ")
-    assert text in PAGE.read_text(encoding="utf-8"), f"docs/explanation/placement.md should show\n{text}"
+    assert text in PAGE.read_text(encoding="utf-8"), (
+        f"docs/explanation/placement.md should show\n{text}"
+    )
 
 
 @pytest.mark.parametrize("strategy", [pack, spread])
