@@ -1,4 +1,4 @@
-"""Metrics of the daemon, in Prometheus' text form: see docs/metrics.md for what each one means.
+"""Metrics of the daemon, in Prometheus' text format: see docs/reference/metrics.md.
 
 Whoever does a thing tells of it here; gauges are set from the view by `standing`. One registry for each
 daemon: two in one process do not add up.
@@ -46,7 +46,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[int, str] = {}
         """Why each job waited in the last cycle."""
         own = self._registry
         self._pending = Gauge(
@@ -166,9 +166,9 @@ class Metrics:
     def _count_jobs(self, view: View) -> None:
         pending: Tally[tuple[str, str]] = Tally()
         running: Tally[str] = Tally(dict.fromkeys(view.pools.leaves(), 0))
-        for name, state in view.jobs.items():
+        for number, state in view.jobs.items():
             if state.phase is Phase.WAITING:
-                pending[state.job.pool, self._reasons.get(name, UNDECIDED)] += 1
+                pending[state.job.pool, self._reasons.get(number, UNDECIDED)] += 1
             else:
                 running[state.job.pool] += 1
         self._pending.clear()

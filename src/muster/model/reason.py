@@ -1,6 +1,6 @@
 """Why: a code of a fixed set, with the figures behind it.
 
-`docs/reasons.md` is generated from this file, so each code carries the sentence a user reads.
+`docs/reference/reasons.md` is generated from this file, so each code carries the sentence a user reads.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ SENTENCES: dict[Code, str] = {
 class Holder:
     """A job that holds what another waits for."""
 
-    job: str
+    name: str
     pool: str
     devices: int
 
@@ -119,7 +119,8 @@ class Reason:
     holders: tuple[Holder, ...] = ()
     would_start: Change | None = None
     beneficiary: str | None = None
-    """The job that a migration, a preemption or a shrinking serves, or that devices are kept for."""
+    """The name of the job that a migration, a preemption or a shrinking serves, or that devices are
+    kept for."""
     cost: float | None = None
     """Device-seconds of work the decision costs."""
     gain: float | None = None

@@ -1,6 +1,7 @@
 """`muster play`: jobs on a cluster, cycle by cycle, with the reasons."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -41,12 +42,11 @@ def run_play(
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs, loaded)
     arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
-    letter_of = letters([job.name for job in asked])
     console.print(Text(_headline(loaded, asked, policy, strategy), style="bold"))
     console.print()
     rules = Rules(strategy=strategy)
     frames = play(loaded.cluster, loaded.pools, arrivals, POLICIES[policy], rules)
-    _show(frames, letter_of, console)
+    _show(frames, asked, console)
 
 
 def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
@@ -61,7 +61,7 @@ def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
             near = refusal.nearest
             hint = f" (nearest that could: {near.field}: {near.value})" if near else ""
             raise InputError.at(str(path), f"can never run on this cluster: {refusal.why}{hint}")
-        jobs.append(job)
+        jobs.append(replace(job, number=len(jobs) + 1))
     return jobs
 
 
@@ -74,28 +74,32 @@ def _headline(loaded: ClusterFile, jobs: list[Job], policy: str, strategy: str) 
     )
 
 
-def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) -> None:
+def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
     """The log of decisions, a picture at the busiest moment, and one when the last job is placed."""
     heading = (f"{'TIME':>7}", "DECISION", "JOB", "WHERE AND WHY")
     _line(console, *(Text(word, style="bold") for word in heading))
-    told: dict[str, str] = {}
-    unplaced = set(letter_of)
+    told: dict[int, str] = {}
+    unplaced = {job.number: job.name for job in jobs}
     busiest: Frame | None = None
     for frame in frames:
         for decision in frame.decided.decisions:
             _log(frame, decision, told, console)
         for report in frame.decided.migrations:
-            console.print(Text(f"{'':>7}  {describe(report)}", style="dim"), soft_wrap=True)
+            console.print(
+                Text(f"{'':>7}  {describe(report, frame.before)}", style="dim"), soft_wrap=True
+            )
         if busiest is None or _used(frame.after) > _used(busiest.after):
             busiest = frame
-        unplaced -= {d.job for d in frame.decided.decisions if d.kind is Kind.START}
+        for decision in frame.decided.decisions:
+            if decision.kind is Kind.START:
+                unplaced.pop(decision.job, None)
         if not unplaced and not _anyone_waits(frame.after):
-            _close(busiest, frame, letter_of, console)
+            _close(busiest, frame, letters(jobs), console)
             return
-    console.print(f"\nnever placed: {', '.join(sorted(unplaced))}", style="red")
+    console.print(f"\nnever placed: {', '.join(sorted(unplaced.values()))}", style="red")
 
 
-def _log(frame: Frame, decision: Decision, told: dict[str, str], console: Console) -> None:
+def _log(frame: Frame, decision: Decision, told: dict[int, str], console: Console) -> None:
     """One decision; a job that goes on waiting for the same reason is not told again."""
     if decision.kind is Kind.WAIT and told.get(decision.job) == decision.reason.code:
         return
@@ -103,7 +107,8 @@ def _log(frame: Frame, decision: Decision, told: dict[str, str], console: Consol
     why = Text(f"{where(decision.placement)}  " if decision.placement else "")
     why.append(f"{decision.reason.code}: {tell(decision.reason)}", style="dim")
     kind = Text(decision.kind, style=_STYLES[decision.kind])
-    _line(console, Text(f"{clock(frame.now):>7}"), kind, Text(decision.job, style="bold"), why)
+    name = frame.before.jobs[decision.job].job.name
+    _line(console, Text(f"{clock(frame.now):>7}"), kind, Text(name, style="bold"), why)
 
 
 def _line(console: Console, *cells: Text) -> None:
@@ -120,7 +125,7 @@ def _line(console: Console, *cells: Text) -> None:
     console.print(grid)
 
 
-def _close(busiest: Frame, last: Frame, letter_of: dict[str, str], console: Console) -> None:
+def _close(busiest: Frame, last: Frame, letter_of: dict[int, str], console: Console) -> None:
     frames = [("all placed", last)]
     if busiest.now != last.now:
         frames.insert(0, ("busiest", busiest))

@@ -5,7 +5,6 @@ from muster.daemon.gang.exits import words
 from muster.daemon.loop.job_summaries import asked
 from muster.model import event as e
 from muster.model import task as t
-from muster.model.job import Job
 from muster.model.task import Fact
 from muster.store.batch import Journalled
 from muster.wire.records import ChangeRecord
@@ -15,13 +14,7 @@ def change_of(entry: Journalled) -> ChangeRecord:
     """A fact as the API tells it."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, job_of(fact), told(fact))
-
-
-def job_of(fact: Fact) -> str | None:
-    """The job that a fact is about."""
-    job = getattr(fact, "job", None)
-    return job.name if isinstance(job, Job) else job
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, told(fact))
 
 
 def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)
@@ -64,14 +57,23 @@ def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each 
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
-            return f"{fact.name} ordered on {fact.slot.node}"
+            return f"{fact.task.name} ordered on {fact.slot.node}"
         case t.TaskEnded():
             return f"{fact.exited.task.name} ended with {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses the elastic runtime: it is resized live"
         case t.StopAsked():
             return "its user stops it"
+        case t.GangStopping():
+            return _STOPPING[fact.goal]
         case t.Decided():
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():
             return f"policy {fact.policy}"
+
+
+_STOPPING = {
+    "fail": "failed: its tasks are stopped",
+    "finish": "training complete, its processes are ending",
+    "clear": "too few tasks left: the rest is stopped",
+}

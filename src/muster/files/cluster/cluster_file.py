@@ -1,4 +1,4 @@
-"""Cluster files: nodes, links and pools. See docs/files.md."""
+"""Cluster files: nodes, links and pools. See docs/reference/files.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ class Learner:
         self._kinds: dict[str, _Kind] = {}
         self._all = Lengths()
         """All ended jobs, in s on one device."""
-        self._own: dict[str, tuple[Held, float]] = {}
+        self._own: dict[int, tuple[Held, float]] = {}
         """Where each live job reported from last, and its mean step there."""
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """Answers with the state they were computed from: valid while it is the same."""
@@ -107,16 +107,16 @@ class Learner:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
             kind.worth.add(done, report.gain / split.batch)
-        before, mean = self._own.get(job.name, (None, report.step))
+        before, mean = self._own.get(job.number, (None, report.step))
         if before == held:
-            self._own[job.name] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
+            self._own[job.number] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
         else:
-            self._own[job.name] = held, report.step
+            self._own[job.number] = held, report.step
 
     def ended(self, job: Job, work: float) -> None:
         """Take in the length of a job that has ended."""
         kind = self._kind(job)
-        self._own.pop(job.name, None)
+        self._own.pop(job.number, None)
         if kind.steps:
             self._all.add(self._cost(job, kind, self._types(job)[0]).alone(0.0, work))
         kind.lengths.add(work)
@@ -125,7 +125,7 @@ class Learner:
 
     def forget(self, job: Job) -> None:
         """Drop a job that did not reach its end: its length says nothing."""
-        self._own.pop(job.name, None)
+        self._own.pop(job.number, None)
 
     def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
         """Return the outlook of a live job."""
@@ -148,7 +148,7 @@ class Learner:
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
         """Return the predicted speed on its devices, corrected by its measured step."""
-        own = self._own.get(job.name)
+        own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
         devices = held.workers
@@ -225,7 +225,7 @@ class Learner:
         return kind.range.choices(CHOICES)
 
     def _kind(self, job: Job) -> _Kind:
-        name = job.application if job.application is not None else f"job {job.name}"
+        name = job.application if job.application is not None else f"job {job.number}"
         if name not in self._kinds:
             self._kinds[name] = _Kind(name, self._ranges.get(name))
         return self._kinds[name]

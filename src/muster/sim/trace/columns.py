@@ -1,4 +1,4 @@
-"""The columns of a generic trace: their format, and the job of a row (docs/traces.md)."""
+"""The columns of a generic trace: their format, and the job of a row (docs/reference/traces.md)."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -88,7 +88,7 @@ def columns_fault(found: tuple[str, ...]) -> str | None:
     return None
 
 
-def arrival_of(cells: Mapping[str, str], line: int, origin: float) -> Arrival:
+def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) -> Arrival:
     """Return the job of one row; CellError for an invalid cell."""
     counts = _required(cells, "devices", _devices)
     duration = _required(cells, "duration", parse_seconds)
@@ -104,6 +104,7 @@ def arrival_of(cells: Mapping[str, str], line: int, origin: float) -> Arrival:
         pause=_optional(cells, "pause", parse_any_seconds, RESTART_SECONDS),
         batch=_optional(cells, "batch", _batch, None),
         application=_optional(cells, "application", _word, None),
+        number=number,
     )
     exponent = _optional(cells, "exponent", parse_part, DEFAULT_EXPONENT)
     return Arrival(submitted_of(cells) - origin, job, truth_of(counts, duration, exponent))

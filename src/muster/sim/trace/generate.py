@@ -195,6 +195,7 @@ def _jobs(
             user=f"u{owners.randint(1, parameters.users)}",
             pool=f"p{owners.randint(1, parameters.pools)}" if parameters.pools > 1 else "default",
             roles=workers(counts.least, counts.most),
+            number=number,
         )
         took = durations.draw(lengths)
         truth = truth_of(counts, took, parameters.exponent, parameters.spread, parameters.node)

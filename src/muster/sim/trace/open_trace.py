@@ -1,6 +1,6 @@
 """Open a trace: a file or a generator.
 
-A file's header says what it is: Philly's, a T4 workload's, or else the columns of docs/traces.md.
+A file's header says what it is: Philly's, a T4 workload's, or the columns of docs/reference/traces.md.
 """
 
 from collections.abc import Iterator
