@@ -13,7 +13,7 @@ from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
-from muster.daemon.loop.recover import load_state, take_up
+from muster.daemon.loop.recover import load_state, reattach
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import Front
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
@@ -105,7 +105,7 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
         loop.call_soon_threadsafe(daemon.wake)
 
     executor.listen(wake)
-    take_up(daemon)
+    reattach(daemon)
     return House(daemon, wires, site.cluster.name)
 
 

@@ -1,6 +1,6 @@
 """Metrics of the daemon, in Prometheus' text form: see docs/metrics.md for what each one means.
 
-Whoever does a thing tells of it here; gauges are set from the view by `standing`. One registry for each
+Whoever does a thing tells of it here; gauges are set from the view. One registry for each
 daemon: two in one process do not add up.
 """
 
@@ -147,7 +147,7 @@ class Metrics:
 
     # how things stand
 
-    def standing(self, view: View, entitlements: Entitlements) -> None:
+    def set_gauges(self, view: View, entitlements: Entitlements) -> None:
         """Set the gauges from the view."""
         self._count_jobs(view)
         self._devices.clear()
