@@ -79,7 +79,7 @@ def test_what_happens_is_counted() -> None:
     metrics.predicted(0.04)
     metrics.journalled(0.002, 7)
     metrics.submitted()
-    metrics.task("started")
+    metrics.task("ordered")
     for _ in range(3):
         metrics.heard()
     samples = read(metrics)
@@ -91,7 +91,7 @@ def test_what_happens_is_counted() -> None:
     assert value(samples, "muster_prediction_error_ratio_bucket", le="0.05", direction="late") == 1
     assert value(samples, "muster_journal_facts_total") == 7
     assert value(samples, "muster_submissions_total") == 1
-    assert value(samples, "muster_tasks_total", event="started") == 1
+    assert value(samples, "muster_tasks_total", event="ordered") == 1
     assert value(samples, "muster_messages_total") == 3
 
 
