@@ -120,7 +120,7 @@ def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
     try:
         reaction = react(gang, turn.sights.get(number, Sight()), job, event, now)
     except Exception:
-        log.exception("gang failed to react", job=number, event=type(event).__name__)
+        log.exception("gang failed to react", job=number, to=type(event).__name__)
         return
     before, facts = turn.state, reaction.facts
     try:
