@@ -7,6 +7,7 @@ import pytest
 from muster.core.state.evolve import EventError
 from muster.daemon.gang.commands import LaunchTask
 from muster.daemon.gang.events import Exited
+from muster.daemon.gang.react import react
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.loop import fold as fold_module
 from muster.daemon.loop.entry import Entry
@@ -143,7 +144,6 @@ def test_a_reaction_that_the_view_refuses_still_records_the_end_of_the_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turn = running()
-    react = fold_module.react
 
     def confused(*arguments):  # type: ignore[no-untyped-def]
         reaction = react(*arguments)
@@ -161,7 +161,6 @@ def test_a_reaction_that_the_view_refuses_still_records_the_end_of_the_task(
 
 def test_a_gang_that_cannot_react_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     turn = submitted("j", "k")
-    react = fold_module.react
 
     def broken(gang, sight, state, event, now):  # type: ignore[no-untyped-def]
         if state.number == J:
