@@ -1,4 +1,4 @@
-"""Metrics of the daemon in Prometheus' text format; docs/metrics.md says what each one means.
+"""Metrics of the daemon, in Prometheus' text format: see docs/reference/metrics.md.
 
 Each daemon has its own registry: two in one process do not add up.
 """

@@ -1,6 +1,6 @@
 """Why: a code of a fixed set, with the figures behind it.
 
-`docs/reasons.md` is generated from this file, so each code carries the sentence a user reads.
+`docs/reference/reasons.md` is generated from this file, so each code carries the sentence a user reads.
 """
 
 from dataclasses import dataclass

@@ -37,8 +37,8 @@ class Journalled:
 
     seq: int
     fact: Fact
-    job: str | None = None
-    """The name of the job it is about, where that was asked for."""
+    name: str | None = None
+    """Of the job it is about, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

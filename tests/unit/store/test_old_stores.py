@@ -100,10 +100,10 @@ def test_its_lists_and_history_are_there(store: Store) -> None:
     entries = store.changes(0)
     assert [entry.seq for entry in entries] == list(range(1, 51))
     names = {record.number: record.name for record in store.jobs()}
-    about = [(job_of(entry.fact), entry.job) for entry in entries]
+    about = [(job_of(entry.fact), entry.name) for entry in entries]
     assert about == [(number, names.get(number or 0)) for number, _ in about]
     assert {number for number, _ in about} == {None, *STATUSES}
-    assert store.changes(None, number=4)[0].job == "done"
+    assert store.changes(None, number=4)[0].name == "done"
     assert store.highest() == 7
 
 

@@ -28,22 +28,10 @@ from muster.model.task import (
     TaskEnded,
     TaskId,
     TaskOrdered,
+    job_of,
 )
 from muster.roster.acts import Begin
 from muster.roster.roster import Roster
-
-_FOLDED = (
-    TaskOrdered
-    | TaskEnded
-    | RuntimeSeen
-    | StopAsked
-    | GangStopping
-    | StartBegun
-    | ResizeBegun
-    | MigrateBegun
-    | PreemptBegun
-    | Preempted
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +104,13 @@ def fold_gangs(gangs: Mapping[int, GangState], facts: Iterable[Fact]) -> Mapping
     """Return all gangs after these facts; a job has one from its first start to its end."""
     changed = dict(gangs)
     for fact in facts:
+        number = job_of(fact)
         if isinstance(fact, StartBegun):
             changed.setdefault(fact.job, GangState())
         if isinstance(fact, Ended | Cancelled):
             changed.pop(fact.job, None)
-        elif isinstance(fact, _FOLDED) and fact.job in changed:
-            changed[fact.job] = fold(changed[fact.job], fact)
+        elif number is not None and number in changed:
+            changed[number] = fold(changed[number], fact)
     return changed
 
 

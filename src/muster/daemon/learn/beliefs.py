@@ -1,4 +1,4 @@
-"""What is believed about live jobs, from what they and jobs like them have shown: docs/learning.md.
+"""What live jobs and jobs like them have shown, as beliefs: see docs/explanation/learning.md.
 
 Messages of tasks become reports to the same `Learner` that the simulator uses. Work is counted in
 steps. A job that reports none counts seconds on one device instead, at the speed believed of any job,

@@ -28,21 +28,17 @@ RING = "ring"
 class Spot:
     """Where a task is."""
 
-    node: str
-    configuration: str
-    rack: str
-    domain: str
+    node: Node
     device_type: str
 
 
 def spots_of(cluster: Cluster, nodes: Mapping[str, str]) -> dict[str, Spot]:
     """Return where tasks are, given the name of each one's node."""
-    return {task: _spot(cluster, cluster.node(name)) for task, name in nodes.items()}
-
-
-def _spot(cluster: Cluster, node: Node) -> Spot:
-    device_type = cluster.configuration_of(node).device_type
-    return Spot(node.name, node.configuration, node.rack, node.domain, device_type)
+    spots = {}
+    for task, name in nodes.items():
+        node = cluster.node(name)
+        spots[task] = Spot(node, cluster.configuration_of(node).device_type)
+    return spots
 
 
 class Transfers:
@@ -100,12 +96,12 @@ class Transfers:
             ends = [spots[name] for name in (transferred.task, transferred.link) if name in spots]
         if here is None or len(ends) < 2:
             return None
-        if len({end.domain for end in ends}) > 1:
+        if len({end.node.domain for end in ends}) > 1:
             return LinkClass(Wire.DOMAIN)
-        if len({end.rack for end in ends}) > 1:
+        if len({end.node.rack for end in ends}) > 1:
             return LinkClass(Wire.RACK)
-        if len({end.node for end in ends}) > 1:
-            return LinkClass(Wire.NIC, here.configuration)
+        if len({end.node.name for end in ends}) > 1:
+            return LinkClass(Wire.NIC, here.node.configuration)
         # A ring of GPUs uses their own links, which it does not report.
         through_memory = transferred.link != RING or here.device_type == CPU
-        return LinkClass(Wire.HOST, here.configuration) if through_memory else None
+        return LinkClass(Wire.HOST, here.node.configuration) if through_memory else None

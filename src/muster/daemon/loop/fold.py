@@ -102,14 +102,12 @@ def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[int, GangEvent]
     found: list[tuple[int, GangEvent]] = []
     for fact in facts:
         if isinstance(fact, NodeLost):
-            found += [(job, fact) for job, gang in state.gangs.items() if _is_on(gang, fact.node)]
+            for job, gang in state.gangs.items():
+                if any(task.slot.node == fact.node for task in gang.tasks):
+                    found.append((job, fact))
         elif isinstance(fact, _GANG_FACTS):
             found.append((fact.job, fact))
     return found
-
-
-def _is_on(gang: GangState, node: str) -> bool:
-    return any(task.slot.node == node for task in gang.tasks)
 
 
 def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:

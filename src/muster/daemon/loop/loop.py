@@ -147,7 +147,7 @@ class Daemon:
         await entry.done
 
     def wake(self) -> None:
-        """Start a turn: there is something to collect."""
+        """Start a turn: the executor has reports."""
         self._wake.set()
 
     def touch(self, job: int) -> None:
