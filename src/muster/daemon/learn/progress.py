@@ -1,8 +1,8 @@
-"""How far a job is, from its tasks' messages. Any of them may come twice; each counts once.
+"""A job's progress, from its tasks' messages. A message may arrive twice; it counts once.
 
-Who speaks for the job are its members, as they name themselves in their last change. A job that was
-stopped and started again has others altogether (names are not used twice), who count their generations
-from 1 again and go on from a checkpoint: what those of before say late counts no more.
+The members speak for the job, as named in their last change. A restarted job has other members (names
+are never reused), which count from 1 again and resume from a checkpoint: late messages of the previous
+ones are ignored.
 """
 
 from collections import deque
@@ -172,9 +172,9 @@ class Track:
         """Take in a change of members."""
         if change.task in self._past:
             return
-        anew = bool(self.members) and not set(self.members) & set(change.members)
-        if anew and change.generation <= self.generation:
-            self._begin_anew()
+        restarted = bool(self.members) and not set(self.members) & set(change.members)
+        if restarted and change.generation <= self.generation:
+            self._start_over()
         if change.generation > self.generation:
             self.generation, self.members = change.generation, change.members
             self.asynchronous = change.sync == "asynchronous"
@@ -183,7 +183,7 @@ class Track:
         own = change.pause if change.cause != "start" else 0.0
         self._pauses[change.generation] = planned or change.cause == "plan", max(pause, own)
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         """Start over with other members: the job was stopped and restarted."""
         self._earlier = self.resizes, self.pause
         self._pauses = {}
