@@ -116,7 +116,7 @@ def test_a_daemon_goes_on_from_it(store: Store, tmp_path: Path) -> None:
     async def go_on() -> None:
         made = await open_house(site, store, FakeExecutor(Machine()))
         try:
-            assert set(made.daemon.cards) == {5, 6, 7}
+            assert set(made.daemon.summaries) == {5, 6, 7}
             assert set(made.daemon.state.gangs) == {5, 6}
             page = await made.front.jobs(ADMIN, JobQuery())
             assert {record.number: record.status for record in page.jobs} == STATUSES

@@ -97,7 +97,7 @@ def test_who_waits_is_told_why_and_starts_when_there_is_room(tmp_path: Path) -> 
             await made.front.submit(ANN, program("a", workers=4))
             await until(made, lambda: bool(made.daemon.state.gangs))
             record = await made.front.submit(ANN, program("b", "exit", "0", workers=4))
-            await until(made, lambda: made.daemon.cards[2].code.startswith("waiting."))
+            await until(made, lambda: made.daemon.summaries[2].code.startswith("waiting."))
             record = (await made.front.job(ANN, "b")).job
             assert "held by a (4)" in record.reason
             assert (await made.front.stop(ANN, "b")).status == "cancelled"
@@ -198,7 +198,7 @@ def test_nodes_are_drained_and_used_again(tmp_path: Path) -> None:
             (node,) = await made.front.nodes(ADMIN)
             assert (await made.front.drain(ADMIN, node.name)).state == "draining"
             await made.front.submit(ANN, program("a", "exit", "0"))
-            await until(made, lambda: bool(made.daemon.cards[1].code))
+            await until(made, lambda: bool(made.daemon.summaries[1].code))
             assert state_of(made, "a").phase == "waiting"
             await made.front.resume(ADMIN, node.name)
             await ends(made, "a")
@@ -310,7 +310,7 @@ def test_another_cluster_is_refused_while_jobs_live(tmp_path: Path) -> None:
         async with house(tmp_path) as made:
             await made.front.submit(ANN, program("a"))
         store, other = open_store(str(tmp_path / "muster.db")), site(tmp_path, devices=8)
-        with pytest.raises(ClusterChangedError, match="these jobs live: a"):
+        with pytest.raises(ClusterChangedError, match="these jobs are active: a"):
             load_state(store, other.cluster, other.pools, "fifo")
         store.close()
 

@@ -30,7 +30,7 @@ class Slow(Cycle):
 async def deciding(made: House) -> Slow:
     """The daemon in the middle of a cycle about the job `a`, which fits."""
     slow = Slow()
-    made.daemon._cycle = slow
+    made.daemon.deciding.cycle = slow
     await made.front.submit(ANN, program("a", "live", workers=2))
     assert await asyncio.to_thread(slow.begun.wait, LONG)
     return slow
