@@ -3,7 +3,7 @@
 from muster.daemon.learn.live import LiveJob, note_of_end, note_of_state, state_of
 from muster.daemon.learn.notes import PROGRESS
 from muster.daemon.learn.window import Window
-from muster.perf.shapes import Held
+from muster.perf.learnt.held import Held
 from muster.store.batch import Note
 from muster.wire.messages import Changed, Saved, StepDone
 from tests.builders import job
