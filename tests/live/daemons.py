@@ -164,7 +164,7 @@ class Daemon:
     def client_of(self, user: str) -> Client:
         """Another user's."""
         secret = self.client.create_token(user, user).secret
-        return Client(self.client.channel.url, secret)
+        return Client(self.client.connection.url, secret)
 
     def muster(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """The command line, as its owner types it."""

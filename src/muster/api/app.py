@@ -10,8 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from muster import __version__
-from muster.api.gate import Gate
-from muster.api.identity import Identity
+from muster.api.gate import RequestGate
 from muster.api.limits import Limits
 from muster.api.openapi import describe
 from muster.api.parts import Parts
@@ -22,6 +21,7 @@ from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
 from muster.api.streams import Streams
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)
@@ -37,15 +37,19 @@ def create_app(
 ) -> FastAPI:
     """The API of a service. Without `auth` nobody needs a token, and everybody is `anonymous`."""
     limits = limits or Limits()
-    identity = Identity(service.identify, clock)
+    tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
     app = FastAPI(
         title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.add_middleware(
-        Gate, identity=identity, limits=limits, clock=clock, anonymous=None if auth else anonymous
+        RequestGate,
+        tokens=tokens,
+        limits=limits,
+        clock=clock,
+        anonymous=None if auth else anonymous,
     )
-    parts = Parts(service, limits, identity, streams, tokens=auth)
+    parts = Parts(service, limits, tokens, streams, auth)
     for routes in (
         job_routes,
         log_routes,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muster.api.identity import Identity
-from muster.api.limits import Limits, Rates
+from muster.api.limits import Limits, RateLimiter
 from muster.api.problem import Problem, ProblemError, of_service, problem, problem_response
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, ServiceError
 
 OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/openapi.json"})
@@ -20,21 +20,21 @@ SECRET = "muster.secret"
 log = structlog.get_logger("muster.api")
 
 
-class Gate:
+class RequestGate:
     """An ASGI middleware; `anonymous`: who everybody is where no tokens are asked for."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        identity: Identity,
+        tokens: TokenCache,
         limits: Limits,
         clock: Callable[[], float],
         anonymous: Caller | None,
     ) -> None:
-        self._app, self._identity, self._limits = app, identity, limits
+        self._app, self._tokens, self._limits = app, tokens, limits
         self._anonymous = anonymous
-        self._rates = Rates(limits.rate, limits.burst, clock)
+        self._rates = RateLimiter(limits.rate, limits.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -78,7 +78,7 @@ class Gate:
         if caller is None and scope["path"] not in OPEN_PATHS:
             secret = _bearer(headers)
             try:
-                caller = await self._identity.caller(secret)
+                caller = await self._tokens.caller(secret)
             except ServiceError as error:
                 raise of_service(error) from None
             if caller is None:

@@ -30,7 +30,7 @@ class _Bucket:
     at: float
 
 
-class Rates:
+class RateLimiter:
     """A token bucket for each caller."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:

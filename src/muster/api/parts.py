@@ -9,10 +9,10 @@ from fastapi import Depends, Path, Request
 from starlette.responses import Response
 
 from muster.api.gate import CALLER, SECRET
-from muster.api.identity import Identity
 from muster.api.limits import Limits
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service
 from muster.files.errors import did_you_mean
 
@@ -60,9 +60,9 @@ class Parts:
 
     service: Service
     limits: Limits
-    identity: Identity
+    tokens: TokenCache
     streams: Streams
-    tokens: bool
+    auth: bool
     """Whether callers need one."""
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
@@ -70,7 +70,7 @@ class Parts:
         secret: str = request.scope[SECRET]
 
         async def valid() -> bool:
-            return not self.tokens or await self.identity.caller(secret) is not None
+            return not self.auth or await self.tokens.caller(secret) is not None
 
         return EventStream(
             events,

@@ -12,7 +12,7 @@ from pathlib import Path
 from muster.api.app import create_app
 from muster.client.client import Client
 from muster.client.in_process import InProcess
-from muster.daemon.assembly import House, Site, open_house
+from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
 from muster.executors.local.executor import LocalExecutor
@@ -61,7 +61,7 @@ class _Keeper:
     def __init__(self, folder: Path, devices: int | None, policy: str) -> None:
         self._folder, self._devices, self._policy = folder, devices, policy
         self.loop = asyncio.new_event_loop()
-        self.house: House
+        self.house: RunningDaemon
         self._thread = threading.Thread(target=self.loop.run_forever, name="muster", daemon=True)
 
     def open(self) -> None:
@@ -78,7 +78,7 @@ class _Keeper:
             self._store.close()
             raise RuntimeError(f"another daemon works with {self._folder}")
         executor = LocalExecutor(self._folder, time.time)
-        self.house = await open_house(site, self._store, executor)
+        self.house = await open_daemon(site, self._store, executor)
         self.house.begin()
 
     def close(self) -> None:

@@ -22,8 +22,8 @@ from muster.cli.daemon.commands import Listening, UpOptions
 from muster.cli.daemon.pid_file import held
 from muster.cli.daemon.start import STANDBY as STANDING_BY
 from muster.client.errors import ClientError
-from muster.client.settings import Settings, read_settings, settings_path, write_settings
-from muster.daemon.assembly import House, PortTakenError, Site, open_house
+from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
+from muster.daemon.assembly import PortTakenError, RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import ClusterChangedError
 from muster.daemon.service.administration import digest
@@ -101,7 +101,7 @@ async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], No
         folder = _folder(options, store)
         executor = LocalExecutor(folder, time.time)
         site = replace(site, folder=folder / "jobs")
-        house = await open_house(site, store, executor, Pace(interval=options.interval))
+        house = await open_daemon(site, store, executor, Pace(interval=options.interval))
         gc.freeze()  # what there is now stays to the end: it need not be looked through for garbage
         try:
             await _run(options, house, store, executor, listening, stop, ready)
@@ -111,7 +111,7 @@ async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], No
 
 async def _run(
     options: UpOptions,
-    house: House,
+    house: RunningDaemon,
     store: Store,
     executor: LocalExecutor,
     listening: socket.socket,
@@ -134,7 +134,9 @@ async def _run(
             await watch
 
 
-async def _watch(house: House, store: Store, executor: LocalExecutor, stop: asyncio.Event) -> None:
+async def _watch(
+    house: RunningDaemon, store: Store, executor: LocalExecutor, stop: asyncio.Event
+) -> None:
     """End when the daemon does, or when another may be in charge; throw old logs away."""
     ended = asyncio.create_task(house.ended())
     pruned = 0.0
@@ -182,14 +184,14 @@ def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path
     """Let the user's own command line in: the token of before, if it is still good, or a new one."""
     ca = str(options.tls_cert) if options.tls_cert else None
     if not options.auth:
-        write_settings(Settings(url, None, ca))
+        write_settings(ClientSettings(url, None, ca))
         return None
     token = _known_token(store)
     if token is None:
         token = secrets.token_urlsafe(32)
         store.revoke_token(OWNER)
         store.add_token(OWNER, getpass.getuser(), "admin", digest(token), now)
-    return write_settings(Settings(url, token, ca))
+    return write_settings(ClientSettings(url, token, ca))
 
 
 def _known_token(store: Store) -> str | None:
@@ -201,7 +203,9 @@ def _known_token(store: Store) -> str | None:
     return None
 
 
-def _listening(options: UpOptions, house: House, url: str, token_file: Path | None) -> Listening:
+def _listening(
+    options: UpOptions, house: RunningDaemon, url: str, token_file: Path | None
+) -> Listening:
     cluster = house.daemon.view.cluster
     types = cluster.device_types()
     return Listening(

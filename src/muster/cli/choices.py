@@ -10,7 +10,7 @@ class Output(StrEnum):
     JSON = "json"
 
 
-class Form(StrEnum):
+class ListFormat(StrEnum):
     """How a list is printed."""
 
     TABLE = "table"
@@ -25,7 +25,7 @@ class Resize(StrEnum):
     RESTART = "restart"
 
 
-class Strategy(StrEnum):
+class PlacementStrategy(StrEnum):
     """Where jobs go: see docs/placement.md."""
 
     ADAPTIVE = "adaptive"

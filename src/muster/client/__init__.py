@@ -3,14 +3,14 @@
 from muster.client.client import Client
 from muster.client.errors import ClientError, FieldFault
 from muster.client.handle import Handle
-from muster.client.settings import Settings, read_settings, settings_path, write_settings
+from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
 
 __all__ = [
     "Client",
     "ClientError",
+    "ClientSettings",
     "FieldFault",
     "Handle",
-    "Settings",
     "read_settings",
     "settings_path",
     "write_settings",

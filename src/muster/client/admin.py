@@ -5,15 +5,15 @@ from typing import Any
 
 import msgspec
 
-from muster.client.channel import Channel, place
+from muster.client.connection import DaemonConnection, place
 from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusRecord, TokenRecord
 
 
-class Administration:
+class AdminClient:
     """What of a client is not about jobs."""
 
     @property
-    def channel(self) -> Channel:
+    def connection(self) -> DaemonConnection:
         """The connection."""
         raise NotImplementedError
 
@@ -23,12 +23,12 @@ class Administration:
 
     def drain(self, node: str) -> NodeRecord:
         """Give a node no new tasks."""
-        answer = self.channel.ask("POST", place("nodes", node, "drain"))
+        answer = self.connection.ask("POST", place("nodes", node, "drain"))
         return msgspec.json.decode(answer.content, type=NodeRecord)
 
     def resume(self, node: str) -> NodeRecord:
         """Use a drained node again."""
-        answer = self.channel.ask("POST", place("nodes", node, "resume"))
+        answer = self.connection.ask("POST", place("nodes", node, "resume"))
         return msgspec.json.decode(answer.content, type=NodeRecord)
 
     def pools(self) -> list[PoolRecord]:
@@ -47,12 +47,12 @@ class Administration:
         `reservation`, `share` and `limit`."""
         given = {"parent": parent, "quotas": quotas, "shared": shared}
         body = {field: value for field, value in given.items() if value is not None}
-        answer = self.channel.ask("PUT", place("pools", name), body=body)
+        answer = self.connection.ask("PUT", place("pools", name), body=body)
         return msgspec.json.decode(answer.content, type=PoolRecord)
 
     def remove_pool(self, name: str) -> None:
         """Remove a pool without jobs."""
-        self.channel.ask("DELETE", place("pools", name))
+        self.connection.ask("DELETE", place("pools", name))
 
     def policy(self) -> PolicyRecord:
         """The policy in force, and those there are."""
@@ -60,7 +60,7 @@ class Administration:
 
     def set_policy(self, name: str) -> PolicyRecord:
         """Choose a policy, from the next cycle on."""
-        answer = self.channel.ask("PUT", "/v1/policy", body={"name": name})
+        answer = self.connection.ask("PUT", "/v1/policy", body={"name": name})
         return msgspec.json.decode(answer.content, type=PolicyRecord)
 
     def tokens(self) -> list[TokenRecord]:
@@ -70,12 +70,12 @@ class Administration:
     def create_token(self, name: str, user: str, role: str = "user") -> TokenRecord:
         """Make a token; this answer alone has its secret."""
         body = {"name": name, "user": user, "role": role}
-        answer = self.channel.ask("POST", "/v1/tokens", body=body)
+        answer = self.connection.ask("POST", "/v1/tokens", body=body)
         return msgspec.json.decode(answer.content, type=TokenRecord)
 
     def revoke_token(self, name: str) -> None:
         """Make a token invalid at once."""
-        self.channel.ask("DELETE", place("tokens", name))
+        self.connection.ask("DELETE", place("tokens", name))
 
     def status(self) -> StatusRecord:
         """How the daemon is."""
@@ -86,4 +86,4 @@ class Administration:
         return self._get("/metrics").decode()
 
     def _get(self, path: str) -> bytes:
-        return self.channel.ask("GET", path).content
+        return self.connection.ask("GET", path).content

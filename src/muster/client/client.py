@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from muster.client.admin import Administration
-from muster.client.channel import PATIENCE, Channel, place
+from muster.client.admin import AdminClient
+from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
-from muster.client.settings import TOKEN, URL, Settings, read_settings
+from muster.client.settings import TOKEN, URL, ClientSettings, read_settings
 from muster.wire.records import ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client(Administration):
+class Client(AdminClient):
     """Asks a daemon: that of `url`, of MUSTER_URL and MUSTER_API_TOKEN, or of the last `muster up`.
 
     `ca`: a file of certificates to trust. `patience`: s to go on trying where nobody answers.
@@ -47,7 +47,7 @@ class Client(Administration):
             url = "http://in-process"
         self._url, self._token, self._ca = url, token, ca
         self._patience, self._transport = patience, transport
-        self._open: Channel | None = None
+        self._open: DaemonConnection | None = None
 
     def submit(
         self, job: Any, *, key: str | None = None, env: Env | None = None, **fields: Any
@@ -81,7 +81,7 @@ class Client(Administration):
     def forecast(self, job: Mapping[str, Any] | str | Path, *, env: Env | None = None) -> Forecast:
         """What would become of a job if it were submitted now."""
         record = job if isinstance(job, Mapping) else read_file(Path(job))
-        answer = self.channel.ask("POST", "/v1/forecast", body=with_variables(record, env))
+        answer = self.connection.ask("POST", "/v1/forecast", body=with_variables(record, env))
         return msgspec.json.decode(answer.content, type=Forecast)
 
     def jobs(
@@ -97,7 +97,7 @@ class Client(Administration):
         cursor: str | None = None
         while True:
             query = {"status": list(statuses), "user": user, "pool": pool, "name": name}
-            answer = self.channel.ask(
+            answer = self.connection.ask(
                 "GET", "/v1/jobs", query={**query, "cursor": cursor, "limit": page}
             )
             found = msgspec.json.decode(answer.content, type=JobPage)
@@ -108,7 +108,7 @@ class Client(Administration):
 
     def job(self, which: str | int) -> JobDetail:
         """All about one job, by its number or name."""
-        answer = self.channel.ask("GET", place("jobs", which))
+        answer = self.connection.ask("GET", place("jobs", which))
         return msgspec.json.decode(answer.content, type=JobDetail)
 
     def record(self, which: str | int) -> JobRecord:
@@ -121,7 +121,7 @@ class Client(Administration):
 
     def stop(self, which: str | int) -> JobRecord:
         """End a job: it is `stopping` until its tasks are gone."""
-        answer = self.channel.ask("DELETE", place("jobs", which))
+        answer = self.connection.ask("DELETE", place("jobs", which))
         return msgspec.json.decode(answer.content, type=JobRecord)
 
     def resize(
@@ -129,12 +129,12 @@ class Client(Administration):
     ) -> JobRecord:
         """Ask for other numbers of workers: exactly `least`, or from there to `most`."""
         body = {"least": least, "most": least if most is None else most, "servers": servers}
-        answer = self.channel.ask("POST", place("jobs", which, "resize"), body=body)
+        answer = self.connection.ask("POST", place("jobs", which, "resize"), body=body)
         return msgspec.json.decode(answer.content, type=JobRecord)
 
     def logs(self, which: str | int, task: str | None = None, follow: bool = False) -> Iterator[str]:
         """What a job's tasks printed, line by line; of all tasks, with whose line it is before each."""
-        return log_lines(self.channel, str(which), task, follow)
+        return log_lines(self.connection, str(which), task, follow)
 
     def events(
         self, which: str | int | None = None, *, after: int | None = None, follow: bool = False
@@ -142,16 +142,18 @@ class Client(Administration):
         """What happened, oldest first; with `follow` also what will: of one job, to its end."""
         path = "/v1/events" if which is None else place("jobs", which, "events")
         if follow:
-            for event in self.channel.follow(path, {"after": after, "follow": True}):
+            for event in self.connection.follow(path, {"after": after, "follow": True}):
                 yield msgspec.json.decode(event.data, type=ChangeRecord)
             return
-        answer = self.channel.ask("GET", path, query={"after": after})
+        answer = self.connection.ask("GET", path, query={"after": after})
         yield from msgspec.json.decode(answer.content, type=list[ChangeRecord])
 
     def await_end(self, which: str, until: float | None) -> None:
         """Return when a job may be over; TimeoutError after `until`, a moment of `time.monotonic`."""
         try:
-            for _ in self.channel.follow(place("jobs", which, "events"), {"follow": True}, until=until):
+            for _ in self.connection.follow(
+                place("jobs", which, "events"), {"follow": True}, until=until
+            ):
                 if until is not None and time.monotonic() >= until:
                     raise TimeoutError(f"job {which} is not over yet")
         except ClientError as error:
@@ -162,14 +164,14 @@ class Client(Administration):
                 raise TimeoutError(f"job {which} is not over yet") from None
 
     @property
-    def channel(self) -> Channel:
+    def connection(self) -> DaemonConnection:
         """The connection, made when it is first needed: a job's own script need not have a daemon."""
         if self._open is None:
             given = {URL: self._url, TOKEN: self._token}
             environ = {**os.environ, **{name: text for name, text in given.items() if text is not None}}
             found = read_settings(environ)
-            settings = Settings(found.url, found.token, self._ca or found.ca)
-            self._open = Channel(settings, self._patience, self._transport)
+            settings = ClientSettings(found.url, found.token, self._ca or found.ca)
+            self._open = DaemonConnection(settings, self._patience, self._transport)
         return self._open
 
     def close(self) -> None:
@@ -186,7 +188,7 @@ class Client(Administration):
 
     def _submit(self, record: Mapping[str, Any], key: str | None, env: Env | None) -> Handle:
         body = with_variables(record, env)
-        answer = self.channel.ask("POST", "/v1/jobs", body=body, key=key or uuid.uuid4().hex)
+        answer = self.connection.ask("POST", "/v1/jobs", body=body, key=key or uuid.uuid4().hex)
         return Handle(self, msgspec.json.decode(answer.content, type=JobRecord))
 
     def _submit_training(

@@ -15,7 +15,7 @@ TOKEN = "MUSTER_API_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClientSettings:
     """A daemon's address, a token for it, and the certificates to trust where its own is not known."""
 
     url: str
@@ -34,19 +34,19 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
     return user_config_path("muster") / "client.json"
 
 
-def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+def read_settings(environ: Mapping[str, str] = os.environ) -> ClientSettings:
     """The settings in force. The file's token is for the daemon that the file names, and no other."""
     url, token = environ.get(URL), environ.get(TOKEN)
     kept = _kept(settings_path(environ), needed=not url)
     if kept is not None and (not url or url.rstrip("/") == kept.url.rstrip("/")):
-        return Settings(kept.url, token or kept.token, kept.ca)
+        return ClientSettings(kept.url, token or kept.token, kept.ca)
     if not url:
         hint = f"start one with muster up, or set {URL} and {TOKEN}"
         raise ClientError(0, "No Daemon", "it is not known where the daemon is", hint)
-    return Settings(url, token)
+    return ClientSettings(url, token)
 
 
-def write_settings(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
+def write_settings(settings: ClientSettings, environ: Mapping[str, str] = os.environ) -> Path:
     """Write them down for clients of this user, and of nobody else; the file's path."""
     path = settings_path(environ)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -59,13 +59,13 @@ def write_settings(settings: Settings, environ: Mapping[str, str] = os.environ) 
     return path
 
 
-def _kept(path: Path, needed: bool) -> Settings | None:
+def _kept(path: Path, needed: bool) -> ClientSettings | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Settings)
+        return msgspec.json.decode(path.read_bytes(), type=ClientSettings)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
         if not needed:
             return None
         hint = f"remove it, and start the daemon anew, or set {URL}"
-        raise ClientError(0, "Bad Settings", f"{path} cannot be read: {error}", hint) from None
+        raise ClientError(0, "Bad ClientSettings", f"{path} cannot be read: {error}", hint) from None

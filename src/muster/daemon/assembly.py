@@ -14,7 +14,7 @@ from muster.daemon.loop.clock import RealClock
 from muster.daemon.loop.loop import Daemon, Pace
 from muster.daemon.loop.recover import load_state, take_up
 from muster.daemon.metrics import Metrics
-from muster.daemon.service.job_service import Front
+from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_connections import Wires
 from muster.daemon.tasks.task_messages import Ear
@@ -53,12 +53,12 @@ class Site:
     """The address of each node; None: all are this machine."""
 
 
-class House:
+class RunningDaemon:
     """A daemon with all that is around it: open it, run it, close it."""
 
     def __init__(self, daemon: Daemon, wires: Wires, cluster: str) -> None:
         self.daemon, self.wires = daemon, wires
-        self.front = Front(daemon, cluster)
+        self.front = JobService(daemon, cluster)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -80,7 +80,9 @@ class House:
         self.daemon.executor.close()
 
 
-async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | None = None) -> House:
+async def open_daemon(
+    site: Site, store: Store, executor: Executor, pace: Pace | None = None
+) -> RunningDaemon:
     """Fold the journal, listen, know the tasks again. The store must have been claimed."""
     state = load_state(store, site.cluster, site.pools, site.policy)
     latest = store.changes(None, limit=1)
@@ -102,7 +104,7 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
 
     executor.listen(wake)
     take_up(daemon)
-    return House(daemon, wires, site.cluster.name)
+    return RunningDaemon(daemon, wires, site.cluster.name)
 
 
 async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) -> Surroundings:

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from muster.api import Limits
-from muster.api.identity import KEPT, MAX_KEPT, Identity
+from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
 from tests.unit.api.harness import Api, connected, running_api
 
@@ -73,11 +73,11 @@ def test_only_so_many_tokens_are_remembered() -> None:
         return Caller(secret) if secret != "bad" else None
 
     async def ask() -> None:
-        identity = Identity(identify, Now())
+        tokens = TokenCache(identify, Now())
         for number in range(2 * MAX_KEPT):
-            assert await identity.caller(f"t{number}") == Caller(f"t{number}")
-        assert await identity.caller("bad") is None
-        assert len(identity._known) == MAX_KEPT
+            assert await tokens.caller(f"t{number}") == Caller(f"t{number}")
+        assert await tokens.caller("bad") is None
+        assert len(tokens._known) == MAX_KEPT
 
     asyncio.run(ask())
     assert KEPT < 1.0

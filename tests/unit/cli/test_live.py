@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from muster.cli.jobs import top
-from muster.cli.render.live import MOST_JOBS, MOST_NODES, WIDTH, Board, live
+from muster.cli.render.live import MOST_JOBS, MOST_NODES, WIDTH, ClusterFrame, live
 from muster.client import ClientError
 from muster.wire.records import ChangeRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.stub import StubClient, a_job, a_lab, a_node, a_task, a_waiting_job, an_ended_job
 
 
-def drawn(board: Board, width: int = WIDTH) -> list[str]:
+def drawn(board: ClusterFrame, width: int = WIDTH) -> list[str]:
     """The picture as text."""
     console = Console(file=io.StringIO(), width=width)
     console.print(live(board, time.time(), width))
@@ -23,7 +23,7 @@ def drawn(board: Board, width: int = WIDTH) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-def board_of(client: StubClient) -> Board:
+def board_of(client: StubClient) -> ClusterFrame:
     return top.Gathering(client).board()  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def test_jobs_show_their_share_and_their_progress() -> None:
 def test_those_that_run_stand_before_those_that_wait_and_those_that_are_over() -> None:
     client = a_lab()
     jobs = [an_ended_job(1, "over", "succeeded"), a_waiting_job(2, "waits"), a_job(3, "runs")]
-    lines = drawn(Board(client.status(), jobs=jobs))
+    lines = drawn(ClusterFrame(client.status(), jobs=jobs))
     found = [
         next(i for i, line in enumerate(lines) if job in line) for job in ("runs", "waits", "over")
     ]
@@ -68,14 +68,14 @@ def test_those_that_run_stand_before_those_that_wait_and_those_that_are_over() -
 
 def test_a_large_bar_is_scaled_down() -> None:
     client = a_lab()
-    lines = drawn(Board(client.status(), jobs=[a_job(workers=100, asked="1..200+4")]))
+    lines = drawn(ClusterFrame(client.status(), jobs=[a_job(workers=100, asked="1..200+4")]))
     assert any(f" {'▇' * 8}{'·' * 8} " in line for line in lines)
 
 
 def test_pools_show_what_is_borrowed() -> None:
     client = a_lab()
     pools = [PoolRecord("research", "cluster", (QuotaRecord("cpu", entitled=2, used=3),))]
-    line = the_line(drawn(Board(client.status(), pools=pools)), "research")
+    line = the_line(drawn(ClusterFrame(client.status(), pools=pools)), "research")
     assert line.split() == ["research", "cpu", "▇▇▇", "3", "2", "0", "0"]
 
 
@@ -83,7 +83,7 @@ def test_large_clusters_are_cut_to_what_fits() -> None:
     client = a_lab()
     nodes = [a_node(f"n{i}", "....") for i in range(MOST_NODES + 4)]
     jobs = [a_waiting_job(i, f"job{i}") for i in range(1, MOST_JOBS + 4)]
-    lines = drawn(Board(client.status(), nodes=nodes, jobs=jobs))
+    lines = drawn(ClusterFrame(client.status(), nodes=nodes, jobs=jobs))
     assert the_line(lines, "and 4 more").split()[-1] == "16"
     assert any("and 3 more" in line for line in lines)
 
@@ -98,20 +98,20 @@ def test_a_narrow_screen_loses_columns_not_letters() -> None:
 def test_trouble_is_said_at_once() -> None:
     client = a_lab()
     status = replace(client.status(), trouble="the disk is full")
-    lines = drawn(Board(status, trouble="no daemon at http://127.0.0.1:7077"))
+    lines = drawn(ClusterFrame(status, trouble="no daemon at http://127.0.0.1:7077"))
     assert lines[1:3] == ["the disk is full", "no daemon at http://127.0.0.1:7077"]
 
 
 def test_names_are_shown_as_they_are() -> None:
     client = a_lab()
-    lines = drawn(Board(client.status(), jobs=[a_job(name="[bold]x[/bold]")]))
+    lines = drawn(ClusterFrame(client.status(), jobs=[a_job(name="[bold]x[/bold]")]))
     assert any("[bold]x[/bold]" in line for line in lines)
 
 
 def test_orders_of_tasks_do_not_hide_what_was_decided() -> None:
     client = a_lab()
     orders = [ChangeRecord(9 + i, 0.0, "TaskOrdered", "bert", "worker ordered") for i in range(20)]
-    lines = drawn(Board(client.status(), changes=[*client.changes, *orders]))
+    lines = drawn(ClusterFrame(client.status(), changes=[*client.changes, *orders]))
     assert any(line.endswith("runs with 3 workers") for line in lines)
     assert not any("ordered" in line for line in lines)
 
@@ -134,7 +134,7 @@ def test_tasks_are_asked_for_only_when_they_have_changed(lab: StubClient) -> Non
 
 def test_top_outlives_the_daemon(lab: StubClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The daemon goes after the first picture, and comes back after the second."""
-    boards: list[Board] = []
+    boards: list[ClusterFrame] = []
     moments = iter(range(3))
 
     def later(seconds: float) -> None:
@@ -144,7 +144,7 @@ def test_top_outlives_the_daemon(lab: StubClient, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
         lab.refusal = ClientError(0, "No Daemon", "no daemon there") if step == 0 else None
 
-    def draw(board: Board, now: float, width: int) -> str:
+    def draw(board: ClusterFrame, now: float, width: int) -> str:
         boards.append(board)
         return "a picture"
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from muster.daemon.assembly import House, Site, open_house
+from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import Grid, virtual_cluster
@@ -40,12 +40,12 @@ async def house(
     executor: Executor | None = None,
     store: Store | None = None,
     begin: bool = True,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    made = await open_house(site(folder), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
+    made = await open_daemon(site(folder), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
     if begin:
         made.begin()
     try:
@@ -62,7 +62,7 @@ def program(name: str = "", *argv: str, workers: int = 1, user: str = "ann", **f
     return replace(asked, command=argv or ("live",), user=user, roles=roles)
 
 
-async def until(made: House, reached: Callable[[], bool]) -> None:
+async def until(made: RunningDaemon, reached: Callable[[], bool]) -> None:
     """Wait for something to come true: it is looked at whenever the journal grows."""
     async with asyncio.timeout(LONG):
         while not reached():

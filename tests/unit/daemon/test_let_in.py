@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.service.protocol import ConflictError
 from muster.model.view import View
 from muster.policy.registry import POLICIES
@@ -27,7 +27,7 @@ class Slow(Cycle):
         return super().decide(view, now, memory)
 
 
-async def deciding(made: House) -> Slow:
+async def deciding(made: RunningDaemon) -> Slow:
     """The daemon in the middle of a cycle about the job `a`, which fits."""
     slow = Slow()
     made.daemon._cycle = slow

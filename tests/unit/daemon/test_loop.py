@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.recover import ClusterChangedError, load_state
 from muster.daemon.service.protocol import (
     ConflictError,
@@ -24,7 +24,7 @@ from tests.contract.fake_executor import Machine, RefusingExecutor
 from tests.unit.daemon.houses import ADMIN, ANN, BOB, LONG, house, program, site, until
 
 
-async def ends(made: House, which: str, status: str = "succeeded") -> None:
+async def ends(made: RunningDaemon, which: str, status: str = "succeeded") -> None:
     async with asyncio.timeout(LONG):
         while (await made.front.job(ADMIN, which)).job.status != status:
             await asyncio.sleep(0.005)

@@ -101,7 +101,7 @@ def token_routes(parts: Parts) -> APIRouter:
     async def revoke_token(who: Who, name: Named) -> Response:
         """From now on it is refused, and what streams with it ends within the second."""
         await service.revoke_token(who, name)
-        parts.identity.forget()
+        parts.tokens.forget()
         return Response(status_code=204)
 
     return router

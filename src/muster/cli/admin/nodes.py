@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from muster.cli.choices import Form
+from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.group import QuickGroup
 from muster.cli.options import Listed, Watched
@@ -27,14 +27,18 @@ Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Their names
 
 
 @node.command("list")
-def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
+def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
     """List the nodes, their devices (`.` free, `x` held) and the jobs on them."""
     from muster.cli.render.answers import as_json
     from muster.cli.watch import shown
 
     def answer() -> str:
         nodes = client.nodes()
-        return as_json(nodes) if output is Form.JSON else node_table(nodes, wide=output is Form.WIDE)
+        return (
+            as_json(nodes)
+            if output is ListFormat.JSON
+            else node_table(nodes, wide=output is ListFormat.WIDE)
+        )
 
     with daemon(listing=_LISTING) as client:
         shown(answer, watch=watch)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form
+from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.group import QuickGroup
 from muster.cli.options import Listed, Watched, Yes
@@ -24,7 +24,7 @@ _AMOUNT = "[TYPE:]N"
 
 
 @pool.command("list")
-def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
+def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
     """List the pools: what each may use of each device type, and what it uses."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.pool_table import pool_table
@@ -32,14 +32,18 @@ def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
 
     def answer() -> str:
         pools = client.pools()
-        return as_json(pools) if output is Form.JSON else pool_table(pools, wide=output is Form.WIDE)
+        return (
+            as_json(pools)
+            if output is ListFormat.JSON
+            else pool_table(pools, wide=output is ListFormat.WIDE)
+        )
 
     with daemon(listing=_LISTING) as client:
         shown(answer, watch=watch)
 
 
 @pool.command()
-def show(name: Named, output: Listed = Form.TABLE) -> None:
+def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
     """Show one pool, and the jobs in it that are not over."""
     import time
 
@@ -50,10 +54,10 @@ def show(name: Named, output: Listed = Form.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         found = named(client.pools(), name)
-        if output is Form.JSON:
+        if output is ListFormat.JSON:
             typer.echo(as_json(found))
             return
-        wide = output is Form.WIDE
+        wide = output is ListFormat.WIDE
         jobs = list(client.jobs(pool=name, statuses=LIVE))
         typer.echo(pool_table([found], wide=True))
         typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nno live jobs")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form, Output
+from muster.cli.choices import ListFormat, Output
 from muster.cli.connect import daemon
 from muster.cli.group import QuickGroup
 from muster.cli.options import Listed, Printed, Yes
@@ -24,7 +24,7 @@ Named = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
 
 
 @token.command("list")
-def list_(output: Listed = Form.TABLE) -> None:
+def list_(output: Listed = ListFormat.TABLE) -> None:
     """List tokens, without their secrets: all of them for an administrator, else one's own."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.table import table
@@ -32,7 +32,7 @@ def list_(output: Listed = Form.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         tokens, now = client.tokens(), time.time()
-    if output is Form.JSON:
+    if output is ListFormat.JSON:
         typer.echo(as_json(tokens))
         return
     rows = [

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form, Output, Resize
+from muster.cli.choices import ListFormat, Output, Resize
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
 from muster.cli.options import JOBS, Followed, Listed, Printed, Several, Watched, Which, Yes
@@ -103,10 +103,10 @@ def run(
       muster run -- ./train.sh a b               any program
       muster run job.yaml --pool research        a file; options override it
     """
-    from muster.cli.jobs.request import Request
+    from muster.cli.jobs.request import RunRequest
     from muster.cli.jobs.submit import Manner, run_request
 
-    request = Request(
+    request = RunRequest(
         words=(target, *(arguments or ())),
         devices=devices,
         servers=servers,
@@ -130,7 +130,7 @@ def ps(
     ] = None,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="Of one pool.")] = None,
     limit: Annotated[int, typer.Option("-n", min=1, metavar="N", help="At most so many.")] = 100,
-    output: Listed = Form.TABLE,
+    output: Listed = ListFormat.TABLE,
     watch: Watched = False,
 ) -> None:
     """List jobs, the newest first: how far they are, when they will be done, and why they wait.
@@ -140,9 +140,9 @@ def ps(
       muster ps -a -n 20          the last 20, finished ones too
       muster ps -o wide           more columns, and the reasons in words
     """
-    from muster.cli.jobs.list_jobs import Wanted, list_jobs
+    from muster.cli.jobs.list_jobs import JobFilter, list_jobs
 
-    list_jobs(Wanted(every, user, pool, limit), output, watch=watch)
+    list_jobs(JobFilter(every, user, pool, limit), output, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)

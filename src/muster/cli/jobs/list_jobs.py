@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from itertools import islice
 
-from muster.cli.choices import Form
+from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.render.answers import as_json
 from muster.cli.render.job_table import job_table
@@ -17,7 +17,7 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class JobFilter:
     """Which jobs."""
 
     every: bool
@@ -26,7 +26,7 @@ class Wanted:
     limit: int
 
 
-def list_jobs(wanted: Wanted, form: Form, *, watch: bool) -> None:
+def list_jobs(wanted: JobFilter, form: ListFormat, *, watch: bool) -> None:
     """Print the jobs, and what to type next."""
     found: list[JobRecord] = []
 
@@ -38,16 +38,16 @@ def list_jobs(wanted: Wanted, form: Form, *, watch: bool) -> None:
         jobs = client.jobs(statuses=statuses, user=wanted.user, pool=wanted.pool, page=page)
         found[:] = islice(jobs, most)
         some = found[: wanted.limit]
-        if form is Form.JSON:
+        if form is ListFormat.JSON:
             return as_json(some, indent=0 if watch else 2)
-        return job_table(some, time.time(), wide=form is Form.WIDE)
+        return job_table(some, time.time(), wide=form is ListFormat.WIDE)
 
     with daemon() as client:
         shown(answer, watch=watch, note=lambda: _note(found, wanted, form))
 
 
-def _note(found: list[JobRecord], wanted: Wanted, form: Form) -> None:
-    if form is Form.JSON:
+def _note(found: list[JobRecord], wanted: JobFilter, form: ListFormat) -> None:
+    if form is ListFormat.JSON:
         return
     if not found:
         hint("no jobs yet: muster run train.py" if wanted.every else "none is live; all: muster ps -a")

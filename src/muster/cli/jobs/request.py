@@ -29,7 +29,7 @@ next to a worker it computes little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     """What `muster run` was told, as it was written; None: not told."""
 
     words: tuple[str, ...]
@@ -55,7 +55,7 @@ class Request:
         return path if path.suffix in _JOB_FILES else None
 
 
-def job_record(request: Request, environ: Mapping[str, str]) -> dict[str, Any]:
+def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
     """The job as the API takes it: a job file's fields, those given as options in place of its own."""
     record = _from_file(request) if request.job_file else _from_words(request)
     record |= _given(request)
@@ -70,7 +70,7 @@ def job_record(request: Request, environ: Mapping[str, str]) -> dict[str, Any]:
     return record
 
 
-def _from_file(request: Request) -> dict[str, Any]:
+def _from_file(request: RunRequest) -> dict[str, Any]:
     path = Path(request.words[0])
     if len(request.words) > 1:
         problem = f"takes no arguments, but {request.words[1]!r} is given; write them into its command"
@@ -78,7 +78,7 @@ def _from_file(request: Request) -> dict[str, Any]:
     return {"folder": str(Path.cwd()), **record_of(path)}
 
 
-def _from_words(request: Request) -> dict[str, Any]:
+def _from_words(request: RunRequest) -> dict[str, Any]:
     first, *rest = request.words
     command = [first, *rest]
     if first.endswith(".py"):
@@ -125,7 +125,7 @@ def _named_after(word: str) -> str:
     return plain[:_LONGEST_NAME] or "job"
 
 
-def _given(request: Request) -> dict[str, Any]:
+def _given(request: RunRequest) -> dict[str, Any]:
     options = {
         "devices": request.devices,
         "name": request.name,

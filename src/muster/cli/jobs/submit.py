@@ -13,7 +13,7 @@ import typer
 from muster.cli.connect import daemon
 from muster.cli.exits import BAD_INPUT, NO_FORECAST, OTHER_FAILURE, WOULD_START, WOULD_WAIT
 from muster.cli.jobs.follow import follow_to_end, wait_for
-from muster.cli.jobs.request import Request, free_name, job_record
+from muster.cli.jobs.request import RunRequest, free_name, job_record
 from muster.cli.render.answers import as_json
 from muster.cli.render.terminal import agreed, bold, complain, hint
 from muster.cli.render.words import clock, moment
@@ -39,7 +39,7 @@ class Manner:
     as_json: bool = False
 
 
-def run_request(request: Request, manner: Manner) -> int:
+def run_request(request: RunRequest, manner: Manner) -> int:
     """Submit what was asked for; a line for each thing that is wrong with it. The exit code."""
     try:
         record = job_record(request, os.environ)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from muster.cli.connect import daemon, told
-from muster.cli.render.live import WIDTH, Board, live
+from muster.cli.render.live import WIDTH, ClusterFrame, live
 from muster.cli.render.terminal import on_terminal
 from muster.client import ClientError
 from muster.wire.records import LIVE, ChangeRecord, JobRecord, TaskRecord
@@ -33,11 +33,11 @@ class Gathering:
         self._tasks: dict[tuple[int, int, str], tuple[TaskRecord, ...]] = {}
         self._changes: deque[ChangeRecord] = deque(maxlen=_CHANGES)
 
-    def board(self) -> Board:
+    def board(self) -> ClusterFrame:
         """How things stand now."""
         client = self._client
         jobs = list(islice(client.jobs(statuses=LIVE), _MOST_JOBS))
-        return Board(
+        return ClusterFrame(
             client.status(),
             client.nodes(),
             client.pools(),
@@ -80,7 +80,7 @@ def run_top(*, once: bool, interval: float) -> None:
             raise typer.Exit from None
 
 
-def _next(gathering: Gathering, before: Board) -> Board:
+def _next(gathering: Gathering, before: ClusterFrame) -> ClusterFrame:
     """The next board; the one before, and what is wrong, where the daemon does not answer."""
     try:
         return gathering.board()

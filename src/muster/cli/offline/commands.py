@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Output, Strategy
+from muster.cli.choices import Output, PlacementStrategy
 from muster.cli.options import OFFLINE
 
 offline = typer.Typer(pretty_exceptions_enable=False)
 
 
-class Goal(StrEnum):
+class PlanGoal(StrEnum):
     """What a plan can be best at: see docs/planner.md."""
 
     THROUGHPUT = "throughput"
@@ -35,7 +35,9 @@ def play(
     cluster: ClusterPath,
     jobs: Annotated[list[Path], typer.Argument(help="Job files, submitted in this order.")],
     policy: Annotated[str, typer.Option(help="Who gets how much.")] = "fifo",
-    strategy: Annotated[Strategy, typer.Option(help="Where jobs go.")] = Strategy.ADAPTIVE,
+    strategy: Annotated[
+        PlacementStrategy, typer.Option(help="Where jobs go.")
+    ] = PlacementStrategy.ADAPTIVE,
     every: Annotated[str, typer.Option(help="Time between submissions.")] = "5m",
 ) -> None:
     """Play jobs on a cluster on a virtual clock, and say why each starts, changes or waits.
@@ -74,7 +76,9 @@ def plan(
     devices: Annotated[
         int | None, typer.Option("--devices", "-d", min=1, help="At most so many. Default: the job's.")
     ] = None,
-    aim: Annotated[Goal, typer.Option(help="What the plan is to be best at.")] = Goal.THROUGHPUT,
+    aim: Annotated[
+        PlanGoal, typer.Option(help="What the plan is to be best at.")
+    ] = PlanGoal.THROUGHPUT,
     curve: Annotated[
         bool, typer.Option("--curve", help="Show the speed by number of devices instead.")
     ] = False,

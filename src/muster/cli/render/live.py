@@ -55,7 +55,7 @@ _STATUS_STYLES = {"running": "green", "succeeded": "green", "waiting": "yellow",
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class ClusterFrame:
     """What is known at a moment. `tasks` by the number of their job, as far as they were asked for."""
 
     status: StatusRecord
@@ -69,7 +69,7 @@ class Board:
     """Why this is not how things stand now."""
 
 
-def live(board: Board, now: float, width: int = WIDTH) -> RenderableType:
+def live(board: ClusterFrame, now: float, width: int = WIDTH) -> RenderableType:
     """The moment as a picture: headline, devices, jobs, pools, and what happened last.
 
     `width`: columns of the screen; on a narrow one the less important of the jobs' are left out.
@@ -84,7 +84,7 @@ def live(board: Board, now: float, width: int = WIDTH) -> RenderableType:
     return Group(*parts)
 
 
-def _headline(board: Board, now: float) -> Text:
+def _headline(board: ClusterFrame, now: float) -> Text:
     status = board.status
     used = status.devices - status.free
     figures = (
@@ -107,7 +107,7 @@ def _grid(*headings: str, right: Sequence[str] = ()) -> Table:
     return table
 
 
-def _devices(board: Board) -> Table:
+def _devices(board: ClusterFrame) -> Table:
     """A row for each node, a letter for each device: that of the job which holds it."""
     holders = {
         (task.node, device): letter_of_number(number)

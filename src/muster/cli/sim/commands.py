@@ -76,9 +76,9 @@ def run(
     """
     try:
         from muster.cli.sim.parse import configuration_of
-        from muster.cli.sim.run import Wanted, run_one
+        from muster.cli.sim.run import RunOutputs, run_one
 
-        wanted = Wanted(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
+        wanted = RunOutputs(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
         typer.echo(run_one(configuration_of(asked, policy, seed), wanted))
     except KeyboardInterrupt:
         typer.echo("muster: stopped; there is no result", err=True)

@@ -20,7 +20,7 @@ from muster.sim.scenario.prepare import prepare, run_prepared
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunOutputs:
     """What is to come out of a run."""
 
     out: Path | None
@@ -32,7 +32,7 @@ class Wanted:
     quiet: bool
 
 
-def run_one(configuration: Configuration, wanted: Wanted) -> str:
+def run_one(configuration: Configuration, wanted: RunOutputs) -> str:
     """Simulate, write what is to be written, and say what came of it."""
     if wanted.gantt and not (wanted.out or wanted.html or wanted.plots):
         raise InputError.at("--gantt", "is of use only with --html, --plots or --out")
@@ -46,7 +46,7 @@ def run_one(configuration: Configuration, wanted: Wanted) -> str:
     return _as_json(result) if wanted.as_json else "\n".join(_as_text(result))
 
 
-def _write(result: Result, wanted: Wanted) -> None:
+def _write(result: Result, wanted: RunOutputs) -> None:
     if wanted.out is not None:
         try:
             write_result(result, wanted.out, Form(wanted.form))

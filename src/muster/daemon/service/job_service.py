@@ -35,7 +35,7 @@ HISTORY = 100
 """Changes that a job's detail shows."""
 
 
-class Front(Administration):
+class JobService(Administration):
     """Answers requests; what changes anything goes through the daemon's one door."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
 from muster.executors.local.spawn import spawn
 from muster.executors.local.task_folder import Begun, End, TaskFolder
-from muster.executors.local.watch import Watch
+from muster.executors.local.watch import ProcessWatcher
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
 
@@ -36,9 +36,9 @@ class _Task:
     id: TaskId
     folder: TaskFolder
     log: str = ""
-    shim: Identity | None = None
+    shim: ProcessIdentity | None = None
     """The one that was started here."""
-    watched: Identity | None = None
+    watched: ProcessIdentity | None = None
     begun: Begun | None = None
     told_begun: bool = False
     over: bool = False
@@ -72,7 +72,7 @@ class LocalExecutor:
         self._lock = threading.Lock()
         self._reports: list[Report] = []
         self._wake: Callable[[], None] = lambda: None
-        self._watch = Watch("muster-executor")
+        self._watch = ProcessWatcher("muster-executor")
         self._watch.post(self._trim)
 
     def start(self, order: TaskOrder) -> None:
@@ -84,7 +84,7 @@ class LocalExecutor:
         self._watch.post(partial(self._signal, task, number))
 
     def attach(self, tasks: Sequence[TaskId]) -> None:
-        """Watch tasks that were ordered before, and report how each of them is."""
+        """ProcessWatcher tasks that were ordered before, and report how each of them is."""
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
@@ -211,7 +211,7 @@ class LocalExecutor:
         else:
             self._drop(task, "its start was cut short")
 
-    def _follow(self, task: _Task, process: Identity) -> None:
+    def _follow(self, task: _Task, process: ProcessIdentity) -> None:
         if task.watched != process:
             task.watched = process
             self._watch.on_end(process, partial(self._look, task))

@@ -12,7 +12,7 @@ GONE = ("Z", "X")
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """A process: its number, when it began (ticks since the boot), and in which boot."""
 
     pid: int
@@ -48,7 +48,7 @@ class Identity:
                 os.killpg(self.pid, signal.SIGKILL)
 
 
-def identify(pid: int) -> Identity:
+def identify(pid: int) -> ProcessIdentity:
     """The process that has this number now."""
     found = ticks_of(pid)
-    return Identity(pid, found[0] if found else 0, boot_id())
+    return ProcessIdentity(pid, found[0] if found else 0, boot_id())

@@ -23,7 +23,7 @@ KEEP_SIZE, PUNCH_HOLE = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LogExtent:
     """What is left of a log: the offset of its first byte, and that of the file's."""
 
     begin: int = 0
@@ -66,14 +66,14 @@ class LogFolder:
                 if kept.shift + size - kept.begin > self._limit:
                     self._cut(path, file, kept, size)
 
-    def _cut(self, path: Path, file: int, kept: Kept, size: int) -> None:
+    def _cut(self, path: Path, file: int, kept: LogExtent, size: int) -> None:
         """The task writes on at the end meanwhile, so the beginning becomes a hole in the file."""
         position = _next_line(file, size - self._limit // 2)
         offset = kept.shift + position
         words = f"[muster: {offset} bytes dropped here, the log was above {self._limit}]\n".encode()
         begin = position - len(words)
         if _punch(file, begin):
-            _put_kept(path, Kept(kept.shift + begin, kept.shift))
+            _put_kept(path, LogExtent(kept.shift + begin, kept.shift))
             os.pwrite(file, words, begin)
             return
         # This file system knows no holes: what is printed during these calls may be lost.
@@ -81,7 +81,7 @@ class LogFolder:
         os.ftruncate(file, 0)
         with path.open("ab", buffering=0) as end:
             end.write(words + tail)
-        _put_kept(path, Kept(kept.shift + begin, kept.shift + begin))
+        _put_kept(path, LogExtent(kept.shift + begin, kept.shift + begin))
 
 
 @contextlib.contextmanager
@@ -123,15 +123,15 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.kept")
 
 
-def _kept(path: Path) -> Kept:
+def _kept(path: Path) -> LogExtent:
     try:
         entry = json.loads(_beside(path).read_bytes())
-        return Kept(int(entry["begin"]), int(entry["shift"]))
+        return LogExtent(int(entry["begin"]), int(entry["shift"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return Kept()
+        return LogExtent()
 
 
-def _put_kept(path: Path, kept: Kept) -> None:
+def _put_kept(path: Path, kept: LogExtent) -> None:
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(json.dumps({"begin": kept.begin, "shift": kept.shift}), encoding="ascii")
     draft.replace(_beside(path))

@@ -37,7 +37,7 @@ CHILDREN = f"/proc/self/task/{os.getpid()}/children"
 """The processes that the shim is a parent of."""
 
 
-class RefusedError(Exception):
+class CannotRunError(Exception):
     """The task cannot be run: a shell's exit code for it, and why."""
 
     def __init__(self, code: int, words: str) -> None:
@@ -121,7 +121,7 @@ def outlast(order: dict[str, Any]) -> None:
     adopt_orphans()
     try:
         pid = begin(order)
-    except RefusedError as problem:
+    except CannotRunError as problem:
         end({"code": problem.code, "error": str(problem), "begun": False})
         return
     except OSError as problem:
@@ -182,7 +182,7 @@ def begin(order: dict[str, Any]) -> int:
     if problem:
         os.waitpid(pid, 0)
         code, _, words = problem.decode("utf-8", "replace").partition(" ")
-        raise RefusedError(int(code), words)
+        raise CannotRunError(int(code), words)
     return pid
 
 
@@ -192,7 +192,7 @@ def open_log(path: str) -> int:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError as problem:
-        raise RefusedError(NOT_RUNNABLE, f"its log cannot be written: {problem.strerror}") from None
+        raise CannotRunError(NOT_RUNNABLE, f"its log cannot be written: {problem.strerror}") from None
 
 
 def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn:
@@ -205,7 +205,7 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
         if os.read(held, 1):
             settle(order["folder"], output)
             execute(order["argv"], order["environ"])
-    except (RefusedError, OSError) as problem:
+    except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
         os.write(tell, words.encode("utf-8", "backslashreplace")[:4096])  # more is not written at once
     finally:
@@ -221,7 +221,7 @@ def settle(folder: str, output: int) -> None:
         os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
     except OSError as problem:
-        raise RefusedError(
+        raise CannotRunError(
             NOT_RUNNABLE, f"its folder cannot be used: {folder}: {problem.strerror}"
         ) from None
 
@@ -240,7 +240,7 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> RefusedError:
+def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> CannotRunError:
     """Why a command cannot be run, and what to do."""
     command = argv[0] if argv else ""
     number = getattr(problem, "errno", None)
@@ -252,7 +252,7 @@ def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> R
         else:
             where = environ.get("PATH", os.defpath)
             words = f"no such command: {command}; it is nowhere in PATH={where}"
-        return RefusedError(NOT_FOUND, words)
+        return CannotRunError(NOT_FOUND, words)
     if number == errno.EACCES:
         words = f"no permission to run {command}; chmod +x it, or name its interpreter before it"
     elif number == errno.ENOEXEC:
@@ -263,7 +263,7 @@ def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> R
         words = "the command is empty"
     else:
         words = f"{command} cannot be run: {problem}"
-    return RefusedError(NOT_RUNNABLE, words)
+    return CannotRunError(NOT_RUNNABLE, words)
 
 
 def wait(pid: int) -> dict[str, Any]:

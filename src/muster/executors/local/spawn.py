@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from muster.executors.local import shim
-from muster.executors.local.identity import Identity, identify
+from muster.executors.local.identity import ProcessIdentity, identify
 
 PROGRAM = str(Path(shim.__file__).absolute())
 
@@ -14,7 +14,7 @@ NEEDED = ("LD_LIBRARY_PATH",)
 """What the manager's own interpreter may need to be loaded at all. The task does not get it."""
 
 
-def spawn(folder: Path) -> tuple[Identity, int]:
+def spawn(folder: Path) -> tuple[ProcessIdentity, int]:
     """A shim for a task's folder, and the end of a pipe that hangs up once there is news in it."""
     # -I -S: neither the user's variables nor installed packages have a say; it starts in 25 ms.
     command = [sys.executable, "-I", "-S", PROGRAM, str(folder)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, write_private
 from muster.model.task import TaskOrder
 
@@ -17,7 +17,7 @@ from muster.model.task import TaskOrder
 class Begun:
     """The task's process, and when it began."""
 
-    process: Identity
+    process: ProcessIdentity
     at: float
 
 
@@ -74,7 +74,7 @@ class TaskFolder:
         if not self.ordered:
             self._write(ORDER, content)
 
-    def shim(self) -> Identity | None:
+    def shim(self) -> ProcessIdentity | None:
         """Who has claimed the task; None: nobody, or nobody ever will."""
         entry = self._read(CLAIM)
         return _identity(entry) if entry and not entry.get("void") else None
@@ -134,5 +134,7 @@ class TaskFolder:
         return content if isinstance(content, dict) else {}
 
 
-def _identity(entry: dict[str, Any]) -> Identity:
-    return Identity(int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", "")))
+def _identity(entry: dict[str, Any]) -> ProcessIdentity:
+    return ProcessIdentity(
+        int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", ""))
+    )

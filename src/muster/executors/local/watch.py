@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 
 Call = Callable[[], None]
 
@@ -21,7 +21,7 @@ POLL = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class ProcessWatcher:
     """Makes calls in a thread of its own, one after the other."""
 
     def __init__(self, name: str) -> None:
@@ -61,7 +61,7 @@ class Watch:
         """Make a call when the other end of a pipe is closed; the descriptor is closed then, too."""
         self._register(descriptor, call)
 
-    def on_end(self, process: Identity, call: Call) -> None:
+    def on_end(self, process: ProcessIdentity, call: Call) -> None:
         """Make a call when the process has ended; at once if it has."""
         try:
             descriptor = os.pidfd_open(process.pid)
@@ -78,7 +78,7 @@ class Watch:
                 os.close(descriptor)
                 self.post(call)
 
-    def _poll(self, process: Identity, call: Call) -> None:
+    def _poll(self, process: ProcessIdentity, call: Call) -> None:
         if process.alive:
             self.later(POLL, lambda: self._poll(process, call))
             return

@@ -11,7 +11,7 @@ KEPT = 0.5
 MAX_KEPT = 1_000
 
 
-class Identity:
+class TokenCache:
     """Asks for a token's owner, and keeps the answer a moment."""
 
     def __init__(

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from muster.client.errors import no_daemon, problem_of, raise_for
-from muster.client.settings import Settings
+from muster.client.settings import ClientSettings
 from muster.client.sse import Event, events
 
 PATIENCE = 3.0
@@ -40,12 +40,12 @@ def place(*steps: str | int) -> str:
     return "/".join(["/v1", *(quote(str(step), safe="") for step in steps)])
 
 
-class Channel:
+class DaemonConnection:
     """A connection to one daemon."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ClientSettings,
         patience: float = PATIENCE,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
