@@ -18,7 +18,7 @@ LONG = 120.0
 """Seconds that anything may take on a busy machine."""
 LOOK = 0.02
 """Seconds between two looks at whether something has come true."""
-MUSTER = (sys.executable, "-c", "from muster.app import main; main()")
+MUSTER = (sys.executable, "-c", "from muster.cli.main import main; main()")
 """The command, whether or not its folder is in PATH."""
 OWN = ("MUSTER_", "VIRTUAL_ENV")
 """Variables of whoever tests that are nothing to the daemon."""

@@ -103,7 +103,7 @@ def test_a_plan_a_profile_and_a_forecast_are_printed() -> None:
     profile = muster("profile", "vgg16")
     assert "138,357,544" in profile.stdout
     forecast = muster("forecast", ROOT / "examples/training/curves/cnn-digits-adam.csv")
-    assert "four times out of five" in forecast.stdout
+    assert "80% interval" in forecast.stdout
 
 
 def test_a_plan_without_a_model_costs_one_line() -> None:

@@ -35,7 +35,7 @@ def create_app(
     anonymous: Caller = ANYBODY,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """The API of a service. Without `auth` nobody needs a token, and everybody is `anonymous`."""
+    """Make the API of a service. Without `auth` no token is needed, and every caller is `anonymous`."""
     limits = limits or Limits()
     tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
@@ -60,7 +60,7 @@ def create_app(
         token_routes,
         daemon_routes,
     ):
-        # Put in as they are: what `include_router` wraps around them is walked with every request.
+        # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(routes(parts).routes)
     _answer_errors(app)
     app.state.streams = streams
@@ -89,18 +89,18 @@ def _answer_errors(app: FastAPI) -> None:
             return problem_response(error.problem, headers)
         if error.status_code == 405:
             headers["Allow"] = _allowed(app, request)
-            return problem_response(problem(405, f"{request.method} does not go here"), headers)
-        detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
+            return problem_response(problem(405, f"{request.method} is not allowed here"), headers)
+        detail = f"no such path: {request.url.path}" if error.status_code == 404 else str(error.detail)
         return problem_response(problem(error.status_code, detail), headers)
 
 
 def _field(loc: tuple[str | int, ...]) -> str:
-    """The place without the word for where it was sent in, which the name says already."""
+    """The path of the field, without the part of the request it is in."""
     return ".".join(str(step) for step in (loc[1:] if len(loc) > 1 else loc))
 
 
 def _allowed(app: FastAPI, request: Request) -> str:
-    """The methods of every route that has this path."""
+    """The methods of all routes with this path."""
     found: set[str] = set()
     for route in app.routes:
         if route.matches(request.scope)[0] is not Match.NONE:

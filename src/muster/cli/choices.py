@@ -1,10 +1,10 @@
-"""Values that options of several commands may have. Quick to import."""
+"""Values of options that several commands share. Quick to import."""
 
 from enum import StrEnum
 
 
 class Output(StrEnum):
-    """How an answer is printed."""
+    """How one answer is printed."""
 
     TEXT = "text"
     JSON = "json"
@@ -19,14 +19,14 @@ class ListFormat(StrEnum):
 
 
 class Resize(StrEnum):
-    """How a running job gets other tasks."""
+    """How a running job is resized."""
 
     LIVE = "live"
     RESTART = "restart"
 
 
 class PlacementStrategy(StrEnum):
-    """Where jobs go: see docs/placement.md."""
+    """Where jobs are placed (docs/placement.md)."""
 
     ADAPTIVE = "adaptive"
     PACK = "pack"

@@ -1,4 +1,4 @@
-"""A daemon's jobs, nodes, pools and the rest, from Python."""
+"""The Python client of a daemon."""
 
 from muster.client.client import Client
 from muster.client.errors import ClientError, FieldFault

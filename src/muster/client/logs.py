@@ -1,4 +1,4 @@
-"""What a job's tasks printed, line by line."""
+"""The output of a job's tasks, by line."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ PIECE = 1 << 20
 def log_lines(
     connection: DaemonConnection, which: str, task: str | None, follow: bool
 ) -> Iterator[str]:
-    """The lines of one task's log; of all, with whose they are before each.
+    """Yield the lines of one task's log; of all tasks, prefixed with the log.
 
     `task`: "worker-0", the newest of that name, or "2/worker-0".
     """
@@ -23,7 +23,7 @@ def log_lines(
     if task is None:
         return _all(connection, which)
     if follow and "/" not in task and not _tasks(connection, which):
-        # No task was ordered yet: all logs are followed, and those of that name are told.
+        # No task exists yet: follow all logs, and pick those of that name.
         path = place("jobs", which, "logs")
         return _followed(connection, path, prefixed=False, only=f"/{task}")
     log = task if "/" in task else _newest(connection, which, task)
@@ -41,9 +41,7 @@ def _newest(connection: DaemonConnection, which: str, task: str) -> str:
     logs = [each.log for each in tasks if each.task == task or each.log.endswith(f"/{task}")]
     if not logs:
         names = ", ".join(dict.fromkeys(each.log for each in tasks)) or "none yet"
-        raise ClientError(
-            404, "Not Found", f"job {which} has no log of {task!r}", f"there are: {names}"
-        )
+        raise ClientError(404, "Not Found", f"job {which} has no log of {task!r}", f"logs: {names}")
     return max(logs, key=lambda log: int(log.partition("/")[0]))
 
 
@@ -53,7 +51,7 @@ def _all(connection: DaemonConnection, which: str) -> Iterator[str]:
             for line in _read(connection, place("jobs", which, "logs", *log.split("/"))):
                 yield f"{log} | {line}"
         except ClientError as error:
-            if error.status != 404:  # ordered, and not begun; or kept no longer
+            if error.status != 404:  # not started yet, or already deleted
                 raise
 
 

@@ -61,7 +61,7 @@ def test_a_token_is_looked_up_once_a_moment_not_with_every_request() -> None:
         http = api.http()
         for _ in range(5):
             http.get("/v1/jobs")
-        assert api.service.asked == 1
+        assert api.service.identified == 1
         # Revoked behind the API's back: it is found out within a second.
         del api.service.secrets["root"]
         clock.now += 1.0

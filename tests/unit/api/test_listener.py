@@ -7,13 +7,15 @@ import ssl
 import subprocess
 import time
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 
 from muster.api import Limits, Tls, bound, create_app, serve
+from muster.daemon.service.protocol import Service
+from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api
-from tests.unit.api.service import MemoryService
 
 HUNDRED_MB = 100_000_000
 
@@ -84,7 +86,7 @@ def test_tls_by_file(api: Api, tmp_path: Path) -> None:
 
 def test_a_certificate_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
     async def begin() -> None:
-        app = create_app(MemoryService())
+        app = create_app(cast(Service, FakeService()))
         await serve(app, listening, asyncio.Event(), tls=Tls(tmp_path / "none.pem"))
 
     with bound() as listening, pytest.raises(FileNotFoundError):

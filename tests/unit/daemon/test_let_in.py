@@ -66,7 +66,7 @@ def test_a_name_in_use_waits_its_turn_and_is_refused(tmp_path: Path) -> None:
                 assert not again.done()
             finally:
                 slow.go.set()
-            with pytest.raises(ConflictError, match="not over yet"):
+            with pytest.raises(ConflictError, match="still active"):
                 await again
 
     asyncio.run(scenario())

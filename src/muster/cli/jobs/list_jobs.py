@@ -1,4 +1,4 @@
-"""`muster ps`: which jobs are asked for, and what is said under them."""
+"""`muster ps`."""
 
 import time
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from muster.cli.render.terminal import hint
 from muster.cli.watch import shown
 from muster.wire.records import LIVE, JobRecord
 
-_PAGE = 1000
-"""Jobs that are asked for at once: as many as the API gives."""
+PAGE = 1000
+"""Jobs per request: the API's maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs."""
+    """Which jobs to list."""
 
     every: bool
     user: str | None
@@ -32,9 +32,9 @@ def list_jobs(wanted: JobFilter, form: ListFormat, *, watch: bool) -> None:
 
     def answer() -> str:
         statuses = () if wanted.every else LIVE
-        # One more than is shown: whether there are more is worth a word.
+        # One more than is shown, to know whether to mention that there are more.
         most = wanted.limit + 1
-        page = min(most, _PAGE)
+        page = min(most, PAGE)
         jobs = client.jobs(statuses=statuses, user=wanted.user, pool=wanted.pool, page=page)
         found[:] = islice(jobs, most)
         some = found[: wanted.limit]
@@ -50,8 +50,8 @@ def _note(found: list[JobRecord], wanted: JobFilter, form: ListFormat) -> None:
     if form is ListFormat.JSON:
         return
     if not found:
-        hint("no jobs yet: muster run train.py" if wanted.every else "none is live; all: muster ps -a")
+        hint("No jobs yet: muster run train.py" if wanted.every else "No active jobs; use -a for all.")
     elif len(found) > wanted.limit:
-        hint(f"there are more: muster ps -n {2 * wanted.limit}")
+        hint(f"There are more: muster ps -n {2 * wanted.limit}")
     else:
         hint(f"why: muster show {found[0].number} · logs: muster logs -f {found[0].number}")

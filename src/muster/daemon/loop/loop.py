@@ -34,6 +34,7 @@ from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.job_summaries import Cards, record_of
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
+from muster.files.snapshot import CycleSnapshot
 from muster.model.decision import Kind
 from muster.model.event import Cancelled, Ended, NodeLost, NodeReturned, Submitted
 from muster.model.outlook import Outlook
@@ -507,6 +508,12 @@ class Daemon:
         """Decide by another policy from now on; what the last one remembered is of no use to it."""
         self._cycle, self._memory = Cycle(POLICIES[name]), replace(self._memory, policy=None)
         self.ask_again()
+
+    def cycle_snapshot(self) -> CycleSnapshot:
+        """What a cycle would decide on now; with outlooks even if the policy does not use them."""
+        now = self.clock.now()
+        view = replace(self.view, outlooks=self.beliefs.outlooks(self.view, now))
+        return CycleSnapshot(now, self.state.policy, view, self._memory)
 
     async def snapshot(self) -> None:
         """Save the state, so that a start need not fold the whole journal."""
