@@ -197,3 +197,6 @@ def _in_change(view: View, room: Room) -> dict[str, _Hand]:
         for state in view.jobs.values()
         if state.name not in movable and state.phase is not Phase.PREEMPTING
     }
+
+
+POLICIES = (FinishTime(),)

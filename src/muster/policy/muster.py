@@ -211,3 +211,6 @@ def _fitting(bids: Sequence[Bid], overdue: dict[str, float], devices: int) -> se
             found.add(bid.name)
             devices -= gang
     return found
+
+
+POLICIES = (Muster(),)

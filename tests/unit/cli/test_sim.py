@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.files import InputError
-from muster.policy.registry import POLICIES
 from muster.sim.report.files import read_result
 from tests.unit.sim.small import cluster_file, trace_file
 
@@ -170,7 +169,7 @@ def test_help_has_an_example(command: str) -> None:
     assert f"Example: muster sim {command}" in result.stdout
 
 
-def test_the_page_names_only_what_there_is_and_every_policy() -> None:
+def test_the_page_names_only_options_that_exist() -> None:
     page = (Path(__file__).parents[3] / "docs/simulator.md").read_text(encoding="utf-8")
     group = get_command(app).commands["sim"].commands  # type: ignore[attr-defined]
     known = {
@@ -184,8 +183,6 @@ def test_the_page_names_only_what_there_is_and_every_policy() -> None:
     options = {name for name in known if name.startswith("--")}
     unsaid = {"--cluster", "--trace", "--policies", "--quiet", "--elastic", "--migrate", "--seed"}
     assert options - named <= unsaid | {"--output", "--speeds"}, sorted(options - named)
-    for policy in POLICIES:
-        assert f"`{policy}`" in page
 
 
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
