@@ -5,18 +5,16 @@ import contextlib
 import getpass
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from muster.api.app import create_app
-from muster.app.up import one_pool
+from muster.app.up import executor_for, one_pool
 from muster.client.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
-from muster.executors.local.executor import LocalExecutor
 from muster.store.store import open_store
 from muster.wire.records import LIVE
 
@@ -76,8 +74,7 @@ class _DaemonThread:
         if not self._store.claim():
             self._store.close()
             raise RuntimeError(f"another daemon uses {self._folder}")
-        executor = LocalExecutor(self._folder, time.time)
-        self.running = await open_daemon(site, self._store, executor)
+        self.running = await open_daemon(site, self._store, executor_for(self._folder))
         self.running.begin()
 
     def close(self) -> None:

@@ -32,6 +32,7 @@ from muster.files.cluster.cluster_file import load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree, single_pool
+from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
 
@@ -87,6 +88,11 @@ def one_pool(cluster: Cluster) -> PoolTree:
     return single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
 
 
+def executor_for(folder: Path) -> Executor:
+    """Return the executor that runs tasks with these files; every other kind is chosen here."""
+    return LocalExecutor(folder, time.time)
+
+
 async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -102,7 +108,7 @@ async def _run(options: UpOptions, site: Site, store: Store, stop: asyncio.Event
     # First of all: a port in use is reported before anything has happened.
     listening = bound(options.host, options.port)
     folder = _folder(options, store)
-    executor = LocalExecutor(folder, time.time)
+    executor = executor_for(folder)
     site = replace(site, folder=folder / "jobs")
     running = await open_daemon(site, store, executor, Pace(interval=options.interval))
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
@@ -128,9 +134,7 @@ def _announce(options: UpOptions, said: Listening, ready: Ready) -> None:
     ready(said)
 
 
-async def _watch(
-    running: RunningDaemon, store: Store, executor: LocalExecutor, stop: asyncio.Event
-) -> None:
+async def _watch(running: RunningDaemon, store: Store, executor: Executor, stop: asyncio.Event) -> None:
     """Stop when the daemon ends or the claim on the store is lost; delete expired logs."""
     ended = asyncio.create_task(running.ended())
     pruned = 0.0
