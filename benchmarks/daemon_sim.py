@@ -153,7 +153,7 @@ def simulated(
     finishes: dict[str, float] = {}
     for frame in engine.frames():
         for name, now in crews.items():
-            state = frame.after.jobs.get(name)
+            state = frame.after.jobs.get(stories[name].job.number)
             begun = state is not None and state.phase is not Phase.STARTING
             placed = state.placement if state is not None and begun else None
             workers = placed.count(Role.WORKER) if placed is not None else 0

@@ -25,7 +25,7 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
-from muster.model.task import Fact
+from muster.model.task import Fact, job_of
 from muster.sim.executor import Warmup
 from muster.sim.worlds.measured import Timed
 from muster.store.store import open_store
@@ -115,7 +115,7 @@ def play(folder: Path, arguments: Sequence[str]) -> None:
 
 
 def read_stories(folder: Path) -> dict[str, Story]:
-    """What became of every job, by its name, in the order of submission."""
+    """What became of every job, by name, in the order of submission."""
     store = open_store(str(folder / "data" / "muster.db"))
     try:
         facts: list[Fact] = []
@@ -123,20 +123,20 @@ def read_stories(folder: Path) -> dict[str, Story]:
         while page := store.changes(seq, limit=PAGE):
             facts += [entry.fact for entry in page]
             seq = page[-1].seq
-        states = [(note.key, note.at, state_of(note)) for note in store.notes(PROGRESS, NOTES)]
+        states = [(note.at, state_of(note)) for note in store.notes(PROGRESS, NOTES)]
     finally:
         store.close()
-    stories: dict[str, Story] = {}
+    stories: dict[int, Story] = {}
     begin = next(fact.at for fact in facts if isinstance(fact, Submitted))
     for fact in facts:
         if isinstance(fact, Submitted):
-            stories[fact.job.name] = Story(fact.job, fact.at - begin)
-        elif getattr(fact, "job", None) in stories:
-            stories[fact.job].take(fact, fact.at - begin)  # type: ignore[union-attr]
-    for name, at, state in states:
+            stories[fact.job.number] = Story(fact.job, fact.at - begin)
+        elif (number := job_of(fact)) is not None:
+            stories[number].take(fact, fact.at - begin)
+    for at, state in states:
         if state is not None:
-            _look(stories[name], state, at - begin)
-    return stories
+            _look(stories[state.number], state, at - begin)
+    return {story.job.name: story for story in stories.values()}
 
 
 def _look(story: Story, state: LiveState, at: float) -> None:
@@ -186,9 +186,9 @@ def warmup(stories: Iterable[Story]) -> Warmup:
     return Warmup(float(seconds.mean()))
 
 
-def first_starts(stories: Iterable[Story]) -> dict[str, float]:
+def first_starts(stories: Iterable[Story]) -> dict[int, float]:
     """s of each job's first start: how many others were being started then is nobody's model."""
-    return {story.job.name: story.warmups[0][1] for story in stories}
+    return {story.job.number: story.warmups[0][1] for story in stories}
 
 
 def usual(seconds: Iterable[Sequence[float]]) -> float:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.daemon.gang.outbox import Outbox
+from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
+from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
 from muster.daemon.loop.recover import load_state, take_up
 from muster.daemon.metrics import Metrics
@@ -18,6 +19,7 @@ from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_connections import Wires
 from muster.daemon.tasks.task_messages import Ear
+from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.ports import Executor
@@ -25,9 +27,6 @@ from muster.store.store import Store
 
 SECRET, COORDINATOR = "secret", "coordinator"
 """Settings: the secret behind jobs' tokens, and the port to which their tasks report."""
-PORTS = range(20_000, 32_000)
-"""Where tasks report: outside the range of ephemeral ports, so that no outgoing connection made while
-the daemon is down can occupy the port that tasks expect."""
 ATTEMPTS, AGAIN = 60, 0.5
 """How often to try to listen, and s in between: another process may release the port."""
 OBSERVATIONS = 20_000
@@ -91,10 +90,15 @@ async def open_daemon(
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
-    orders = Orders(around, lambda name: daemon.gang(name))
+    orders = Orders(around)
     loop = asyncio.get_running_loop()
-    outbox = Outbox(clock, executor, wires, orders, lambda: daemon.hands_out())
-    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), outbox, pace)
+    performer = Performer(
+        executor,
+        wires,
+        lambda job, task: orders.make(daemon.view.jobs[job], daemon.state.gangs[job], task),
+        lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
+    )
+    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
     ear = Ear(daemon, around)
     for forget in (ear.forget, orders.forget, wires.drop):
         daemon.follower.forgets.append(forget)

@@ -45,7 +45,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[int, str] = {}
         """Why each job waited in the last cycle."""
         own = self._registry
         self._pending = Gauge(
@@ -165,9 +165,9 @@ class Metrics:
     def _count_jobs(self, view: View) -> None:
         pending: Tally[tuple[str, str]] = Tally()
         running: Tally[str] = Tally(dict.fromkeys(view.pools.leaves(), 0))
-        for name, state in view.jobs.items():
+        for number, state in view.jobs.items():
             if state.phase is Phase.WAITING:
-                pending[state.job.pool, self._reasons.get(name, UNDECIDED)] += 1
+                pending[state.job.pool, self._reasons.get(number, UNDECIDED)] += 1
             else:
                 running[state.job.pool] += 1
         self._pending.clear()

@@ -6,6 +6,7 @@ Workers are ranked 0, 1, ... in order of their indices, without gaps (`RANK`). S
 
 import contextlib
 import json
+import random
 import re
 import socket
 from collections.abc import Mapping
@@ -20,6 +21,12 @@ INHERITED = re.compile(
     re.IGNORECASE,
 )
 """What a user's program needs to find its commands, files, language and network."""
+
+PORTS = range(20_000, 32_000)
+"""Where the daemon and tasks listen. Systems give no port below 32,768 to an outgoing connection, which
+could otherwise take one between its choice and its use."""
+ROWS = 200
+"""Places at which a row of free ports is looked for."""
 
 OURS = "MUSTER_"
 """Prefix of variables that users cannot override: the coordinator relies on them."""
@@ -257,16 +264,28 @@ def compose(
     return {**base, **given, **users, **fixed}
 
 
-def free_port(host: str) -> int:
-    """Return a free port of this machine; another process may still take it first."""
-    return free_ports(host, 1)[0]
+def free_row(host: str, count: int) -> int:
+    """Return the first of `count` free ports in a row; another process may still take one first."""
+    for first in random.sample(range(PORTS.start, PORTS.stop - count), ROWS):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(_bound(host, port))
+            return first
+    raise OSError(f"no {count} ports in a row are free on {host}")
 
 
 def free_ports(host: str, count: int) -> list[int]:
     """Return different free ports: each is held until the last is found."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket(family)) for _ in range(count)]
-        for probe in probes:
-            probe.bind((host, 0))
+        probes = [held.enter_context(_bound(host, 0)) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    probe = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        probe.bind((host, port))
+    except OSError:
+        probe.close()
+        raise
+    return probe

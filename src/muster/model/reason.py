@@ -74,7 +74,7 @@ SENTENCES: dict[Code, str] = {
 class Holder:
     """A job that holds what another waits for."""
 
-    job: str
+    name: str
     pool: str
     devices: int
 
@@ -119,7 +119,8 @@ class Reason:
     holders: tuple[Holder, ...] = ()
     would_start: Change | None = None
     beneficiary: str | None = None
-    """The job that a migration, a preemption or a shrinking serves, or that devices are kept for."""
+    """The name of the job that a migration, a preemption or a shrinking serves, or that devices are
+    kept for."""
     cost: float | None = None
     """Device-seconds of work the decision costs."""
     gain: float | None = None

@@ -31,7 +31,7 @@ GROUPS = 16
 class Candidate:
     """Tasks of one job that could be removed together, and what that costs in device-seconds."""
 
-    job: str
+    job: int
     slots: tuple[Slot, ...]
     cost: float
     whole: bool = True
@@ -43,7 +43,7 @@ class Candidate:
         object.__setattr__(self, "devices", sum(slot.bits.bit_count() for slot in self.slots))
 
     @property
-    def rate(self) -> tuple[float, str]:
+    def rate(self) -> tuple[float, int]:
         """Cost per device, to sort by."""
         return (self.cost / max(1, self.devices), self.job)
 

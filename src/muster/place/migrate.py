@@ -26,7 +26,7 @@ class Movable:
 class Move:
     """One job's new place."""
 
-    job: str
+    job: int
     placement: Placement
 
 
@@ -56,7 +56,7 @@ def cheapest_migration(board: Board, request: Request, movables: Iterable[Movabl
     return Migration(found[clearing], clearing.placement, clearing.cost)
 
 
-def _moves(board: Board, clearing: Clearing, by_job: dict[str, Movable]) -> tuple[Move, ...] | None:
+def _moves(board: Board, clearing: Clearing, by_job: dict[int, Movable]) -> tuple[Move, ...] | None:
     """A new place for every removed job, largest first, off the devices the gang is to have."""
     version = board.version
     kept = board.withhold(clearing.placement.slots)

@@ -5,7 +5,7 @@ A plan names the generation it changes; when that has moved on the plan is void 
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.wire.messages import (
@@ -112,6 +112,23 @@ class Roster:
             if name in self._tasks or name in self.expected:
                 self._know(name).unwanted = True
         return self._steer()
+
+    def copy(self) -> "Roster":
+        """Return a roster that can change without this one."""
+        return replace(
+            self,
+            used=set(self.used),
+            expected=set(self.expected),
+            lost=dict(self.lost),
+            retired=set(self.retired),
+            _tasks={name: replace(task) for name, task in self._tasks.items()},
+            _missed=dict(self._missed),
+        )
+
+    def is_news(self, done: StepDone) -> bool:
+        """Whether a step changes anything: steps come often and seldom do."""
+        task = self._tasks.get(done.task)
+        return task is not None and task.holds != done.holds
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
         """Want no more: all end after their step; `leave`: their processes with it."""

@@ -69,8 +69,8 @@ class Pauses:
     warmup: Warmup = NO_WARMUP
     """Of tasks that start or join: a start has not come true before, and whoever is joined goes on as
     it is. Neither can be changed meanwhile."""
-    first_starts: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """The same for the first start of jobs of which it is known, by name."""
+    first_starts: Mapping[int, float] = field(default_factory=dict, hash=False)
+    """The same for the first start of jobs of which it is known, by number."""
     leave_first: bool = False
     """Whether tasks that go stop working at once, and let go of their devices after `release`: that is
     how the runtime does it, whose processes take a while to end."""
@@ -102,9 +102,9 @@ class VirtualExecutor:
         self._at = 0.0
         """The moment of what is being worked on: behind the clock while events are collected late."""
         self._said: list[Event] = []
-        self._on: dict[str, dict[str, Life]] = {}
+        self._on: dict[str, dict[int, Life]] = {}
         """Jobs by node; kept only where they disturb each other."""
-        self.lives: dict[str, Life] = {}
+        self.lives: dict[int, Life] = {}
         self.stints: list[Stint] | None = None
         """Who held what, where that is to be kept."""
 
@@ -112,13 +112,13 @@ class VirtualExecutor:
         """Take note of a job that was submitted."""
         truth = truth or Fixed(job.duration if job.duration is not None else HOUR)
         life = Life(job, truth, submitted=self._clock.now())
-        self.lives[job.name] = life
+        self.lives[job.number] = life
         return life
 
     def carry_out(self, job: Job, decision: Decision) -> None:
         """Begin what was decided."""
         now = self._at = self._clock.now()
-        life = self.lives.get(job.name) or self.admit(job, None)
+        life = self.lives.get(job.number) or self.admit(job, None)
         if decision.kind is Kind.WAIT:
             return
         life.generation = decision.generation
@@ -166,7 +166,7 @@ class VirtualExecutor:
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def after_loss(self, states: Mapping[str, JobState], node: str) -> None:
+    def after_loss(self, states: Mapping[int, JobState], node: str) -> None:
         """A node is gone: what ran there has lost its tasks, and its work since the last checkpoint."""
         now = self._at = self._clock.now()
         for life in list(self.lives.values()):
@@ -175,7 +175,7 @@ class VirtualExecutor:
             life.advance(now)
             life.fall_back(self._pauses.checkpoint)
             life.failures += 1
-            state = states.get(life.job.name)
+            state = states.get(life.job.number)
             if state is not None and state.placement is not None:
                 life.generation = state.generation
                 self._leave(life)
@@ -208,16 +208,16 @@ class VirtualExecutor:
 
     def _switch(self, life: Life, decision: Decision, now: float) -> None:
         """The change ordered takes effect."""
-        name, generation = life.job.name, decision.generation
+        number, generation = life.job.number, decision.generation
         life.advance(now)
         if decision.kind is Kind.START:
             self._settle(life, decision, now + _of(self._pauses.start, life.job))
-            self._said.append(Started(name, generation, now))
+            self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
             life.stopped = now
             self._stop(life)
-            self._said.append(Preempted(name, generation, now))
+            self._said.append(Preempted(number, generation, now))
         elif decision.kind is Kind.RESIZE:
             # Another batch alone is taken up at the next step: nobody joins, leaves or waits.
             if decision.placement == life.placement:
@@ -226,11 +226,11 @@ class VirtualExecutor:
                 life.resizes += 1
                 resumes = now + _of(self._pauses.resize, life.job)
             self._settle(life, decision, resumes)
-            self._said.append(Resized(name, generation, now))
+            self._said.append(Resized(number, generation, now))
         else:
             life.migrations += 1
             self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
-            self._said.append(Migrated(name, generation, now))
+            self._said.append(Migrated(number, generation, now))
 
     def _go_on_without(self, life: Life, decision: Decision) -> None:
         """Those that go work no more; their devices are free later."""
@@ -249,7 +249,7 @@ class VirtualExecutor:
         slots = decision.placement.slots if decision.placement is not None else ()
         warm = self._pauses.warmup.seconds(len(set(slots) - set(held)))
         if decision.kind is Kind.START:
-            return self._pauses.first_starts.get(life.job.name, warm) if life.run == 1 else warm
+            return self._pauses.first_starts.get(life.job.number, warm) if life.run == 1 else warm
         if decision.kind is Kind.PREEMPT and self._pauses.stop is not None:
             return self._pauses.stop
         return max(warm, _of(self._pauses.release, life.job))
@@ -263,7 +263,7 @@ class VirtualExecutor:
         life.advance(moment)
         life.done = life.truth.work
         self._stop(life)
-        return Ended(life.job.name, life.generation, Outcome.SUCCEEDED, moment)
+        return Ended(life.job.number, life.generation, Outcome.SUCCEEDED, moment)
 
     def _renew(self, life: Life) -> None:
         life.renew()
@@ -303,7 +303,7 @@ class VirtualExecutor:
         life.since = self._at
         if self._disturbance.any and life.placement is not None:
             for node in life.placement.nodes():
-                self._on.setdefault(node, {})[life.job.name] = life
+                self._on.setdefault(node, {})[life.job.number] = life
             self._disturb(life)
         self._schedule(life)
 
@@ -314,7 +314,7 @@ class VirtualExecutor:
         self._note_stint(life, life.placement)
         if self._disturbance.any:
             for node in life.placement.nodes():
-                self._on[node].pop(life.job.name)
+                self._on[node].pop(life.job.number)
             self._disturb(life)
 
     def _note_stint(self, life: Life, placement: Placement) -> None:
@@ -338,7 +338,7 @@ class VirtualExecutor:
     def _neighbours(self, life: Life) -> list[Life]:
         """The jobs on this one's nodes, itself among them while it is there."""
         assert life.placement is not None
-        found: dict[str, Life] = {}
+        found: dict[int, Life] = {}
         for node in sorted(life.placement.nodes()):
             found.update(self._on.get(node, {}))
         return list(found.values())

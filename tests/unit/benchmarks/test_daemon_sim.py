@@ -21,6 +21,7 @@ from muster.model.event import (
 from muster.sim.truth import Crew, Shown
 from muster.sim.worlds.measured import Timed
 from tests.builders import job, placement
+from tests.numbers import number
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DEMO = Path(__file__).parents[3] / "examples/demo"
@@ -48,17 +49,17 @@ def _loaded(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
 def test_delays_are_told_apart(real: ModuleType) -> None:
     story = real.Story(job("j", 1, most=4), submitted=0.0)
     for fact in (
-        StartBegun("j", 1, ONE, 1.0),
-        Started("j", 1, 6.0),
-        ResizeBegun("j", 2, TWO, 10.0),
-        Resized("j", 2, 14.0),
-        ResizeBegun("j", 3, ONE, 20.0),
-        Resized("j", 3, 21.0),
-        PreemptBegun("j", 4, 30.0),
-        Preempted("j", 4, 33.0),
-        StartBegun("j", 5, TWO, 40.0),
-        Started("j", 5, 47.0),
-        Ended("j", 5, Outcome.SUCCEEDED, 60.0),
+        StartBegun(number("j"), 1, ONE, 1.0),
+        Started(number("j"), 1, 6.0),
+        ResizeBegun(number("j"), 2, TWO, 10.0),
+        Resized(number("j"), 2, 14.0),
+        ResizeBegun(number("j"), 3, ONE, 20.0),
+        Resized(number("j"), 3, 21.0),
+        PreemptBegun(number("j"), 4, 30.0),
+        Preempted(number("j"), 4, 33.0),
+        StartBegun(number("j"), 5, TWO, 40.0),
+        Started(number("j"), 5, 47.0),
+        Ended(number("j"), 5, Outcome.SUCCEEDED, 60.0),
     ):
         story.take(fact, fact.at)
     assert story.crews == [(6.0, 1), (14.0, 2), (21.0, 1), (33.0, 0), (47.0, 2), (60.0, 0)]

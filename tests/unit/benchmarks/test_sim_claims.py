@@ -18,6 +18,7 @@ from muster.sim.worlds.curves import Curves
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, job, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -53,7 +54,7 @@ def started(load: object, jobs: list[Job | JobState]) -> dict[str, int]:
     entitled = Entitlements({("default", "A100"): 8}, devices)
     shares = policy.allocate(seen, entitled, 0.0, None)
     assert shares.steers
-    return {each.job: each.most for each in shares.allocations}
+    return {name_of(each.job): each.most for each in shares.allocations}
 
 
 def test_those_who_start_together_share_equally(load: object) -> None:

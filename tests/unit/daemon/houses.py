@@ -13,6 +13,7 @@ from muster.executors.discover import Grid, virtual_cluster
 from muster.executors.discover import Machine as Computer
 from muster.model.job import Job
 from muster.model.pool import Pool, PoolTree, Quota
+from muster.model.view import JobState
 from muster.ports import Executor
 from muster.store.store import Store, open_store
 from tests.builders import job
@@ -60,6 +61,11 @@ def program(name: str = "", *argv: str, workers: int = 1, user: str = "ann", **f
     asked = job(name, workers, **fields)  # type: ignore[arg-type]
     roles = tuple(replace(spec, need=replace(spec.need, memory=0)) for spec in asked.roles)
     return replace(asked, command=argv or ("live",), user=user, roles=roles)
+
+
+def state_of(made: RunningDaemon, name: str) -> JobState:
+    """The state of a live job."""
+    return made.daemon.view.jobs[made.daemon.view.names[name]]
 
 
 async def until(made: RunningDaemon, reached: Callable[[], bool]) -> None:

@@ -31,7 +31,7 @@ def seen(*jobs: Job) -> View:
 
 
 def outlook(beliefs: Beliefs, one: Job, now: float = 0.0) -> Outlook:
-    return beliefs.outlooks(seen(one), now)[one.name]
+    return beliefs.outlooks(seen(one), now)[one.number]
 
 
 def seconds(beliefs: Beliefs, one: Job, workers: int) -> float:
@@ -51,17 +51,17 @@ def test_a_job_that_nobody_knows_has_the_priors_outlook(beliefs: Beliefs) -> Non
     assert found.spread > 0.5
     assert found.here is None
     assert found.speed.rate(TYPE, 4) > found.speed.rate(TYPE, 1) > 0
-    assert beliefs.finish("a", seen(train("a")), 0.0) is None
+    assert beliefs.finish(1, seen(train("a")), 0.0) is None
 
 
 def test_the_finish_follows_from_steps_left_and_the_measured_step(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a"))
     crew.start((2,))
-    assert beliefs.finish("a", seen(crew.job), crew.now) is None  # nobody knows how long it is
+    assert beliefs.finish(1, seen(crew.job), crew.now) is None  # nobody knows how long it is
     crew.capture(steps=1_000)
     crew.train(40, 0.5, wait=0.1)
     left = (1_000 - 40) * 0.5
-    finish = beliefs.finish("a", seen(crew.job), crew.now)
+    finish = beliefs.finish(1, seen(crew.job), crew.now)
     assert finish is not None
     assert isclose(finish - crew.now, left, rel_tol=0.02)
     found = outlook(beliefs, crew.job, crew.now)
@@ -75,7 +75,7 @@ def test_cold_first_steps_do_not_count(beliefs: Beliefs) -> None:
     crew.capture(steps=1_000)
     crew.train(3, 30.0)
     crew.train(20, 0.5)
-    finish = beliefs.finish("a", seen(crew.job), crew.now)
+    finish = beliefs.finish(1, seen(crew.job), crew.now)
     assert finish is not None
     assert isclose(finish - crew.now, (1_000 - 23) * 0.5, rel_tol=0.02)
 
@@ -148,7 +148,7 @@ def test_a_stopped_job_has_to_do_again_what_was_not_saved(beliefs: Beliefs) -> N
     assert isclose(seconds(beliefs, crew.job, 1), 40.0, rel_tol=0.1)
     crew.stop()
     assert isclose(seconds(beliefs, crew.job, 1), 60.0, rel_tol=0.1)
-    assert beliefs.finish("a", seen(crew.job), crew.now) is None
+    assert beliefs.finish(1, seen(crew.job), crew.now) is None
 
 
 def test_a_program_that_reports_nothing_takes_as_long_as_its_user_says(beliefs: Beliefs) -> None:
@@ -157,7 +157,7 @@ def test_a_program_that_reports_nothing_takes_as_long_as_its_user_says(beliefs: 
     crew = Crew(beliefs, plain)
     crew.names, crew.generation = (), 0
     beliefs.holds(plain, _held(2), 1_000.0)
-    finish = beliefs.finish("a", seen(plain), 1_200.0)
+    finish = beliefs.finish(1, seen(plain), 1_200.0)
     assert finish is not None
     assert isclose(finish, 1_600.0)
 
@@ -182,7 +182,7 @@ def test_asynchronous_workers_do_steps_side_by_side(beliefs: Beliefs) -> None:
             crew.step += 1
             crew.now += 0.5
             crew.say(replace(crew.done(name, 2.0), seconds=0.0))
-    finish = beliefs.finish("a", seen(crew.job), crew.now)
+    finish = beliefs.finish(1, seen(crew.job), crew.now)
     assert finish is not None
     assert isclose(finish - crew.now, (1_000 - 80) * 0.5, rel_tol=0.1)
 
@@ -213,7 +213,7 @@ def test_a_running_job_is_believed_the_same_after_a_restart(beliefs: Beliefs) ->
     after.restore(beliefs.observations())
     # Nobody says again what it holds or how long it is.
     crew.train(20, 0.5)
-    finish = after.finish("a", seen(crew.job), crew.now)
+    finish = after.finish(1, seen(crew.job), crew.now)
     assert finish is not None
     assert isclose(finish - crew.now, (1_000 - 220) * 0.5, rel_tol=0.1)
 
@@ -265,7 +265,7 @@ def test_a_thousand_waiting_jobs_are_asked_of_the_learner_once(beliefs: Beliefs)
     assert len({id(found) for found in first.values()}) == 2
     crew.train(500, 0.5)  # a report of one application leaves the others' outlooks as they are
     again = beliefs.outlooks(seen(*known, *unknown), crew.now)
-    assert again["u0"] is first["u0"]
+    assert again[1_000] is first[1_000]
 
 
 def test_transfers_tell_of_links(beliefs: Beliefs) -> None:
@@ -312,7 +312,7 @@ def test_running_jobs_are_in_the_outlooks_too(beliefs: Beliefs) -> None:
         cluster(2, node_set(device_type=TYPE)),
         [running(crew.job, placement(("n0", 1), ("n0", 2))), train("b", 2)],
     )
-    assert set(beliefs.outlooks(both, crew.now)) == {"a", "b"}
+    assert set(beliefs.outlooks(both, crew.now)) == {1, 2}
 
 
 def _held(*nodes: int) -> Held:

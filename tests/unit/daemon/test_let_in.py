@@ -48,7 +48,7 @@ def test_a_job_submitted_meanwhile_is_safe_at_once_and_decided_about_next(tmp_pa
                 assert made.daemon.cycles == 0
             finally:
                 slow.go.set()
-            await until(made, lambda: set(made.daemon.gangs) == {"a", "b"})
+            await until(made, lambda: len(made.daemon.state.gangs) == 2)
             assert all(node.free == 0 for node in await made.front.nodes(ADMIN))
 
     asyncio.run(scenario())
@@ -84,7 +84,7 @@ def test_a_stop_waits_for_the_decisions(tmp_path: Path) -> None:
             finally:
                 slow.go.set()
             await stopped
-            await until(made, lambda: "a" not in made.daemon.view.jobs)
+            await until(made, lambda: "a" not in made.daemon.view.names)
             kinds = [each.kind for each in (await made.front.job(ANN, "1")).changes]
             assert kinds.index("StartBegun") < kinds.index("StopAsked")
 

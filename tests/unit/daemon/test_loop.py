@@ -21,7 +21,7 @@ from muster.store.batch import Batch
 from muster.store.errors import StoreError
 from muster.store.store import open_store
 from tests.contract.fake_executor import Machine, RefusingExecutor
-from tests.unit.daemon.houses import ADMIN, ANN, BOB, LONG, house, program, site, until
+from tests.unit.daemon.houses import ADMIN, ANN, BOB, LONG, house, program, site, state_of, until
 
 
 async def ends(made: RunningDaemon, which: str, status: str = "succeeded") -> None:
@@ -95,9 +95,9 @@ def test_who_waits_is_told_why_and_starts_when_there_is_room(tmp_path: Path) -> 
     async def scenario() -> None:
         async with house(tmp_path) as made:
             await made.front.submit(ANN, program("a", workers=4))
-            await until(made, lambda: "a" in made.daemon.gangs)
+            await until(made, lambda: bool(made.daemon.state.gangs))
             record = await made.front.submit(ANN, program("b", "exit", "0", workers=4))
-            await until(made, lambda: made.daemon.cards.of["b"].code.startswith("waiting."))
+            await until(made, lambda: made.daemon.cards[2].code.startswith("waiting."))
             record = (await made.front.job(ANN, "b")).job
             assert "held by a (4)" in record.reason
             assert (await made.front.stop(ANN, "b")).status == "cancelled"
@@ -179,9 +179,9 @@ def test_a_resize_by_hand_changes_what_is_asked(tmp_path: Path) -> None:
         machine = Machine()
         async with house(tmp_path, machine) as made:
             await made.front.submit(ANN, program("a", workers=2, restarts=True))
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             assert (await made.front.resize(ANN, "a", Shape(3, 3))).asked == "3"
-            await until(made, lambda: len(made.daemon.gangs["a"].tasks) == 3)
+            await until(made, lambda: len(made.daemon.state.gangs[1].tasks) == 3)
             with pytest.raises(RefusedError, match="can never run"):
                 await made.front.resize(ANN, "a", Shape(9, 9))
             await made.front.stop(ANN, "a")
@@ -198,8 +198,8 @@ def test_nodes_are_drained_and_used_again(tmp_path: Path) -> None:
             (node,) = await made.front.nodes(ADMIN)
             assert (await made.front.drain(ADMIN, node.name)).state == "draining"
             await made.front.submit(ANN, program("a", "exit", "0"))
-            await until(made, lambda: bool(made.daemon.cards.of["a"].code))
-            assert made.daemon.view.jobs["a"].phase == "waiting"
+            await until(made, lambda: bool(made.daemon.cards[1].code))
+            assert state_of(made, "a").phase == "waiting"
             await made.front.resume(ADMIN, node.name)
             await ends(made, "a")
             with pytest.raises(NotFoundError):
@@ -218,7 +218,7 @@ def test_pools_are_made_changed_and_removed(tmp_path: Path) -> None:
             with pytest.raises(RefusedError, match="no device of type"):
                 await made.front.set_pool(ADMIN, "new", None, {"H100": Quota()})
             await made.front.submit(ANN, program("a", pool="new"))
-            with pytest.raises(ConflictError, match="'a' is in pool 'new'"):
+            with pytest.raises(ConflictError, match=r"job 1 \(a\) is in pool 'new'"):
                 await made.front.remove_pool(ADMIN, "new")
             await made.front.stop(ANN, "a")
             await ends(made, "a", "cancelled")
@@ -258,7 +258,7 @@ def test_changes_are_followed_to_the_jobs_end(tmp_path: Path) -> None:
                 return [change.kind async for change in made.front.follow(ANN, 0, "a")]
 
             reading = asyncio.create_task(read())
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             machine.finish(next(iter(machine.processes)))
             async with asyncio.timeout(LONG):
                 kinds = await reading
@@ -273,13 +273,13 @@ def test_a_daemon_that_is_started_again_goes_on(tmp_path: Path) -> None:
         async with house(tmp_path, machine) as made:
             await made.front.submit(ANN, program("a", workers=2))
             await made.front.submit(ANN, program("b", workers=4))
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             tasks = list(machine.processes)
         machine.finish(tasks[0])  # while nobody looks
         async with house(tmp_path, machine) as made:
             machine.finish(tasks[1])
             await ends(made, "a")
-            await until(made, lambda: made.daemon.view.jobs["b"].phase == "running")
+            await until(made, lambda: state_of(made, "b").phase == "running")
             assert len(machine.processes) == 6
             assert (await made.front.submit(ANN, program("c"))).number == 3
 
@@ -291,7 +291,7 @@ def test_the_journal_folds_to_the_state_whether_from_a_snapshot_or_not(tmp_path:
         machine = Machine()
         async with house(tmp_path, machine) as made:
             await made.front.submit(ANN, program("a", workers=2))
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             await made.daemon.snapshot()
             await made.front.submit(ANN, program("b", "exit", "0"))
             await ends(made, "b")
@@ -324,7 +324,7 @@ def test_a_full_disk_refuses_users_orders_nothing_and_passes(
         machine = Machine()
         async with house(tmp_path, machine) as made:
             await made.front.submit(ANN, program("a"))
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             write = made.daemon.store.write
 
             def full(batch: Batch) -> tuple[int, int]:
@@ -390,13 +390,13 @@ def test_a_lost_node_sends_the_job_back_to_the_queue(tmp_path: Path) -> None:
         machine = Machine()
         async with house(tmp_path, machine) as made:
             await made.front.submit(ANN, program("a", workers=2))
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             (node,) = await made.front.nodes(ADMIN)
             machine.lose(node.name)
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "waiting")
+            await until(made, lambda: state_of(made, "a").phase == "waiting")
             assert (await made.front.nodes(ADMIN))[0].state == "lost"
             await made.front.resume(ADMIN, node.name)
-            await until(made, lambda: made.daemon.view.jobs["a"].phase == "running")
+            await until(made, lambda: state_of(made, "a").phase == "running")
             assert len(machine.processes) == 4
 
     run(scenario())
@@ -409,11 +409,11 @@ def test_a_forecast_says_where_and_why_and_changes_nothing(tmp_path: Path) -> No
             assert answer.starts_now
             assert answer.placement
             await made.front.submit(ANN, program("b", workers=4))
-            await until(made, lambda: made.daemon.view.jobs["b"].phase == "running")
+            await until(made, lambda: state_of(made, "b").phase == "running")
             waits = await made.front.forecast(ANN, program("a", workers=2))
             assert not waits.starts_now
             assert "held by b" in waits.reason
             assert (await made.front.forecast(ANN, program("c", workers=9))).problem
-            assert list(made.daemon.view.jobs) == ["b"]
+            assert list(made.daemon.view.names) == ["b"]
 
     run(scenario())

@@ -15,6 +15,7 @@ from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
+from tests.numbers import number
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -96,7 +97,7 @@ def test_what_happens_is_counted() -> None:
 
 def test_decisions_by_kind_and_reason(busy: View) -> None:
     metrics, answer = Metrics(), decided(busy)
-    (wait,) = [each for each in answer.decisions if each.job == "large"]
+    (wait,) = [each for each in answer.decisions if each.job == number("large")]
     code = wait.reason.code.value
     for _ in range(3):
         metrics.cycle(0.02, answer, busy)
@@ -108,7 +109,7 @@ def test_decisions_by_kind_and_reason(busy: View) -> None:
     assert value(samples, "muster_running_jobs", pool="vision") == 1
     assert value(samples, "muster_running_jobs", pool="text") == 0
     # What is no more is not shown as it once was.
-    gone = replace(busy, jobs={"small": busy.jobs["small"]})
+    gone = replace(busy, jobs={number("small"): busy.jobs[number("small")]})
     metrics.standing(gone, Entitlements({}))
     assert value(read(metrics), "muster_pending_jobs", pool="text", reason=code) is None
 

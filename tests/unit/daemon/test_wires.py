@@ -30,21 +30,29 @@ LONG = 20.0
 T = TypeVar("T")
 
 
+JOBS = {"a": 1, "b": 2, "c": 3, "j": 4}
+"""Numbers of jobs, by name."""
+
+
+def _admit(hello: Hello) -> int | None:
+    return JOBS.get(hello.job, 9) if hello.token == "secret" else None
+
+
 class Ear:
     """Wires in an event loop of their own, as the daemon has them; what they hear is kept."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.heard: list[tuple[str, Message]] = []
+        self.heard: list[tuple[int, Message]] = []
         self.notes: list[str] = []
         self.news = threading.Condition()
         self.deaf = False
-        self.wires = Wires(lambda hello: hello.token == "secret", self._hear, self._note)
+        self.wires = Wires(_admit, self._hear, self._note)
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()
         self.port = self.do(self.wires.start("127.0.0.1", 0))
 
-    def _hear(self, job: str, message: Message) -> None:
+    def _hear(self, job: int, message: Message) -> None:
         if self.deaf:
             raise RuntimeError("the journal cannot be written")
         with self.news:
@@ -70,7 +78,8 @@ class Ear:
             assert self.news.wait_for(met, LONG), (self.notes, self.heard[-3:])
 
     def steps(self, job: str) -> list[int]:
-        return [m.step for name, m in list(self.heard) if name == job and isinstance(m, StepDone)]
+        number = JOBS[job]
+        return [m.step for each, m in list(self.heard) if each == number and isinstance(m, StepDone)]
 
     def connect(self, first: Message | bytes) -> Channel:
         sock = socket.create_connection(("127.0.0.1", self.port), LONG)
@@ -84,7 +93,7 @@ class Ear:
     def again(self) -> None:
         """The daemon dies and another begins at the same port."""
         self.do(self.wires.close())
-        self.wires = Wires(lambda hello: hello.token == "secret", self._hear, self._note)
+        self.wires = Wires(_admit, self._hear, self._note)
         assert self.do(self.wires.start("127.0.0.1", self.port)) == self.port
 
     def close(self) -> None:
@@ -148,7 +157,7 @@ def test_strangers_are_turned_away(ear: Ear, first: Message | bytes, words: str)
     ear.wait(lambda: any(words in note for note in ear.notes))
     channel.close()
     assert ear.heard == []
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    assert ear.call(lambda: ear.wires.connected(JOBS["j"])) == set()
 
 
 def test_who_says_nothing_is_not_waited_for(ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +178,7 @@ def test_each_message_is_answered_and_a_bad_one_passed_over(ear: Ear) -> None:
     answers: list[Message | None] = []
     while not answers or answers[-1] != Received(4):
         answers.append(channel.receive())
-    assert ear.heard == [("j", hello()), ("j", Ready("worker-0"))]
+    assert ear.heard == [(JOBS["j"], hello()), (JOBS["j"], Ready("worker-0"))]
     assert ear.notes == ["unknown kind of message: 'Dance'"]
     channel.close()
 
@@ -181,7 +190,7 @@ def test_a_line_in_many_pieces_and_many_lines_in_one(ear: Ear) -> None:
     channel.send_lines([big, *(channel.line(step(n)) for n in range(300)), big])
     ear.wait(lambda: len(ear.heard) == 303)
     assert ear.steps("j") == list(range(300))
-    assert ear.heard[1] == ear.heard[-1] == ("j", Captured("worker-0", shape))
+    assert ear.heard[1] == ear.heard[-1] == (JOBS["j"], Captured("worker-0", shape))
     channel.close()
 
 
@@ -213,11 +222,11 @@ def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., Lin
         links[job].send(step(number))
         assert links[job].flush(LONG)
     assert (ear.steps("a"), ear.steps("b")) == ([0], [1])
-    assert ear.call(lambda: ear.wires.connected("a")) == {"worker-0"}
+    assert ear.call(lambda: ear.wires.connected(JOBS["a"])) == {"worker-0"}
     plan = Plan(1, 0, (Member("worker-0", "worker", "h:1"),))
-    ear.call(lambda: ear.wires.tell("b", "worker-0", plan))
-    ear.call(lambda: ear.wires.tell("a", "worker-1", plan))  # nobody of that name
-    ear.call(lambda: ear.wires.tell("c", "worker-0", plan))
+    ear.call(lambda: ear.wires.tell(JOBS["b"], "worker-0", plan))
+    ear.call(lambda: ear.wires.tell(JOBS["a"], "worker-1", plan))  # nobody of that name
+    ear.call(lambda: ear.wires.tell(JOBS["c"], "worker-0", plan))
     assert there.acquire(timeout=LONG)
     assert got == {"a": [], "b": [plan]}
 
@@ -225,9 +234,9 @@ def test_jobs_of_the_same_tasks_are_kept_apart(ear: Ear, link: Callable[..., Lin
 def test_what_no_line_can_hold_is_not_told(ear: Ear) -> None:
     channel = ear.connect(hello())
     assert channel.receive() == Received(0)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * LINE_LIMIT)))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Captured("worker-0", {"a": object()})))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("enough")))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("x" * LINE_LIMIT)))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Captured("worker-0", {"a": object()})))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("enough")))
     assert channel.receive() == Stop("enough")
     assert "above the limit" in ear.notes[0]
     assert "cannot be written" in ear.notes[1]
@@ -240,9 +249,9 @@ def test_a_newer_connection_of_a_task_replaces_the_older(ear: Ear) -> None:
     newer = ear.connect(hello())
     assert newer.receive() == Received(0)
     assert older.receive() is None
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("enough")))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("enough")))
     assert newer.receive() == Stop("enough")
-    assert ear.call(lambda: ear.wires.connected("j")) == {"worker-0"}
+    assert ear.call(lambda: ear.wires.connected(JOBS["j"])) == {"worker-0"}
     older.close()
     newer.close()
 
@@ -250,11 +259,11 @@ def test_a_newer_connection_of_a_task_replaces_the_older(ear: Ear) -> None:
 def test_dropped_is_told_first(ear: Ear) -> None:
     channel = ear.connect(hello())
     assert channel.receive() == Received(0)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("over")))
-    ear.call(lambda: ear.wires.drop("j"))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("over")))
+    ear.call(lambda: ear.wires.drop(JOBS["j"]))
     assert channel.receive() == Stop("over")
     assert channel.receive() is None
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    assert ear.call(lambda: ear.wires.connected(JOBS["j"])) == set()
     channel.close()
 
 
@@ -309,11 +318,11 @@ def test_who_takes_nothing_in_is_cut_off(ear: Ear, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(wires_module, "TAKE_TIMEOUT", 0.1)
     channel = ear.connect(hello())
     ear.wait(lambda: len(ear.heard) == 1)
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("y" * (LINE_LIMIT - 100))))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("x" * (LINE_LIMIT - 100))))
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("y" * (LINE_LIMIT - 100))))
     ear.wait(lambda: any("takes nothing in" in note for note in ear.notes))
-    ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("z")))
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("z")))
+    assert ear.call(lambda: ear.wires.connected(JOBS["j"])) == set()
     channel.close()
 
 
@@ -321,9 +330,9 @@ def test_no_more_than_so_much_waits_for_a_task(ear: Ear) -> None:
     channel = ear.connect(hello())
     ear.wait(lambda: len(ear.heard) == 1)
     for _ in range(8):
-        ear.call(lambda: ear.wires.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
+        ear.call(lambda: ear.wires.tell(JOBS["j"], "worker-0", Stop("x" * (LINE_LIMIT - 100))))
     assert any("takes nothing in" in note for note in ear.notes)
-    assert ear.call(lambda: ear.wires.connected("j")) == set()
+    assert ear.call(lambda: ear.wires.connected(JOBS["j"])) == set()
     channel.close()
 
 
@@ -333,6 +342,6 @@ def test_a_task_that_is_killed_leaves_nothing_behind(ear: Ear) -> None:
     # Linger 0: the connection is reset, as by a machine that crashes.
     channel._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     channel._socket.close()
-    while ear.call(lambda: ear.wires.connected("j")):
+    while ear.call(lambda: ear.wires.connected(JOBS["j"])):
         pass
     assert ear.call(lambda: len(ear.wires.open)) == 0

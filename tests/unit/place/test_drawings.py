@@ -17,6 +17,7 @@ from muster.place.pack import pack
 from muster.place.request import Request, Strategy
 from muster.place.spread import spread
 from tests.builders import cluster, node_set
+from tests.numbers import name_of
 from tests.unit.place.asks import ask
 from tests.unit.place.test_migrate import small
 
@@ -79,12 +80,12 @@ def test_the_page_shows_six_workers_and_two_servers_packed_and_dealt_evenly(stra
 
 def test_the_page_shows_a_migration() -> None:
     jobs = [small("A", "n0", 0b1), small("B", "n1", 0b11, cost=2), small("C", "n2", 0b1111, cost=4)]
-    there, before = cluster(3), {m.candidate.job: Placement(m.candidate.slots) for m in jobs}
+    there, before = cluster(3), {name_of(m.candidate.job): Placement(m.candidate.slots) for m in jobs}
     board = Board(there)
     for held in before.values():
         board.take(held.slots)
     found = cheapest_migration(board, ask(8, Level.NODE), jobs)
     assert found is not None
-    after = before | {move.job: move.placement for move in found.moves}
+    after = before | {name_of(move.job): move.placement for move in found.moves}
     assert_on_page(drawn(there, before))
     assert_on_page(drawn(there, after | {"G": found.placement}))

@@ -1,6 +1,7 @@
 """`muster play`: jobs on a cluster, cycle by cycle, or one cycle on a snapshot; with the reasons."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,6 @@ def run_play(
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs, loaded)
     arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
-    letter_of = letters([job.name for job in asked])
     headline = (
         f"{loaded.cluster.name}: {devices_text(loaded.cluster)}; "
         f"{counted(len(asked), 'job')}, policy {policy}, strategy {strategy}"
@@ -78,7 +78,7 @@ def run_play(
     console.print()
     rules = Rules(strategy=strategy)
     frames = play(loaded.cluster, loaded.pools, arrivals, POLICIES[policy], rules)
-    _show(frames, letter_of, console)
+    _show(frames, asked, console)
 
 
 def play_snapshot(
@@ -101,7 +101,7 @@ def play_snapshot(
     for decision in decided.decisions:
         _log("now", view, decision, console)
     for report in decided.migrations:
-        console.print(Text(f"{'':>7}  {describe(report)}", style="dim"), soft_wrap=True)
+        console.print(Text(f"{'':>7}  {describe(report, view)}", style="dim"), soft_wrap=True)
     unchanged = len(view.jobs) - len(decided.decisions)
     console.print(f"\n{counted(unchanged, 'job')} unchanged", style="dim")
 
@@ -130,7 +130,7 @@ def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
             near = refusal.nearest
             hint = f" (nearest that could: {near.field}: {near.value})" if near else ""
             raise InputError.at(str(path), f"can never run on this cluster: {refusal.why}{hint}")
-        jobs.append(job)
+        jobs.append(replace(job, number=len(jobs) + 1))
     return jobs
 
 
@@ -140,11 +140,11 @@ def devices_text(cluster: Cluster) -> str:
     return ", ".join([counted(len(cluster.nodes), "node"), *types])
 
 
-def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) -> None:
+def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
     """Print the decisions, a picture at the busiest moment, and one when the last job is placed."""
     _line(console, *(Text(word, style="bold") for word in _HEADING))
-    last_code: dict[object, str] = {}
-    unplaced = set(letter_of)
+    last_code: dict[int, str] = {}
+    unplaced = {job.number: job.name for job in jobs}
     busiest: Frame | None = None
     for frame in frames:
         for decision in frame.decided.decisions:
@@ -154,15 +154,18 @@ def _show(frames: Iterable[Frame], letter_of: dict[str, str], console: Console) 
                 last_code[decision.job] = code
                 _log(clock(frame.now), frame.before, decision, console)
         for report in frame.decided.migrations:
-            console.print(Text(f"{'':>7}  {describe(report)}", style="dim"), soft_wrap=True)
+            console.print(
+                Text(f"{'':>7}  {describe(report, frame.before)}", style="dim"), soft_wrap=True
+            )
         if busiest is None or _used(frame.after) > _used(busiest.after):
             busiest = frame
-        starts = [each.job for each in frame.decided.decisions if each.kind is Kind.START]
-        unplaced -= {frame.before.jobs[job].job.name for job in starts}
+        for decision in frame.decided.decisions:
+            if decision.kind is Kind.START:
+                unplaced.pop(decision.job, None)
         if not unplaced and not _anyone_waits(frame.after):
-            _close(busiest, frame, letter_of, console)
+            _close(busiest, frame, letters(jobs), console)
             return
-    console.print(f"\nnever placed: {', '.join(sorted(unplaced))}", style="red")
+    console.print(f"\nnever placed: {', '.join(sorted(unplaced.values()))}", style="red")
 
 
 def _log(time: str, view: View, decision: Decision, console: Console) -> None:
@@ -187,7 +190,7 @@ def _line(console: Console, *cells: Text) -> None:
     console.print(grid)
 
 
-def _close(busiest: Frame, last: Frame, letter_of: dict[str, str], console: Console) -> None:
+def _close(busiest: Frame, last: Frame, letter_of: dict[int, str], console: Console) -> None:
     frames = [("all placed", last)]
     if busiest.now != last.now:
         frames.insert(0, ("busiest", busiest))

@@ -4,6 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.model.cluster import Node, NodeState
+from muster.model.job import Job
 from muster.model.topology import ConfigurationSet, Level
 from muster.model.view import View
 
@@ -13,12 +14,12 @@ FREE, GONE = "·", "x"
 _SHARED = "*"
 
 
-def letters(names: list[str]) -> dict[str, str]:
-    """Give each job a letter; `*` once they run out."""
-    return {name: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, name in enumerate(names)}
+def letters(jobs: list[Job]) -> dict[int, str]:
+    """Give each job a letter, by number; `*` once they run out."""
+    return {job.number: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, job in enumerate(jobs)}
 
 
-def picture(view: View, letter_of: dict[str, str]) -> Table:
+def picture(view: View, letter_of: dict[int, str]) -> Table:
     """Draw the nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
 
     A run of idle nodes of one configuration is one row.
@@ -67,14 +68,14 @@ def _first_to_last(names: list[str]) -> str:
     return names[0] if names[0] == names[-1] else f"{names[0]} .. {names[-1]}"
 
 
-def legend(view: View, letter_of: dict[str, str]) -> Text:
+def legend(view: View, letter_of: dict[int, str]) -> Text:
     """Which letter is which job, for jobs that hold something."""
     text = Text()
     for state in view.jobs.values():
         if state.held():
-            letter = letter_of[state.name]
+            letter = letter_of[state.number]
             text.append(letter, style=style(letter))
-            text.append(f" {state.name}  ")
+            text.append(f" {state.job.name}  ")
     text.append(f"{FREE} free", style="dim")
     return text
 
@@ -89,20 +90,20 @@ def style(letter: str) -> str:
     return f"bold {_COLOURS[_LETTERS.find(letter) % len(_COLOURS)]}"
 
 
-def _owners(view: View) -> dict[str, dict[int, str]]:
+def _owners(view: View) -> dict[str, dict[int, int]]:
     """The job on each device of each node."""
-    found: dict[str, dict[int, str]] = {}
+    found: dict[str, dict[int, int]] = {}
     for state in view.jobs.values():
         for slot in state.held():
             there = found.setdefault(slot.node, {})
             for position in range(slot.bits.bit_length()):
                 if slot.bits >> position & 1:
-                    there[position] = state.name
+                    there[position] = state.number
     return found
 
 
 def _devices(
-    node: Node, kind: ConfigurationSet, owners: dict[int, str], letter_of: dict[str, str]
+    node: Node, kind: ConfigurationSet, owners: dict[int, int], letter_of: dict[int, str]
 ) -> Text:
     text = Text()
     for position in range(kind.devices):
@@ -125,10 +126,10 @@ def _gap(kind: ConfigurationSet, position: int) -> str:
     return " " if level is Level.SOCKET else " | "
 
 
-def _bare_tasks(view: View, node: str, letter_of: dict[str, str]) -> Text:
+def _bare_tasks(view: View, node: str, letter_of: dict[int, str]) -> Text:
     text = Text()
     for state in view.jobs.values():
         for slot in state.held():
             if slot.node == node and not slot.bits:
-                text.append(f"{letter_of[state.name]}:{slot.role}-{slot.index} ")
+                text.append(f"{letter_of[state.number]}:{slot.role}-{slot.index} ")
     return text

@@ -3,15 +3,17 @@
 import time
 
 from muster.core.cycle.outcome import MigrationReport
+from muster.model.view import View
 
 _MOST_HOURS = 100
 """From here on times are shown in days."""
 
 
-def describe(report: MigrationReport) -> str:
+def describe(report: MigrationReport, view: View) -> str:
     """Describe a migration: for which job, what moves, the cost, and fragmentation before and after."""
+    moved = ", ".join(view.jobs[number].job.name for number in report.moved)
     return (
-        f"migration for {report.job}: {', '.join(report.moved)} moved; costs {report.cost:,.0f} "
+        f"migration for {view.jobs[report.job].job.name}: {moved} moved; costs {report.cost:,.0f} "
         f"device-seconds, gains {report.gain:,.0f}; "
         f"fragmentation {report.fragmentation_before:.0%} -> {report.fragmentation_after:.0%}"
     )

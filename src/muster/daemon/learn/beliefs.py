@@ -5,7 +5,6 @@ reports. Work is counted in steps. A job that reports none counts seconds instea
 speed that is believed of any job), and is kept apart from those that do.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from muster.daemon.learn.applications import Applications, as_told, fingerprint
@@ -35,9 +34,6 @@ NOTED_AGAIN = 600.0
 """s after which what an application shows on the same devices is noted again: a restart needs one
 report of each setting."""
 
-KEPT_OVER = 100
-"""Jobs that are over and still known: whoever writes their last record has done so by then."""
-
 UNKNOWN = "unknown"
 """Stands for every application that has shown nothing: the same is believed of them all."""
 
@@ -53,9 +49,8 @@ class Beliefs:
         known = dict(node_devices) or {"": 1}  # a cluster without devices still runs programs
         self._types = tuple(known)
         self._learner = Learner(known)
-        self._live: dict[str, Live] = {}
-        self._over: deque[Live] = deque()
-        self._remembered: dict[str, LiveState] = {}
+        self._live: dict[int, Live] = {}
+        self._remembered: dict[int, LiveState] = {}
         """Of jobs that an earlier daemon has heard and this one not yet."""
         self._now = 0.0
         """The latest moment that was told."""
@@ -69,7 +64,7 @@ class Beliefs:
         """The same by application."""
         self._endings = 0
         """Jobs whose length the learner was told: it counts for all others too."""
-        self._fresh: dict[str, tuple[Job, tuple[int, int], Outlook]] = {}
+        self._fresh: dict[int, tuple[Job, tuple[int, int], Outlook]] = {}
         """Of jobs that have not run: as it was when last asked."""
         self._alike: dict[tuple[object, ...], tuple[tuple[int, int], Outlook]] = {}
         """The same for all jobs of which the same is known."""
@@ -82,7 +77,7 @@ class Beliefs:
         if isinstance(message, StepDone):
             self._hear_step(self._of(job), message, now)
         elif isinstance(message, Transferred):
-            carried = self._transfers.hear(job.name, message, now)
+            carried = self._transfers.hear(job.number, message, now)
             if carried is not None:
                 self._notes.append(note_of_transfer(carried))
         elif isinstance(message, Captured):
@@ -106,7 +101,7 @@ class Beliefs:
         if held is None and not self._knows(job):
             return
         live = self._of(job)
-        self._transfers.place(job.name, (spots or {}) if held is not None else {})
+        self._transfers.place(job.number, (spots or {}) if held is not None else {})
         if held == live.held:
             return
         live.spent = self._spent(live, now)
@@ -116,68 +111,55 @@ class Beliefs:
         self._note_progress(live)
 
     def ended(self, job: Job, now: float, succeeded: bool) -> None:
-        """The job is over; how far it came is known until it is forgotten, or many more are over."""
+        """The job is over: learn from it, then forget it."""
         live = self._of(job)
         kin, told = self._told(live)
         work = float(live.track.step) if kin.reports else self._spent(live, now)
-        live.held = live.window = None
-        self._transfers.place(job.name, {})
-        self._notes.append(note_of_end(job.name, now))
+        self._notes.append(note_of_end(job.number, now))
         if succeeded and work > 0:
             ending = Ending(kin, work)
             self._take_ending(told, ending)
             self._notes.append(note_of(ending, now))
         self._learner.forget(told)
-        self._over.append(live)
-        if len(self._over) > KEPT_OVER:
-            oldest = self._over.popleft()
-            if self._live.get(oldest.job.name) is oldest:
-                self.forget(oldest.job.name)
-
-    def forget(self, name: str) -> None:
-        """Nobody will ask for this job again."""
-        live = self._live.pop(name, None)
-        self._remembered.pop(name, None)
-        self._transfers.place(name, {})
-        if live is not None:
-            self._learner.forget(live.job)
+        self._transfers.place(job.number, {})
+        del self._live[job.number]
 
     # what is told
 
-    def progress(self, name: str, now: float | None = None) -> Progress | None:
+    def progress(self, job: int, now: float | None = None) -> Progress | None:
         """How far a job is (`now`: by the last that was heard of anybody); None: it says nothing."""
-        live = self._live.get(name)
+        live = self._live.get(job)
         if live is None or not (live.track.reported or live.track.shape):
             return None
         return live.track.progress(self._now if now is None else now)
 
-    def losses(self, name: str, most: int = 200) -> tuple[tuple[int, float], ...]:
+    def losses(self, job: int, most: int = 200) -> tuple[tuple[int, float], ...]:
         """Steps and their losses, at most so many."""
-        live = self._live.get(name)
+        live = self._live.get(job)
         return live.track.losses.thinned(most) if live else ()
 
-    def outlooks(self, view: View, now: float) -> dict[str, Outlook]:
+    def outlooks(self, view: View, now: float) -> dict[int, Outlook]:
         """What is believed of every job of the view."""
         self._now = now
         version = (self._learnt, self._applications.version)
-        found: dict[str, Outlook] = {}
+        found: dict[int, Outlook] = {}
         before, self._fresh = self._fresh, {}
-        for name, state in view.jobs.items():
-            live = self._live.get(name)
+        for number, state in view.jobs.items():
+            live = self._live.get(number)
             if live is not None:
-                found[name] = self._outlook(live, now)
+                found[number] = self._outlook(live, now)
                 continue
-            kept = before.get(name)
+            kept = before.get(number)
             if kept is None or kept[0] is not state.job or kept[1] != version:
                 kept = state.job, version, self._unheard(state.job)
-            self._fresh[name] = kept
-            found[name] = kept[2]
+            self._fresh[number] = kept
+            found[number] = kept[2]
         return found
 
-    def finish(self, name: str, view: View, now: float) -> float | None:
+    def finish(self, job: int, view: View, now: float) -> float | None:
         """When the job should be done; None where it does not run or nobody knows how long it is."""
-        live = self._live.get(name)
-        if live is None or live.held is None or name not in view.jobs:
+        live = self._live.get(job)
+        if live is None or live.held is None or job not in view.jobs:
             return None
         kin, told = self._told(live)
         if told.work is None and not self._applications.have_ended(kin.application):
@@ -209,11 +191,11 @@ class Beliefs:
                 self._take_showing(_past(shown.kin), shown)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add([carried])
-            elif note.kind == PROGRESS:
+            elif note.kind == PROGRESS and note.key.isdecimal():
                 state = state_of(note)
-                self._remembered.pop(note.key, None)
+                self._remembered.pop(int(note.key), None)
                 if state is not None:
-                    self._remembered[note.key] = state
+                    self._remembered[int(note.key)] = state
         # Last: lengths are told in the speed that all reports together have shown.
         for ending in endings:
             self._take_ending(_past(ending.kin), ending)
@@ -222,17 +204,13 @@ class Beliefs:
 
     def _knows(self, job: Job) -> bool:
         """Whether anything was ever heard of it, by whichever daemon."""
-        live, state = self._live.get(job.name), self._remembered.get(job.name)
-        heard = live is not None and live.job.number == job.number
-        return heard or (state is not None and state.number == job.number)
+        return job.number in self._live or job.number in self._remembered
 
     def _of(self, job: Job) -> Live:
-        live = self._live.get(job.name)
-        if live is None or live.job.number != job.number:
-            state = self._remembered.pop(job.name, None)
-            known = state is not None and state.number == job.number
-            live = Live.restored(job, state) if state is not None and known else Live(job)
-            self._live[job.name] = live
+        live = self._live.get(job.number)
+        if live is None:
+            state = self._remembered.pop(job.number, None)
+            live = self._live[job.number] = Live(job) if state is None else Live.restored(job, state)
         elif live.job is not job:
             live.job, live.told = job, None  # reshaped by its user
         return live

@@ -58,12 +58,12 @@ _STATE = msgspec.json.Decoder(LiveState)
 
 def note_of_state(live: Live, at: float) -> Note:
     """As the store keeps it."""
-    return Note(PROGRESS, live.job.name, at, msgspec.json.encode(live.state()))
+    return Note(PROGRESS, str(live.job.number), at, msgspec.json.encode(live.state()))
 
 
-def note_of_end(name: str, at: float) -> Note:
+def note_of_end(number: int, at: float) -> Note:
     """The job is over: there is nothing to go on with."""
-    return Note(PROGRESS, name, at, b"")
+    return Note(PROGRESS, str(number), at, b"")
 
 
 def state_of(note: Note) -> LiveState | None:

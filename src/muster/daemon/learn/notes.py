@@ -9,7 +9,7 @@ from muster.store.batch import Note
 
 SHOWN, CARRIED, PROGRESS = "shown", "carried", "progress"
 """Kinds of notes: what jobs have shown (by application), what links have carried (by class), how far
-jobs are (by name)."""
+jobs are (by number)."""
 KINDS = (SHOWN, CARRIED, PROGRESS)
 
 

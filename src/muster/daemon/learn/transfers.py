@@ -51,16 +51,16 @@ class Transfers:
     def __init__(self) -> None:
         self._history = LinkHistory()
         self._new: list[Carried] = []
-        self._spots: dict[str, Mapping[str, Spot]] = {}
+        self._spots: dict[int, Mapping[str, Spot]] = {}
         self._latest: dict[LinkClass, float] = {}
 
-    def place(self, job: str, spots: Mapping[str, Spot]) -> None:
+    def place(self, job: int, spots: Mapping[str, Spot]) -> None:
         """Where the tasks of a job are from now on; nowhere when it has none."""
         self._spots[job] = spots
         if not spots:
             del self._spots[job]
 
-    def hear(self, job: str, transferred: Transferred, now: float) -> Carried | None:
+    def hear(self, job: int, transferred: Transferred, now: float) -> Carried | None:
         """A task has told of a transfer; what was learnt of it, if anything."""
         link = self._crossed(job, transferred)
         fine = isfinite(transferred.seconds) and transferred.seconds > 0 and transferred.bytes > 0
@@ -90,7 +90,7 @@ class Transfers:
             self._new = []
         return self._history
 
-    def _crossed(self, job: str, transferred: Transferred) -> LinkClass | None:
+    def _crossed(self, job: int, transferred: Transferred) -> LinkClass | None:
         """The widest kind of link between the two, or among all of a ring; None: not known."""
         spots = self._spots.get(job, {})
         here = spots.get(transferred.task)

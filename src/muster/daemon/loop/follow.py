@@ -1,6 +1,7 @@
 """How running jobs get on: their list entries, predictions, and how wrong these were."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muster.daemon.learn.transfers import spots_of
@@ -15,7 +16,7 @@ from muster.model.event import (
     Started,
     TasksLost,
 )
-from muster.model.job import Role
+from muster.model.job import Job, Role
 from muster.model.task import Fact, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.learner import Held
@@ -36,27 +37,22 @@ class Follower:
     """Looks at running jobs every few seconds."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, PredictionRecord] = {}
-        """The last finish stored for each live job."""
-        self._first: dict[str, PredictionRecord] = {}
-        self.forgets: list[Callable[[str], None]] = []
+        self.forgets: list[Callable[[int], None]] = []
         """Who else is told that a job is over."""
 
     def refresh(self, daemon: "Daemon") -> None:
         """Bring lists and predictions up to date."""
         now = daemon.clock.now()
-        for name, card in daemon.cards.of.items():
-            state = daemon.view.jobs.get(name)
-            if state is None or state.phase is Phase.WAITING:
-                if card.predicted_finish is not None:  # of before it was stopped
-                    card.predicted_finish = None
-                    daemon.touch(name)
+        for number, card in list(daemon.cards.items()):
+            state = daemon.view.jobs[number]
+            if state.phase is Phase.WAITING:
+                if card.predicted_finish is not None:  # from before it was stopped
+                    daemon.cards[number] = replace(card, predicted_finish=None)
+                    daemon.touch(number)
                 continue
-            daemon.touch(name)
-            finish = daemon.beliefs.finish(name, daemon.view, now)
-            card.predicted_finish = finish
-            if finish is not None:
-                self._store(daemon, card, finish, now)
+            daemon.touch(number)
+            finish = daemon.beliefs.finish(number, daemon.view, now)
+            daemon.cards[number] = self._predicted(daemon, state, card, finish, now)
         daemon.metrics.standing(daemon.view, daemon.entitlements)
 
     def noted(self, daemon: "Daemon", facts: Sequence[Fact]) -> None:
@@ -68,9 +64,9 @@ class Follower:
             elif isinstance(fact, TaskEnded):
                 daemon.metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")
             elif isinstance(fact, StartBegun):
-                card = daemon.cards.of.get(fact.job)
-                if card is not None:
-                    daemon.metrics.waited(fact.at - card.submitted)
+                started = daemon.view.jobs.get(fact.job)
+                if started is not None:
+                    daemon.metrics.waited(fact.at - started.submitted)
             elif isinstance(fact, _CHANGES):
                 state = daemon.view.jobs.get(fact.job)
                 if state is not None:
@@ -81,37 +77,36 @@ class Follower:
 
     def tell_held(self, daemon: "Daemon", state: JobState, now: float) -> None:
         """Beliefs learn what a job runs on."""
-        cluster, gang = daemon.view.cluster, daemon.gangs.get(state.name)
-        tasks = {task.name: task.slot.node for task in gang.tasks.values()} if gang else {}
+        cluster, gang = daemon.view.cluster, daemon.state.gangs.get(state.number)
+        tasks = {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         spots = spots_of(cluster, tasks)
         daemon.beliefs.holds(state.job, held(cluster, state), now, spots)
 
-    def _store(self, daemon: "Daemon", card: Card, finish: float, now: float) -> None:
-        name, last = card.job.name, self._stored.get(card.job.name)
-        if card.first_predicted_finish is None:
-            card.first_predicted_finish = finish
+    def _predicted(
+        self, daemon: "Daemon", state: JobState, card: Card, finish: float | None, now: float
+    ) -> Card:
+        """Return the card with a predicted finish, which is stored if it has moved by enough."""
+        card, last = replace(card, predicted_finish=finish), card.last_prediction
+        if finish is None:
+            return card
         if last is not None and abs(finish - last.predicted) <= max(LEAST, SHIFT * (finish - now)):
-            return
+            return card
         made = PredictionRecord(now, "finish", finish)
-        self._stored[name] = made
-        self._first.setdefault(name, made)
-        daemon.predict(card.job.number, made)
+        daemon.predict(state.number, made)
+        return replace(card, first_prediction=card.first_prediction or made, last_prediction=made)
 
-    def ended(self, daemon: "Daemon", card: Card) -> None:
+    def ended(self, daemon: "Daemon", job: Job, card: Card) -> None:
         """A job is over: what was predicted is held against it."""
-        name, end = card.job.name, card.ended
-        first = self._first.pop(name, None)
-        self._stored.pop(name, None)
+        first, end = card.first_prediction, card.ended
         succeeded = card.outcome == "succeeded"
         if first is not None and end is not None and end > first.at and succeeded:
             error = (first.predicted - end) / (end - first.at)
             real = PredictionRecord(first.at, "finish", first.predicted, end, error)
-            daemon.predict(card.job.number, real)
+            daemon.predict(job.number, real)
             daemon.metrics.predicted(error)
-        daemon.beliefs.ended(card.job, daemon.clock.now(), succeeded)
-        daemon.beliefs.forget(name)
+        daemon.beliefs.ended(job, daemon.clock.now(), succeeded)
         for forget in self.forgets:
-            forget(name)
+            forget(job.number)
 
 
 def held(cluster: Cluster, state: JobState) -> Held | None:

@@ -1,34 +1,31 @@
 """What the lists say of live jobs: kept beside the view, written with the facts that change it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.core.why.words import tell
-from muster.daemon.gang.gang import Gang
+from muster.daemon.gang.state import GangState
 from muster.daemon.learn import Progress
 from muster.model.event import (
     Cancelled,
     Ended,
     Outcome,
     Preempted,
-    Reshaped,
     Resized,
     StartBegun,
     Submitted,
 )
 from muster.model.job import Job, Role
 from muster.model.reason import Reason
-from muster.model.task import Fact, StopAsked, TaskEnded
-from muster.model.view import JobState, Phase, View
-from muster.wire.records import JobRecord
+from muster.model.task import Fact, StopAsked, job_of
+from muster.model.view import JobState, Phase
+from muster.wire.records import JobRecord, PredictionRecord
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Card:
-    """What is known of a live job beyond its state in the view."""
+    """What the lists say of a live job beyond its state in the view and its gang."""
 
-    job: Job
-    submitted: float
     started: float | None = None
     stopping: bool = False
     reason: Reason | None = None
@@ -36,109 +33,94 @@ class Card:
     text: str = ""
     predicted_start: float | None = None
     predicted_finish: float | None = None
-    first_predicted_finish: float | None = None
+    first_prediction: PredictionRecord | None = None
+    """Of its finish; what is held against the outcome."""
+    last_prediction: PredictionRecord | None = None
+    """Of its finish, as stored."""
     resizes: int = 0
     preemptions: int = 0
-    failures: int = 0
-    losses: int = 0
     error: str | None = None
     exit_code: int | None = None
     outcome: str = ""
     ended: float | None = None
 
-    def explain(self, reason: Reason) -> bool:
-        """Say why it is as it is; True if that is news."""
+    def explain(self, reason: Reason) -> "Card":
+        """Return the card with this reason for how the job is."""
         if reason == self.reason:
-            return False
-        self.reason, self.code, self.text = reason, reason.code.value, tell(reason)
-        return True
+            return self
+        return replace(self, reason=reason, code=reason.code.value, text=tell(reason))
 
 
-def card_of(record: JobRecord, job: Job) -> Card:
-    """The card that an earlier daemon had of a live job."""
+def card_of(record: JobRecord, predictions: Sequence[PredictionRecord]) -> Card:
+    """Return the card that an earlier daemon had of a live job."""
+    finishes = [each for each in predictions if each.what == "finish"]
     return Card(
-        job=job,
-        submitted=record.submitted,
         started=record.started,
         stopping=record.status == "stopping",
         code=record.code,
         text=record.reason,
         predicted_start=record.predicted_start,
         predicted_finish=record.predicted_finish,
-        first_predicted_finish=record.first_predicted_finish,
+        first_prediction=finishes[0] if finishes else None,
+        last_prediction=finishes[-1] if finishes else None,
         resizes=record.resizes,
         preemptions=record.preemptions,
-        failures=record.failures,
-        losses=record.losses,
     )
 
 
-class Cards:
-    """The cards of all live jobs, by name."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, Card] = {}
-
-    def note(self, fact: Fact, gangs: Mapping[str, Gang]) -> None:
-        """Take a fact in."""
+def fold_cards(cards: Mapping[int, Card], facts: Iterable[Fact]) -> dict[int, Card]:
+    """Return the cards that these facts change, as they are then."""
+    changed: dict[int, Card] = {}
+    for fact in facts:
         if isinstance(fact, Submitted):
-            self.of[fact.job.name] = Card(fact.job, fact.at)
-            return
-        name = getattr(fact, "job", None)
-        card = self.of.get(name) if name is not None else None
-        if card is not None:
-            self._count(card, fact)
-            if isinstance(fact, Ended | Cancelled):
-                self._close(card, fact, gangs.get(card.job.name))
-
-    def _count(self, card: Card, fact: Fact) -> None:
-        if isinstance(fact, StartBegun):
-            card.started = card.started if card.started is not None else fact.at
-        elif isinstance(fact, Resized):
-            card.resizes += 1
-        elif isinstance(fact, Preempted):
-            card.preemptions += 1
-        elif isinstance(fact, Reshaped):
-            card.job = replace(card.job, roles=fact.roles)
-        elif isinstance(fact, StopAsked):
-            card.stopping = True
-        elif isinstance(fact, TaskEnded):
-            card.failures += fact.fault
-            card.losses += fact.lost
-
-    def _close(self, card: Card, fact: Ended | Cancelled, gang: Gang | None) -> None:
-        card.ended = fact.at
-        if isinstance(fact, Cancelled):
-            card.outcome = "cancelled"
-            card.code, card.text = "", "its user stopped it"
-            return
-        succeeded = fact.outcome is Outcome.SUCCEEDED
-        card.outcome, card.code, card.text = fact.outcome.value, "", ""
-        if gang is not None:
-            card.exit_code = gang.exit_code
-            card.error = None if succeeded else gang.error or "its tasks failed"
+            changed[fact.job.number] = Card()
+            continue
+        number = job_of(fact)
+        if number is not None and (card := changed.get(number) or cards.get(number)) is not None:
+            changed[number] = _after(card, fact)
+    return changed
 
 
-def status_of(card: Card, state: JobState | None) -> str:
-    """One word for how a job is."""
-    if state is None:
+def _after(card: Card, fact: Fact) -> Card:
+    match fact:
+        case StartBegun() if card.started is None:
+            card = replace(card, started=fact.at)
+        case Resized():
+            card = replace(card, resizes=card.resizes + 1)
+        case Preempted():
+            card = replace(card, preemptions=card.preemptions + 1)
+        case StopAsked():
+            card = replace(card, stopping=True)
+        case Cancelled():
+            card = replace(card, ended=fact.at, outcome="cancelled", code="")
+            card = replace(card, text="stopped by its user")
+        case Ended():
+            error = fact.error if fact.outcome is Outcome.FAILED else None
+            outcome, code = fact.outcome.value, fact.exit_code
+            card = replace(card, ended=fact.at, outcome=outcome, code="", text="")
+            card = replace(card, error=error, exit_code=code)
+    return card
+
+
+def status_of(card: Card, phase: Phase) -> str:
+    """Return one word for how a job is."""
+    if card.outcome:
         return card.outcome
-    if card.stopping and state.phase is not Phase.WAITING:
-        return "stopping"
-    return state.phase.value
+    return "stopping" if card.stopping and phase is not Phase.WAITING else phase.value
 
 
-def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | None) -> JobRecord:
-    """The record of a live job, or of one that has just ended."""
-    state = view.jobs.get(card.job.name)
-    job = state.job if state is not None else card.job
-    placed = state.placement if state is not None else None
+def record_of(
+    card: Card, state: JobState, gang: GangState | None, progress: Progress | None
+) -> JobRecord:
+    """Return the record of a live job, or of one that has just ended, in its last state."""
+    job, over = state.job, bool(card.outcome)
+    placed = None if over else state.placement
     return JobRecord(
         number=job.number,
         name=job.name,
         user=job.user,
         pool=job.pool,
-        status=status_of(card, state),
+        status=status_of(card, state.phase),
         priority=job.priority,
         command=job.command,
         asked=asked(job),
@@ -146,8 +128,8 @@ def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | No
         servers=placed.count(Role.SERVER) if placed else 0,
         devices=placed.devices if placed else 0,
         nodes=tuple(sorted(placed.nodes())) if placed else (),
-        generation=state.generation if state is not None else (gang.generation if gang else 0),
-        submitted=card.submitted,
+        generation=state.generation,
+        submitted=state.submitted,
         started=card.started,
         ended=card.ended,
         step=progress.step if progress else None,
@@ -158,12 +140,12 @@ def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | No
         code=card.code,
         reason=card.text,
         predicted_start=card.predicted_start,
-        predicted_finish=card.predicted_finish if card.ended is None else None,
-        first_predicted_finish=card.first_predicted_finish,
+        predicted_finish=None if over else card.predicted_finish,
+        first_predicted_finish=card.first_prediction.predicted if card.first_prediction else None,
         resizes=card.resizes,
         preemptions=card.preemptions,
-        failures=card.failures,
-        losses=card.losses,
+        failures=gang.failures if gang else 0,
+        losses=gang.losses if gang else 0,
         pause=progress.pause if progress else 0.0,
         live=gang.live if gang else False,
         error=card.error,

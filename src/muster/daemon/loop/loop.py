@@ -14,32 +14,35 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.state.begin import begun
 from muster.core.state.check import BrokenInvariantError, check
-from muster.core.state.evolve import EventError
-from muster.core.state.lifecycle import LifecycleError
 from muster.core.why.words import tell
-from muster.daemon.gang.gang import Gang
-from muster.daemon.gang.outbox import GangHands, Outbox
+from muster.daemon.gang.events import Exited
+from muster.daemon.gang.exits import is_fault
+from muster.daemon.gang.perform import Performer
+from muster.daemon.gang.state import Sight
 from muster.daemon.learn import Beliefs
 from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
-from muster.daemon.loop.job_summaries import Cards, record_of
+from muster.daemon.loop.job_summaries import Card, fold_cards, record_of
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
+from muster.daemon.tasks.orders import log_name
 from muster.files.snapshot import CycleSnapshot
 from muster.model.decision import Kind
-from muster.model.event import Cancelled, Ended, NodeLost, NodeReturned, Submitted
+from muster.model.event import Submitted
 from muster.model.outlook import Outlook
 from muster.model.pool import Entitlements
-from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskStarted
+from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskId, TaskStarted
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Clock, Executor
@@ -53,6 +56,9 @@ log = structlog.get_logger()
 
 SLICE = 200
 """List entries made without a pause: some 2 ms."""
+
+TAIL = 4096
+"""Bytes of a failed task's log that are kept with the failure: some 50 lines."""
 
 SETTLED = 0.1
 """Seconds after a pause: at its very end it may or may not count as over."""
@@ -87,14 +93,15 @@ class Daemon:
         clock: Clock,
         beliefs: Beliefs,
         metrics: Metrics,
-        outbox: Outbox,
+        performer: Performer,
         pace: Pace | None = None,
     ) -> None:
         self.state, self.store, self.executor, self.clock = state, store, executor, clock
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
-        self.outbox = outbox
-        self.cards = Cards()
-        self.gangs: dict[str, Gang] = {}
+        self._performer = performer
+        self.cards: dict[int, Card] = {}
+        self.sights: dict[int, Sight] = {}
+        """What this daemon has seen of each gang."""
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
         self.cycles = 0
@@ -106,7 +113,7 @@ class Daemon:
         self._inbox: list[Entry] = []
         self._backlog: list[Entry] = []
         """Entries that nobody can be told of, and that could not be journalled yet."""
-        self._stale: set[str] = set()
+        self._stale: set[int] = set()
         """Jobs whose list entry has changed without a fact."""
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
@@ -144,20 +151,14 @@ class Daemon:
         """There is something to collect."""
         self._wake.set()
 
-    def touch(self, name: str) -> None:
-        """A job's list entry is to be written anew."""
-        self._stale.add(name)
+    def touch(self, job: int) -> None:
+        """Rewrite a job's list entry."""
+        self._stale.add(job)
         self._wake.set()
 
     def predict(self, number: int, prediction: PredictionRecord) -> None:
         """Store a prediction with the next entry."""
         self._predicted.append((number, prediction))
-
-    def hands_out(self) -> None:
-        """Post what the gangs have noted since the last call."""
-        entry = self.outbox.take()
-        if entry is not None:
-            self.post(entry)
 
     async def grown(self, seq: int) -> None:
         """Wait until the journal is longer than that."""
@@ -201,8 +202,7 @@ class Daemon:
 
     async def closed(self) -> None:
         """What was posted is written, then the threads end; the tasks live on."""
-        if self.outbox or self._inbox or self._stale:
-            self.hands_out()
+        if self._inbox or self._stale:
             await self._commit(self._inbox)
         self._thread.shutdown(wait=True)
         self._writer.shutdown(wait=True)
@@ -219,113 +219,105 @@ class Daemon:
             await asyncio.wait_for(self._wake.wait(), wait)
 
     def _collect(self) -> None:
-        """Hand the executor's reports to the gangs."""
+        """Post what the executor reports."""
         for report in self.executor.collect():
-            if isinstance(report, TaskStarted | TaskExited):
-                gang = self._gang_of(report.task.number)
-                if gang is not None:
-                    gang.started(report) if isinstance(report, TaskStarted) else gang.exited(report)
+            if isinstance(report, TaskStarted):
+                self.post(Entry(events=[(report.task.number, report)]))
+            elif isinstance(report, TaskExited):
+                tail = self._tail(report.task) if is_fault(report) else ""
+                self.post(Entry(events=[(report.task.number, Exited(report, tail))]))
             else:
-                self._node_changed(report)
-            self.hands_out()
+                self.post(Entry([report]))
 
-    def _gang_of(self, number: int) -> Gang | None:
-        return next((gang for gang in self.gangs.values() if gang.job.number == number), None)
-
-    def _node_changed(self, fact: NodeLost | NodeReturned) -> None:
-        self.post(Entry([fact], [lambda: self.node_lost(fact)]))
-
-    def node_lost(self, fact: NodeLost | NodeReturned) -> None:
-        """The gangs that had tasks on a lost node learn of it."""
-        if not isinstance(fact, NodeLost):
-            return
-        for name, gang in self.gangs.items():
-            state = self.view.jobs.get(name)
-            if state is not None and any(t.slot.node == fact.node for t in gang.tasks.values()):
-                gang.lost_node(fact.node, state)
-        self.hands_out()
+    def _tail(self, task: TaskId) -> str:
+        """Return the last lines that a task has printed."""
+        state = self.view.jobs.get(task.number)
+        try:
+            name = log_name(state.job, task) if state is not None else ""
+            piece = self.executor.read_log(name, -TAIL, TAIL)
+        except LookupError:
+            return ""
+        text = piece.data.decode(errors="replace").rstrip("\n")
+        return text.partition("\n")[2] if piece.offset else text
 
     # --- fold and commit ---
 
     async def _commit(self, entries: list[Entry]) -> bool:
         """Fold, write, then do what follows; False if the journal could not be written."""
-        state, fitting = self._fold(entries)
+        turn = fold(self.state, self.sights, entries, self.clock.now())
         stale, self._stale = self._stale, set()
         predicted, self._predicted = self._predicted, []
-        facts = tuple(fact for entry in fitting for fact in entry.facts)
-        if not (facts or stale or predicted):
-            return self._follow(fitting)
-        changed = self._note(fitting) | {name for name in stale if name in self.cards.of}
-        records = await self._records(sorted(changed), state.view)
-        keys = tuple(entry.key for entry in fitting if entry.key)
+        if not (turn.facts or stale or predicted):
+            return self._adopt(turn, {})
+        cards = fold_cards(self.cards, turn.facts)
+        changed = cards.keys() | {number for number in stale if number in self.cards}
+        records = await self._records(sorted(changed), turn, cards)
+        keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
         notes, self._unwritten = self._unwritten, []
-        batch = Batch(facts, records, keys, tuple(predicted), tuple(notes))
+        batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes))
         began = time.monotonic()
         try:
             loop = asyncio.get_running_loop()
             _, self.seq = await loop.run_in_executor(self._writer, self.store.write, batch)
         except UnwritableError as error:
-            return await self._sort_out(error, fitting)
+            return await self._sort_out(error, turn.accepted)
         except StoreError as error:
             self._unwritten = [*notes, *self._unwritten]
-            self._stumble(error, fitting, stale, predicted)
+            self._stumble(error, turn.accepted, stale, predicted)
             return False
-        self.metrics.journalled(time.monotonic() - began, len(facts))
+        self.metrics.journalled(time.monotonic() - began, len(turn.facts))
         self._recover_from_trouble()
-        self.state = state
-        self._unsaved += len(facts)
-        if any(not isinstance(fact, TaskFact) for fact in facts):
+        self._unsaved += len(turn.facts)
+        if any(not isinstance(fact, TaskFact) for fact in turn.facts):
             self._due = min(self._due, time.monotonic() + self.pace.gather)
-        self._forget(facts)
-        self._follow(fitting)
+        self._adopt(turn, cards)
         async with self.news:
             self.news.notify_all()
         return True
 
-    def _fold(self, entries: list[Entry]) -> tuple[State, list[Entry]]:
-        """The state after all entries that fit it; whoever waits for one that does not is told."""
-        with contextlib.suppress(EventError, LifecycleError):
-            # Mostly all fit. One by one, each would copy the list of all jobs once more.
-            return self.state.after(fact for entry in entries for fact in entry.facts), entries
-        state, fitting = self.state, []
-        for entry in entries:
-            try:
-                state = state.after(entry.facts)
-            except (EventError, LifecycleError) as problem:
-                if entry.done is None:
-                    kinds = [type(fact).__name__ for fact in entry.facts]
-                    log.warning("refused", problem=str(problem), facts=kinds)
-                entry.fail(problem)
-            else:
-                fitting.append(entry)
-        return state, fitting
+    def _adopt(self, turn: Turn, cards: Mapping[int, Card]) -> bool:
+        """The facts are in the journal: take the new state, and do what waited for it."""
+        self.state, self.sights = turn.state, turn.sights
+        self.cards.update(cards)
+        for number, closed in turn.closed.items():
+            card = self.cards.pop(number, None)
+            if card is not None:
+                self.follower.ended(self, closed.job.job, card)
+        self.follower.noted(self, turn.facts)
+        for job, command in turn.commands:
+            self._attempt(partial(self._performer.perform, job, command))
+        for entry in turn.accepted:
+            for call in entry.then:
+                self._attempt(call)
+            entry.succeed()
+        return True
 
-    def _note(self, entries: list[Entry]) -> set[str]:
-        """Bring the cards up to date; the names of those that changed."""
-        names: set[str] = set()
-        for entry in entries:
-            for fact in entry.facts:
-                name = fact.job.name if isinstance(fact, Submitted) else getattr(fact, "job", None)
-                if not entry.noted:
-                    self.cards.note(fact, self.gangs)
-                if name in self.cards.of:
-                    names.add(name)
-            entry.noted = True
-        return names
+    def _attempt(self, call: Callable[[], None]) -> None:
+        """Call something that must not end everybody's daemon if it fails."""
+        try:
+            call()
+        except Exception:
+            log.exception("a command failed")
 
-    async def _records(self, names: list[str], view: View) -> tuple[JobRecord, ...]:
-        """List entries in a view to come; requests are answered in between, for there may be many."""
+    async def _records(
+        self, numbers: list[int], turn: Turn, cards: Mapping[int, Card]
+    ) -> tuple[JobRecord, ...]:
+        """Return list entries as of a turn; requests are answered in between, for there may be many."""
         found = []
-        for first in range(0, len(names), SLICE):
-            found += [self.record(name, view) for name in names[first : first + SLICE]]
+        for first in range(0, len(numbers), SLICE):
+            for number in numbers[first : first + SLICE]:
+                card, closed = cards.get(number) or self.cards[number], turn.closed.get(number)
+                state = closed.job if closed else turn.state.view.jobs[number]
+                gang = closed.gang if closed else turn.state.gangs.get(number)
+                found.append(record_of(card, state, gang, self.beliefs.progress(number)))
             await asyncio.sleep(0)
         return tuple(found)
 
-    def record(self, name: str, view: View | None = None) -> JobRecord:
-        """A live job's list entry, as it is now or in a view to come."""
-        gang, progress = self.gangs.get(name), self.beliefs.progress(name)
-        return record_of(self.cards.of[name], view or self.view, gang, progress)
+    def record(self, number: int) -> JobRecord:
+        """Return a live job's list entry as it is now."""
+        state, gang = self.view.jobs[number], self.state.gangs.get(number)
+        return record_of(self.cards[number], state, gang, self.beliefs.progress(number))
 
     async def _sort_out(self, error: UnwritableError, entries: list[Entry]) -> bool:
         """One of the entries can never be written: the others must not suffer for it."""
@@ -333,21 +325,14 @@ class Daemon:
             return all([await self._commit([entry]) for entry in entries])
         log.error("an entry cannot be written and is dropped", problem=str(error))
         for entry in entries:
-            self._take_back(entry, error)
+            entry.fail(error)
         return False
-
-    def _take_back(self, entry: Entry, error: StoreError) -> None:
-        """It was not carried out: whoever waits is told, and a job that it brought is none."""
-        for fact in entry.facts:
-            if isinstance(fact, Submitted):
-                self.cards.of.pop(fact.job.name, None)
-        entry.fail(error)
 
     def _stumble(
         self,
         error: StoreError,
         entries: list[Entry],
-        stale: set[str],
+        stale: set[int],
         predicted: list[tuple[int, PredictionRecord]],
     ) -> None:
         """The journal cannot be written: users are told, the rest is tried again."""
@@ -360,7 +345,7 @@ class Daemon:
             if entry.done is None:
                 self._backlog.append(entry)
             else:
-                self._take_back(entry, error)
+                entry.fail(error)
 
     async def _probe(self) -> None:
         """Try to write though there is nothing to be written: users are refused until it works."""
@@ -376,36 +361,6 @@ class Daemon:
         if self.trouble:
             log.info("the journal can be written again")
         self.trouble = ""
-
-    def _forget(self, facts: Sequence[Fact]) -> None:
-        """Jobs that are over leave the cards; gangs learn of changed requests."""
-        for fact in facts:
-            if isinstance(fact, Ended | Cancelled):
-                self._bury(fact)
-        for name, gang in self.gangs.items():
-            state = self.view.jobs.get(name)
-            if state is not None:
-                gang.job = state.job
-        self.follower.noted(self, facts)
-
-    def _bury(self, fact: Ended | Cancelled) -> None:
-        card = self.cards.of.pop(fact.job, None)
-        self.gangs.pop(fact.job, None)
-        if card is not None:
-            self.follower.ended(self, card)
-
-    def _follow(self, entries: list[Entry]) -> bool:
-        """Carry out what waited for the facts, and tell who waited."""
-        for entry in entries:
-            for command in entry.then:
-                try:
-                    command()
-                except Exception:
-                    # One job's trouble must not end everybody's daemon.
-                    log.exception("a command failed")
-            entry.succeed()
-        self.hands_out()
-        return True
 
     # --- decide ---
 
@@ -426,7 +381,6 @@ class Daemon:
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
         entry = Entry([*begun(decided, now), *self._reasons(decided, now)])
-        entry.then.append(lambda: self._carry_out(decided))
         if not await self._commit([entry]):
             self._backlog.clear()  # decisions are made anew, never kept
             return
@@ -475,34 +429,21 @@ class Daemon:
         ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
         return min((end + SETTLED for end in ends if end + SETTLED > now), default=math.inf)
 
-    def _outlooks(self, now: float) -> Mapping[str, Outlook]:
+    def _outlooks(self, now: float) -> Mapping[int, Outlook]:
         return self.beliefs.outlooks(self.view, now) if POLICIES[self.state.policy].informed else {}
 
     def _reasons(self, decided: Decisions, now: float) -> list[Fact]:
         """Decisions, and new reasons for waiting, as the journal keeps them."""
         facts: list[Fact] = []
         for decision in decided.decisions:
-            card = self.cards.of[decision.job]
-            known = card.code
-            if card.explain(decision.reason):
+            before = self.cards[decision.job]
+            card = self.cards[decision.job] = before.explain(decision.reason)
+            if card is not before:
                 self._stale.add(decision.job)
-            if decision.kind is not Kind.WAIT or known != decision.reason.code:
+            if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
                 words = card.text or tell(decision.reason)
                 facts.append(Decided(decision.job, decision.kind, decision.reason.code, words, now))
         return facts
-
-    def _carry_out(self, decided: Decisions) -> None:
-        for decision in decided.decisions:
-            if decision.kind is not Kind.WAIT:
-                self.gang(decision.job).carry_out(decision)
-                self.hands_out()
-
-    def gang(self, name: str) -> Gang:
-        """The gang of a live job, made if it has none yet."""
-        if name not in self.gangs:
-            job = self.view.jobs[name].job
-            self.gangs[name] = Gang(job, GangHands(self.outbox, job.number, name))
-        return self.gangs[name]
 
     def set_policy(self, name: str) -> None:
         """Decide by another policy from now on; what the last one remembered is of no use to it."""
@@ -527,5 +468,5 @@ class Daemon:
 
 def _brings_in(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.name not in view.jobs for fact in entry.facts]
+    new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
     return bool(new) and all(new)

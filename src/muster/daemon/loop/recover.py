@@ -2,6 +2,8 @@
 
 import structlog
 
+from muster.daemon.gang.events import Resumed
+from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.job_summaries import card_of
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
@@ -51,7 +53,7 @@ def _on(cluster: Cluster, pools: PoolTree, state: State) -> State:
     if _shape(state.view.cluster) == _shape(cluster):
         return state
     if state.view.jobs:
-        names = ", ".join(sorted(state.view.jobs)[:5])
+        names = ", ".join(sorted(state.view.names)[:5])
         raise ClusterChangedError(
             f"the cluster is not the one on which these jobs live: {names}; "
             "start with the same devices, or stop them first"
@@ -67,20 +69,21 @@ def _shape(cluster: Cluster) -> object:
 
 def take_up(daemon: Daemon) -> None:
     """Know the live jobs again, watch their tasks, and go on with what was under way."""
-    records = {record.name: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
+    records = {record.number: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
     attached = []
-    for name, state in daemon.view.jobs.items():
-        record = records.get(name)
+    for number, state in daemon.view.jobs.items():
+        record = records.get(number)
         if record is not None:
-            daemon.cards.of[name] = card_of(record, state.job)
-        image = daemon.state.gangs.get(name)
-        if image is None:
+            predicted = record.first_predicted_finish is not None
+            predictions = daemon.store.predictions(number) if predicted else ()
+            daemon.cards[number] = card_of(record, predictions)
+        gang = daemon.state.gangs.get(number)
+        if gang is None:
             continue
-        daemon.gang(name).restore(state, image)
+        daemon.post(Entry(events=[(number, Resumed())]))
         daemon.follower.tell_held(daemon, state, daemon.clock.now())
-        attached += [task.task for task in image.tasks]
+        attached += [each.task for each in gang.tasks]
     daemon.executor.attach(attached)
-    daemon.hands_out()
     daemon.ask_again()
     if daemon.view.jobs:
         log.info("went on", jobs=len(daemon.view.jobs), tasks=len(attached), fact=daemon.seq)

@@ -5,26 +5,25 @@ from muster.daemon.gang.exits import words
 from muster.daemon.loop.job_summaries import asked
 from muster.model import event as e
 from muster.model import task as t
-from muster.model.job import Job, Role
+from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.task import Fact
 from muster.store.batch import Journalled
 from muster.wire.records import ChangeRecord
 
 _VERBS = {e.StartBegun: "starting", e.ResizeBegun: "resizing to", e.MigrateBegun: "migrating to"}
+_STOPPING = {
+    "fail": "failed: stopping its tasks",
+    "finish": "training complete: its processes are ending",
+    "clear": "too few tasks left: stopping the rest",
+}
 
 
 def change_of(entry: Journalled) -> ChangeRecord:
     """Convert a fact to the API's record."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, job_of(fact), text_of(fact))
-
-
-def job_of(fact: Fact) -> str | None:
-    """Return the job that a fact is about."""
-    job = getattr(fact, "job", None)
-    return job.name if isinstance(job, Job) else job
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact))
 
 
 def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)
@@ -65,13 +64,15 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
-            return f"{fact.name} ordered on {fact.slot.node}"
+            return f"{fact.task.name} ordered on {fact.slot.node}"
         case t.TaskEnded():
             return f"{fact.exited.task.name} ended: {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
         case t.StopAsked():
             return "stop requested by its user"
+        case t.GangStopping():
+            return _STOPPING[fact.goal]
         case t.Decided():
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():

@@ -23,8 +23,8 @@ class Question:
 
     view: View
     """With outlooks, the job's own included."""
-    job: str
-    finishes: Mapping[str, float]
+    job: int
+    finishes: Mapping[int, float]
     """When running jobs are expected to end, if known."""
     now: float
 
@@ -37,7 +37,7 @@ def forecast(policy: Policy, asked: Question) -> Forecast:
     starts = decision.kind is Kind.START
     start = asked.now if starts else _room(asked, job)
     workers = _workers(job, decision)
-    finish = _finish(asked.view.outlooks.get(job.name), job, asked.view, workers, start)
+    finish = _finish(asked.view.outlooks.get(asked.job), job, asked.view, workers, start)
     placed = where(decision.placement) if decision.placement else ""
     return Forecast(starts, placed, tell(decision.reason), start, finish, _plan(job, decision))
 
@@ -56,9 +56,9 @@ def _room(asked: Question, job: Job) -> float | None:
         if cluster.configuration_of(node).device_type in wanted
     )
     need = sum(spec.gang * spec.need.devices for spec in job.roles)
-    ends = sorted((end, name) for name, end in asked.finishes.items())
-    for end, name in ends:
-        placed = asked.view.jobs[name].placement
+    ends = sorted((end, number) for number, end in asked.finishes.items())
+    for end, number in ends:
+        placed = asked.view.jobs[number].placement
         free += placed.devices if placed else 0
         if free >= need:
             return end

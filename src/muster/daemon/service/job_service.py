@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muster.core.state.admit import refuse
 from muster.core.state.evolve import evolve
+from muster.daemon.gang.state import Sight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.administration import Administration
@@ -22,7 +23,7 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.records import task_records
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.task import Fact, LogPiece, StopAsked
+from muster.model.task import Fact, LogPiece, StopAsked, job_of
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
@@ -55,7 +56,7 @@ class JobService(Administration):
             try:
                 known = await self._read(self._store.key, job.user, key)
                 if known is not None:
-                    return await self._record(str(known))
+                    return await self._record(known)
                 return await self._take_in(job, key)
             finally:
                 self._keys.pop((job.user, key), None)
@@ -77,9 +78,7 @@ class JobService(Administration):
                 f"a job named {job.name!r} is still active; choose another name, or stop it first"
             ) from None
         self._daemon.metrics.submitted()
-        if job.name not in self._daemon.cards.of:
-            return await self._record(str(job.number))
-        return self._daemon.record(job.name)
+        return await self._record(job.number)
 
     def _problem(self, job: Job) -> str:
         """Why the job can never run here; empty if it can."""
@@ -108,12 +107,12 @@ class JobService(Administration):
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
         daemon, now = self._daemon, self._daemon.clock.now()
-        job = replace(job, name=f"{job.name or 'job'} (a forecast)")
+        job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1)
         view = evolve(daemon.view, [Submitted(job, now)])
         known = daemon.beliefs.outlooks(view, now)
-        ends = {name: daemon.beliefs.finish(name, daemon.view, now) for name in daemon.view.jobs}
-        finishes = {name: end for name, end in ends.items() if end is not None}
-        question = Question(replace(view, outlooks=known), job.name, finishes, now)
+        ends = {number: daemon.beliefs.finish(number, daemon.view, now) for number in daemon.view.jobs}
+        finishes = {number: end for number, end in ends.items() if end is not None}
+        question = Question(replace(view, outlooks=known), job.number, finishes, now)
         return await self._read(forecast, POLICIES[daemon.state.policy], question)
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
@@ -135,54 +134,48 @@ class JobService(Administration):
 
     def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is now, not as last written."""
-        card = self._daemon.cards.of.get(record.name)
-        if card is None or card.job.number != record.number:
+        state = self._daemon.view.jobs.get(record.number)
+        if state is None or record.number not in self._daemon.cards:
             return record
-        state = self._daemon.view.jobs.get(record.name)
-        if record.status == Phase.WAITING and state is not None and state.phase is Phase.WAITING:
+        if record.status == Phase.WAITING and state.phase is Phase.WAITING:
             return record  # without tasks it only changes by facts, which are written with it
-        return self._daemon.record(record.name)
+        return self._daemon.record(record.number)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         """Return one job in detail."""
         record = await self._record(which, caller)
-        gang = self._daemon.gangs.get(record.name)
-        if gang is not None and gang.job.number != record.number:
-            gang = None
+        gang = self._daemon.state.gangs.get(record.number)
+        sight = self._daemon.sights.get(record.number, Sight())
         entries = await self._read(
             lambda: self._store.changes(None, number=record.number, limit=HISTORY)
         )
         return JobDetail(
             record,
-            task_records(gang, entries),
+            task_records(gang, sight, entries),
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
-            tuple(self._daemon.beliefs.losses(record.name)) if gang is not None else (),
+            tuple(self._daemon.beliefs.losses(record.number)),
         )
 
     async def stop(self, caller: Caller, which: str) -> JobRecord:
         """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
         record = await self._record(which, caller)
-        state, card = self._daemon.view.jobs.get(record.name), self._daemon.cards.of.get(record.name)
+        number = record.number
+        state, card = self._daemon.view.jobs.get(number), self._daemon.cards.get(number)
         if state is None or card is None or record.status in OVER or card.stopping:
             return record
         now = self._daemon.clock.now()
-        gang = self._daemon.gangs.get(record.name)
-        facts: list[Fact] = [StopAsked(record.name, now), *_preempt(state, now)]
+        gang = self._daemon.state.gangs.get(number)
+        facts: list[Fact] = [StopAsked(number, now), *_preempt(state, now)]
         if state.phase is Phase.WAITING and not (gang and gang.tasks):
-            await self._put(Entry([*facts, Cancelled(record.name, now)]))
-        else:
-            await self._put(Entry(facts, [lambda: self._cancel(record.name)]))
-        return await self._record(str(record.number), caller)
-
-    def _cancel(self, name: str) -> None:
-        if name in self._daemon.view.jobs:
-            self._daemon.gang(name).cancel()
+            facts.append(Cancelled(number, now))
+        await self._put(Entry(facts))
+        return await self._record(number, caller)
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         """Change how many workers a job asks for."""
         record = await self._record(which, caller)
-        state = self._daemon.view.jobs.get(record.name)
+        state = self._daemon.view.jobs.get(record.number)
         if state is None or record.status in OVER:
             raise ConflictError(f"job {record.number} ({record.name}) is over: {record.status}")
         if not 1 <= shape.least <= shape.most:
@@ -195,8 +188,8 @@ class JobService(Administration):
             raise RefusedError(problem)
         free = sum(node.free.bit_count() for node in self._daemon.view.cluster.nodes)
         roles = tuple(_from_what_it_has(spec, state, free) for spec in wanted)
-        await self._put(Entry([Reshaped(record.name, roles, self._daemon.clock.now())]))
-        return await self._record(str(record.number), caller)
+        await self._put(Entry([Reshaped(record.number, roles, self._daemon.clock.now())]))
+        return await self._record(record.number, caller)
 
     async def log(
         self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
@@ -218,10 +211,9 @@ class JobService(Administration):
         """List events after a number in the journal, oldest first; None: the latest."""
         number = (await self._record(which, caller)).number if which is not None else None
         entries = await self._read(lambda: self._store.changes(after, number=number, limit=limit))
-        found = [change_of(entry) for entry in entries]
-        if caller.admin or which is not None:
-            return found
-        return [change for change in found if await self._may_see(caller, change.job)]
+        if not caller.admin and which is None:
+            entries = [each for each in entries if await self._may_see(caller, job_of(each.fact))]
+        return [change_of(entry) for entry in entries]
 
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
@@ -244,23 +236,28 @@ class JobService(Administration):
 
     # --- which job, and whose ---
 
-    async def _record(self, which: str, caller: Caller | None = None) -> JobRecord:
+    async def _record(self, which: str | int, caller: Caller | None = None) -> JobRecord:
         """Find a job by number or name, if the caller may see it; the newest of that name."""
-        card = self._daemon.cards.of.get(which)
-        if card is not None:
-            found: JobRecord | None = self._daemon.record(which)
-        elif which.isascii() and which.isdigit() and len(which) < 19:
-            found = await self._read(self._store.job, int(which))
+        number = which if isinstance(which, int) else self._number_of(which)
+        if number is None:
+            found = await self._read(self._store.named, str(which))
+        elif number in self._daemon.view.jobs and number in self._daemon.cards:
+            found = self._daemon.record(number)
         else:
-            found = await self._read(self._store.named, which)
+            found = await self._read(self._store.job, number)
         if found is None or (caller is not None and not self._may(caller, found)):
-            raise NotFoundError(f"you have no job {which!r}; see: muster ps -a")
-        return self._fresh(found)
+            raise NotFoundError(f"you have no job {str(which)!r}; see: muster ps -a")
+        return found
+
+    def _number_of(self, which: str) -> int | None:
+        """The number that is meant: that of a live job of this name, else the number itself."""
+        digits = which.isascii() and which.isdigit() and len(which) < 19
+        return self._daemon.view.names.get(which, int(which) if digits else None)
 
     def _may(self, caller: Caller, record: JobRecord) -> bool:
         return caller.admin or record.user == caller.user or record.pool in self._shared
 
-    async def _may_see(self, caller: Caller, job: str | None) -> bool:
+    async def _may_see(self, caller: Caller, job: int | None) -> bool:
         if job is None:
             return False
         try:
@@ -282,7 +279,7 @@ def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
     """Preempt a job with tasks, unless it is stopping already."""
     if state.phase in (Phase.WAITING, Phase.PREEMPTING):
         return []
-    return [PreemptBegun(state.name, state.generation, now)]
+    return [PreemptBegun(state.number, state.generation, now)]
 
 
 def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from muster.core.quotas.demand import held_by_type
-from muster.daemon.gang.gang import Gang
-from muster.daemon.gang.stopping import Goal
+from muster.daemon.gang.state import GangState, Sight
+from muster.daemon.gang.transitions import Goal
 from muster.model.cluster import Node
 from muster.model.pool import ROOT, Entitlements
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
@@ -23,7 +23,7 @@ def node_record(view: View, node: Node) -> NodeRecord:
     for state in view.jobs.values():
         bits = [slot.bits for slot in state.held() if slot.node == node.name]
         if bits:
-            jobs.append(state.name)
+            jobs.append(state.job.name)
             held |= sum(bits)
     marks = "".join("x" if held >> i & 1 else "." for i in range(kind.devices))
     return NodeRecord(
@@ -81,15 +81,18 @@ def _pool(
     return PoolRecord(name, pool.parent, quotas, pending[name], running[name], leaf, name in shared)
 
 
-def task_records(gang: Gang | None, entries: Sequence[Journalled]) -> tuple[TaskRecord, ...]:
+def task_records(
+    gang: GangState | None, sight: Sight, entries: Sequence[Journalled]
+) -> tuple[TaskRecord, ...]:
     """The tasks of a job: live ones, and ended ones from the facts given."""
     ordered = {e.fact.task: e.fact for e in entries if isinstance(e.fact, TaskOrdered)}
     ended = {e.fact.exited.task: e.fact for e in entries if isinstance(e.fact, TaskEnded)}
     found = {task: _ended(fact, ended.get(task)) for task, fact in ordered.items()}
     stopping = gang is not None and gang.goal is not Goal.RUN
-    for task in gang.tasks.values() if gang is not None else ():
-        status = "stopping" if stopping else "running" if task.runs else "ordered"
-        found[task.id] = _record(task.id, task.slot.node, task.slot.bits, status)
+    for each in gang.tasks if gang is not None else ():
+        running = each.task in sight.running
+        status = "stopping" if stopping else "running" if running else "ordered"
+        found[each.task] = _record(each.task, each.slot.node, each.slot.bits, status)
     return tuple(found[task] for task in sorted(found, key=_order))
 
 

@@ -54,11 +54,11 @@ class Wires:
 
     def __init__(
         self,
-        admit: Callable[[Hello], bool],
-        hear: Callable[[str, Message], None],
+        admit: Callable[[Hello], int | None],
+        hear: Callable[[int, Message], None],
         note: Note | None = None,
     ) -> None:
-        """`admit`: whether this is a task of ours, by its token; `hear`: takes a job's name and what
+        """`admit`: the job of ours that this is a task of, by its token; `hear`: takes a job and what
         its task said, the `Hello` first; `note`: is told of oddities, once for each connection."""
         self.admit, self.hear = admit, hear
         self.note = note or _log
@@ -66,7 +66,7 @@ class Wires:
         """What is read goes here: the event loop hands it over before it reads from anybody else."""
         self.open: set[_Connection] = set()
         self.closed = False
-        self._jobs: dict[str, dict[str, _Connection]] = {}
+        self._jobs: dict[int, dict[str, _Connection]] = {}
         self._listener: asyncio.Server | None = None
         self._said: tuple[Message, bytes] | None = None
         """The last message told and its line: a plan goes to every member."""
@@ -77,18 +77,18 @@ class Wires:
         self._listener = await loop.create_server(lambda: _Connection(self), host, port)
         return int(self._listener.sockets[0].getsockname()[1])
 
-    def tell(self, job: str, task: str, message: Message) -> None:
+    def tell(self, job: int, task: str, message: Message) -> None:
         """Send it if the task is connected. What is lost is told again at its next `Hello`."""
         connection = self._jobs.get(job, {}).get(task)
         line = self._line(message) if connection is not None else None
         if connection is not None and line is not None:
             connection.write(line)
 
-    def connected(self, job: str) -> set[str]:
+    def connected(self, job: int) -> set[str]:
         """The tasks of a job that are connected now."""
         return set(self._jobs.get(job, ()))
 
-    def drop(self, job: str) -> None:
+    def drop(self, job: int) -> None:
         """End the connections of a job; what was told before still goes out."""
         for connection in self._jobs.pop(job, {}).values():
             connection.end()
@@ -105,11 +105,11 @@ class Wires:
         if self._listener is not None:
             await self._listener.wait_closed()
 
-    def enter(self, connection: "_Connection", hello: Hello) -> None:
+    def enter(self, connection: "_Connection") -> None:
         """A task has come; an earlier connection of it is of no more use."""
-        tasks = self._jobs.setdefault(hello.job, {})
-        earlier = tasks.get(hello.task)
-        tasks[hello.task] = connection
+        tasks = self._jobs.setdefault(connection.job, {})
+        earlier = tasks.get(connection.task)
+        tasks[connection.task] = connection
         if earlier is not None:
             earlier.cut()
 
@@ -141,7 +141,7 @@ class _Connection(asyncio.BufferedProtocol):
     """One task's connection: lines in, lines out."""
 
     def __init__(self, wires: Wires) -> None:
-        self.job = self.task = ""
+        self.job, self.task = 0, ""
         self._wires = wires
         self._transport: asyncio.Transport
         self._rest = bytearray()
@@ -246,14 +246,14 @@ class _Connection(asyncio.BufferedProtocol):
         """Let a task of ours in, and nobody else."""
         if not isinstance(message, Hello):
             self._give_up("a connection that does not say hello")
-        elif not message.task or not self._wires.admit(message):
+        elif not message.task or (job := self._wires.admit(message)) is None:
             self._give_up(f"{message.job}/{message.task}: not a task of ours, or the wrong token")
         elif message.version != VERSION:
             self._give_up(f"{message.task}: speaks version {message.version}, not {VERSION}")
         else:
             self._stop_timer()
-            self.job, self.task = message.job, message.task
-            self._wires.enter(self, message)
+            self.job, self.task = job, message.task
+            self._wires.enter(self)
             self._answer()
             self._wires.hear(self.job, message)
 

@@ -2,6 +2,7 @@
 
 import hmac
 
+from muster.daemon.gang.events import Heard
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.tasks.orders import Surroundings
@@ -18,43 +19,47 @@ class Ear:
 
     def __init__(self, daemon: Daemon, around: Surroundings) -> None:
         self._daemon, self._around = daemon, around
-        self._saved: dict[str, float] = {}
-        self._changed: dict[str, int] = {}
+        self._saved: dict[int, float] = {}
+        self._changed: dict[int, int] = {}
         """The last generation of each job's runtime that was counted."""
 
-    def admit(self, hello: Hello) -> bool:
-        """Whether it is a task of a job of ours."""
-        gang = self._daemon.gangs.get(hello.job)
-        if gang is None or hello.task not in gang.tasks:
-            return False
-        token = self._around.token(hello.job, gang.job.number)
-        return hmac.compare_digest(hello.token.encode(), token.encode())
+    def admit(self, hello: Hello) -> int | None:
+        """The number of the job of ours that it is a task of; None: of none."""
+        number = self._daemon.view.names.get(hello.job)
+        gang = self._daemon.state.gangs.get(number) if number is not None else None
+        if number is None or gang is None or gang.task(hello.task) is None:
+            return None
+        token = self._around.token(self._daemon.view.jobs[number].job)
+        return number if hmac.compare_digest(hello.token.encode(), token.encode()) else None
 
-    def hear(self, job: str, message: Message) -> None:
+    def hear(self, job: int, message: Message) -> None:
         """A task of a job has said something."""
         daemon = self._daemon
-        gang = daemon.gangs.get(job)
-        if gang is None:
+        state = daemon.view.jobs.get(job)
+        if state is None:
             return
         daemon.metrics.heard()
-        daemon.beliefs.hear(gang.job, message, daemon.clock.now())
-        if isinstance(message, Transferred) or (
-            isinstance(message, StepDone) and not gang.step(message)
-        ):
-            return
+        daemon.beliefs.hear(state.job, message, daemon.clock.now())
         if isinstance(message, Changed):
             self._note_change(job, message)
         elif isinstance(message, Saved):
             self._note_saved(job)
-        gang.hear(message)
-        daemon.hands_out()
+        if self._concerns_gang(job, message):
+            daemon.post(Entry(events=[(job, Heard(message))]))
 
-    def _note_change(self, job: str, change: Changed) -> None:
+    def _concerns_gang(self, job: int, message: Message) -> bool:
+        """Whether the gang has to react: most messages are steps, and most steps change nothing."""
+        if isinstance(message, StepDone):
+            sight = self._daemon.sights.get(job)
+            return sight is not None and sight.roster.is_news(message)
+        return not isinstance(message, Transferred)
+
+    def _note_change(self, job: int, change: Changed) -> None:
         if change.cause != "start" and change.generation > self._changed.get(job, 0):
             self._changed[job] = change.generation
             self._daemon.metrics.resized(change.pause)
 
-    def _note_saved(self, job: str) -> None:
+    def _note_saved(self, job: int) -> None:
         now, state = self._daemon.clock.now(), self._daemon.view.jobs.get(job)
         soon = now < self._saved.get(job, 0.0) + SAVES
         if state is None or soon or state.phase in (Phase.WAITING, Phase.STARTING):
@@ -62,7 +67,7 @@ class Ear:
         self._saved[job] = now
         self._daemon.post(Entry([Checkpointed(job, state.generation, now)]))
 
-    def forget(self, job: str) -> None:
+    def forget(self, job: int) -> None:
         """A job is over."""
         self._saved.pop(job, None)
         self._changed.pop(job, None)

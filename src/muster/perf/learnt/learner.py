@@ -99,7 +99,7 @@ class Learner:
         self._kinds: dict[str, _Kind] = {}
         self._all = Lengths()
         """Of all jobs that have ended, in s on one device."""
-        self._own: dict[str, tuple[Held, float]] = {}
+        self._own: dict[int, tuple[Held, float]] = {}
         """What each live job reported from last, and its mean step there."""
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """What was worked out, and what of: it holds as long as that is so."""
@@ -115,16 +115,16 @@ class Learner:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
             kind.worth.add(done, report.gain / split.batch)
-        before, mean = self._own.get(job.name, (None, report.step))
+        before, mean = self._own.get(job.number, (None, report.step))
         if before == held:
-            self._own[job.name] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
+            self._own[job.number] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
         else:
-            self._own[job.name] = held, report.step
+            self._own[job.number] = held, report.step
 
     def ended(self, job: Job, work: float) -> None:
         """A job has ended after so much work."""
         kind = self._kind(job)
-        self._own.pop(job.name, None)
+        self._own.pop(job.number, None)
         if kind.steps:
             self._all.add(self._cost(job, kind, self._types(job)[0]).alone(0.0, work))
         kind.lengths.add(work)
@@ -133,7 +133,7 @@ class Learner:
 
     def forget(self, job: Job) -> None:
         """A job is gone without having come to its end: how long it was says nothing."""
-        self._own.pop(job.name, None)
+        self._own.pop(job.number, None)
 
     def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
         """What is believed of a live job that has done so much and runs on this."""
@@ -156,7 +156,7 @@ class Learner:
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
         """The speed measured on the present crew: as told for so many, but for what its step shows."""
-        own = self._own.get(job.name)
+        own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
         devices = sum(held.shape)
@@ -233,7 +233,7 @@ class Learner:
         return kind.range.choices(CHOICES)
 
     def _kind(self, job: Job) -> _Kind:
-        name = job.application if job.application is not None else f"job {job.name}"
+        name = job.application if job.application is not None else f"job {job.number}"
         if name not in self._kinds:
             self._kinds[name] = _Kind(name, self._ranges.get(name))
         return self._kinds[name]

@@ -89,8 +89,8 @@ def columns_fault(found: tuple[str, ...]) -> str | None:
     return None
 
 
-def arrival_of(cells: Mapping[str, str], line: int, origin: float) -> Arrival:
-    """The job of one row; CellError where a cell is not what its column holds."""
+def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) -> Arrival:
+    """The job of one row, with its number; CellError where a cell is not what its column holds."""
     counts = _required(cells, "devices", _devices)
     duration = _required(cells, "duration", parse_seconds)
     job = Job(
@@ -105,6 +105,7 @@ def arrival_of(cells: Mapping[str, str], line: int, origin: float) -> Arrival:
         pause=_optional(cells, "pause", _pause, RESTART_SECONDS),
         batch=_optional(cells, "batch", _batch, None),
         application=_optional(cells, "application", _word, None),
+        number=number,
     )
     exponent = _optional(cells, "exponent", parse_part, DEFAULT_EXPONENT)
     return Arrival(submitted_of(cells) - origin, job, truth_of(counts, duration, exponent))

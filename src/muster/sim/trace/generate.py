@@ -197,6 +197,7 @@ def _jobs(
             user=f"u{owners.randint(1, parameters.users)}",
             pool=f"p{owners.randint(1, parameters.pools)}" if parameters.pools > 1 else "default",
             roles=workers(counts.least, counts.most),
+            number=number,
         )
         yield Arrival(moment, job, _truth(parameters, counts, durations.draw(lengths)))
 

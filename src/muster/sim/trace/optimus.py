@@ -27,6 +27,7 @@ def optimus_jobs(parameters: OptimusJobs, seed: int) -> Iterator[Arrival]:
             roles=_roles(parameters.most, containers.worker, containers.server),
             application=f"{kind.name}-{way}",
             batch=batch_of(kind, way, parameters.most),
+            number=number,
         )
         yield Arrival(moment, job, truth(kind, way, threshold, containers, parameters))
 

@@ -61,12 +61,14 @@ def read_philly(
     pools = ["default" if one_pool else name for name in rows.names]
     submitted = np.frombuffer(rows.submitted) if rows.submitted else np.empty(0)
     first = float(submitted.min()) if len(submitted) else 0.0
-    for i in np.argsort(submitted, kind="stable").astype(np.int32):
+    order = np.argsort(submitted, kind="stable").astype(np.int32)
+    for number, i in enumerate(order, start=1):
         devices, duration = rows.devices[i], rows.durations[i]
         job = Job(
             name=f"philly-{rows.lines[i]}",
             pool=pools[rows.clusters[i]],
             roles=workers(devices, devices),
+            number=number,
         )
         yield Arrival(rows.submitted[i] - first, job, Fixed(duration, devices))
 

@@ -19,14 +19,14 @@ def read_table(path: Path, *, sort: bool = False, left_out: LeftOut | None = Non
     form = form_of(path)
     rows = rows_sorted(path, form, left_out) if sort else rows_in_order(path, form)
     origin: float | None = None
-    for number, line in rows:
+    for number, (line, row) in enumerate(rows, start=1):
         try:
-            cells = form.cells(line)
+            cells = form.cells(row)
             if origin is None:
                 origin = origin_of(submitted_of(cells))
-            arrival = arrival_of(cells, number, origin)
+            arrival = arrival_of(cells, line, origin, number)
         except CellError as error:
-            wrong = InputError.at(str(path), error.problem, line=number, field=error.column)
+            wrong = InputError.at(str(path), error.problem, line=line, field=error.column)
             left_out_or_raised(wrong, left_out)
         else:
             yield arrival

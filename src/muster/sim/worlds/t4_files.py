@@ -40,15 +40,22 @@ def read_workload(
     number that the file gives. With a free batch, policies may choose any within the measured range. If
     lengths are declared, a job says how many epochs it will take, though not how long they last.
     """
-    for number, (name, time, application, replicas, batch) in enumerate(_read(path, _JOB), start=2):
+    for number, (name, time, application, replicas, batch) in enumerate(_read(path, _JOB), start=1):
         if application not in tables:
-            raise TableError(f"{path}: line {number}: no tables of {application!r}")
+            raise TableError(f"{path}: line {number + 1}: no tables of {application!r}")
         truth = TrainedT4(tables[application], int(batch), free_batch)
         workers = truth.most(most) if elastic else int(replicas)
         gang = 1 if elastic else workers
         role = RoleSpec(Role.WORKER, Need(devices=1), gang=gang, least=gang, most=workers)
         work = truth.work if declared else None
-        job = Job(name, roles=(role,), batch=int(batch), application=application, work=work)
+        job = Job(
+            name,
+            roles=(role,),
+            batch=int(batch),
+            application=application,
+            work=work,
+            number=number,
+        )
         yield Arrival(float(time), job, truth)
 
 

@@ -1,0 +1,41 @@
+"""What a gang wants done, as values: carried out once the facts beside them are in the journal."""
+
+from dataclasses import dataclass
+
+from muster.daemon.gang.events import Timeout
+from muster.model.task import TaskId
+from muster.wire.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Start the process of a task that was ordered."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTask:
+    """Signal a task and every process it has started."""
+
+    task: TaskId
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellTask:
+    """Send a message to a task."""
+
+    task: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Hand the timeout back to the gang after this many seconds."""
+
+    seconds: float
+    timeout: Timeout
+
+
+Command = StartTask | SignalTask | TellTask | SetTimer
