@@ -116,7 +116,7 @@ async def _run(options: UpOptions, site: Site, store: Store, stop: asyncio.Event
         tls = Tls(options.tls_cert, options.tls_key) if options.tls_cert else None
         said = _listening(options, running, store, url_of(listening, tls))
         me = Caller(getpass.getuser(), admin=True)
-        app = create_app(running.front, auth=options.auth, anonymous=me)
+        app = create_app(running.service, auth=options.auth, anonymous=me)
         running.begin()
         watch = asyncio.create_task(_watch(running, store, executor, stop))
         try:

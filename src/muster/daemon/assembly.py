@@ -57,7 +57,7 @@ class RunningDaemon:
 
     def __init__(self, daemon: Daemon, wires: Wires, cluster: str) -> None:
         self.daemon, self.wires = daemon, wires
-        self.front = JobService(daemon, cluster)
+        self.service = JobService(daemon, cluster)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:

@@ -19,11 +19,11 @@ from muster.files.snapshot import CycleSnapshot, load_snapshot
 
 HERE = Path(__file__).parent
 JOBS: tuple[dict[str, Any], ...] = (
-    {"name": "elastic", "devices": "1..4", "duration": "2h"},
+    {"name": "elastic", "devices": "1..4", "elastic": "restart", "duration": "2h"},
     {"name": "fixed", "devices": 2, "pool": "research", "preemptible": False},
     {"name": "large", "devices": 8, "priority": 3},
     {"name": "small", "devices": 1, "pool": "research", "duration": "10m"},
-    {"name": "wide", "devices": "2..6", "env": {"TOKEN": "not to be stored"}},
+    {"name": "wide", "devices": "2..6", "elastic": "restart", "env": {"TOKEN": "not to be stored"}},
 )
 
 

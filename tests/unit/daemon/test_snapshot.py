@@ -7,16 +7,16 @@ import pytest
 
 from muster.daemon.service.protocol import ForbiddenError
 from muster.files.snapshot import load_snapshot
-from tests.unit.daemon.houses import ADMIN, ANN, house, program, until
+from tests.unit.daemon.running_daemons import ADMIN, ANN, program, running_daemon, until
 
 
 def test_a_snapshot_has_the_live_jobs_and_is_decided_on_again(tmp_path: Path) -> None:
     async def scene() -> bytes:
-        async with house(tmp_path) as made:
-            await made.front.submit(ANN, program("a", workers=4))
+        async with running_daemon(tmp_path) as made:
+            await made.service.submit(ANN, program("a", workers=4))
             await until(made, lambda: made.daemon.cycles > 0)
-            await made.front.submit(ANN, program("b", workers=2))
-            return await made.front.snapshot(ADMIN)
+            await made.service.submit(ANN, program("b", workers=2))
+            return await made.service.snapshot(ADMIN)
 
     path = tmp_path / "snapshot.json"
     path.write_bytes(asyncio.run(scene()))
@@ -29,8 +29,8 @@ def test_a_snapshot_has_the_live_jobs_and_is_decided_on_again(tmp_path: Path) ->
 
 def test_only_administrators_get_one(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as made:
+        async with running_daemon(tmp_path) as made:
             with pytest.raises(ForbiddenError):
-                await made.front.snapshot(ANN)
+                await made.service.snapshot(ANN)
 
     asyncio.run(scene())

@@ -34,7 +34,7 @@ def site(folder: Path, devices: int = 4) -> Site:
 
 
 @asynccontextmanager
-async def house(
+async def running_daemon(
     folder: Path,
     machine: Machine | None = None,
     *,
