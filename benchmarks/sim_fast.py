@@ -42,7 +42,7 @@ def trace(name: str) -> Iterator[Arrival]:
     """`philly`, or a Philly-like one of so many jobs at four fifths of 512 devices."""
     if name == "philly":
         if not PHILLY.is_file():
-            raise SystemExit(f"the extract is not there: {PHILLY} (see docs/traces.md)")
+            raise SystemExit(f"the extract is not there: {PHILLY} (see docs/reference/traces.md)")
         return open_trace(str(PHILLY), TraceOptions(one_pool=True))
     return open_trace(f"philly-like:jobs={name},load=0.8,capacity=512", TraceOptions(seed=1))
 

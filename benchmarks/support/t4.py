@@ -15,7 +15,7 @@ def load(model: str, folder: Path = SPEEDS) -> tuple[PlacedSample, ...]:
     """All rows of both tables of a model; those of the second are spread as evenly as they can be."""
     if not (folder / model).is_dir():
         raise SystemExit(
-            f"no measurements of {model}: {folder / model} is not there (see docs/speed.md)"
+            f"no measurements of {model}: {folder / model} is not there (see docs/explanation/speed.md)"
         )
     return (*_placements(folder / model), *_scalability(folder / model))
 

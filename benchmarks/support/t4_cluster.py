@@ -45,7 +45,7 @@ class Case:
 def tables() -> dict[str, Measured]:
     """The measured models."""
     if not DATA.is_dir():
-        raise SystemExit(f"the measured data is not there: {DATA} (see docs/traces.md)")
+        raise SystemExit(f"the measured data is not there: {DATA} (see docs/reference/traces.md)")
     return read_tables(DATA / "speeds")
 
 

@@ -17,7 +17,7 @@ from muster.wire import records
 Schema = dict[str, Any]
 
 _ABOUT = """The API of a Muster daemon. Errors are problems of RFC 9457, with `errors` by field and a
-`hint`. See docs/api.md."""
+`hint`. See docs/reference/api.md."""
 _ERRORS = {
     400: "The body is not JSON.",
     401: "The token is missing or not valid.",

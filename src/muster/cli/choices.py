@@ -26,7 +26,7 @@ class Resize(StrEnum):
 
 
 class PlacementStrategy(StrEnum):
-    """Where jobs are placed (docs/placement.md)."""
+    """Where jobs are placed (docs/explanation/placement.md)."""
 
     ADAPTIVE = "adaptive"
     PACK = "pack"

@@ -1,4 +1,4 @@
-"""Metrics of the daemon, in Prometheus' text form: see docs/metrics.md for what each one means.
+"""Metrics of the daemon, in Prometheus' text format: see docs/reference/metrics.md.
 
 Whoever does a thing tells of it here; gauges are set from the view by `standing`. One registry for each
 daemon: two in one process do not add up.

@@ -45,7 +45,7 @@ class JobRecord:
     rate: float | None = None
     """Samples per s now."""
     code: str = ""
-    """Why it is as it is: a reason code of docs/reasons.md."""
+    """Why it is as it is: a reason code of docs/reference/reasons.md."""
     reason: str = ""
     """The same in a sentence with the figures."""
     predicted_start: float | None = None

@@ -170,7 +170,7 @@ def test_help_has_an_example(command: str) -> None:
 
 
 def test_the_page_names_only_options_that_exist() -> None:
-    page = (Path(__file__).parents[3] / "docs/simulator.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/simulator.md").read_text(encoding="utf-8")
     group = get_command(app).commands["sim"].commands  # type: ignore[attr-defined]
     known = {
         name

@@ -17,7 +17,7 @@ from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 from tests.numbers import number
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

@@ -11,7 +11,7 @@ from muster.cli.options import Printed, noun
 if TYPE_CHECKING:
     from muster.wire.records import PolicyRecord
 
-policy = noun("policy", "The scheduling policy (docs/policies.md).")
+policy = noun("policy", "The scheduling policy (docs/explanation/policies.md).")
 
 
 @policy.command()
@@ -28,7 +28,7 @@ def set_(
 ) -> None:
     """Change the policy, from the next cycle on.
 
-    Try it first: muster sim compare --policies muster,tiresias (docs/simulator.md).
+    Try it first: muster sim compare --policies muster,tiresias (docs/reference/simulator.md).
     """
     with daemon() as client:
         _print(client.set_policy(name), output)

@@ -8,7 +8,7 @@ from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Watched, Yes, noun, option
 
-pool = noun("pool", "Pools: reservations, shares and limits (docs/pools.md).")
+pool = noun("pool", "Pools: reservations, shares and limits (docs/explanation/pools.md).")
 
 _LISTING = "muster pool list"
 

@@ -41,7 +41,7 @@ def up(
         ),
     ] = None,
     cluster: Annotated[
-        Path | None, option(CLUSTER, "Cluster file (docs/files.md).", metavar="FILE")
+        Path | None, option(CLUSTER, "Cluster file (docs/reference/files.md).", metavar="FILE")
     ] = None,
     policy: Annotated[str, option(OPERATION, "Scheduling policy.", metavar="NAME")] = "muster",
     interval: Annotated[

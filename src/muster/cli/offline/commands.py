@@ -13,7 +13,7 @@ offline = typer.Typer(pretty_exceptions_enable=False)
 
 
 class PlanGoal(StrEnum):
-    """What a plan is optimised for (docs/planner.md)."""
+    """What a plan is optimised for (docs/explanation/planner.md)."""
 
     THROUGHPUT = "throughput"
     PER_DEVICE = "per_device"
@@ -27,7 +27,7 @@ class Schema(StrEnum):
     PROFILE = "profile"
 
 
-ClusterPath = Annotated[Path, typer.Argument(help="Cluster file (docs/files.md).")]
+ClusterPath = Annotated[Path, typer.Argument(help="Cluster file (docs/reference/files.md).")]
 
 
 @offline.command(rich_help_panel=OFFLINE)
@@ -76,7 +76,9 @@ def play(
 @offline.command(rich_help_panel=OFFLINE)
 def plan(
     cluster: ClusterPath,
-    job: Annotated[Path, typer.Argument(help="Job file that names its model (docs/profiles.md).")],
+    job: Annotated[
+        Path, typer.Argument(help="Job file that names its model (docs/reference/profiles.md).")
+    ],
     devices: Annotated[
         int | None, option(None, "Most devices to use. (default: the job's)", "--devices", "-d", min=1)
     ] = None,
@@ -115,7 +117,7 @@ def forecast(
     """Predict how many epochs a training has left, with an interval, from its losses so far.
 
     Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are reported;
-    with too few points the answer is `unknown`, never a guess. See docs/convergence.md.
+    with too few points the answer is `unknown`, never a guess. See docs/explanation/convergence.md.
 
     Example: muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
     """
@@ -155,7 +157,7 @@ def profile(
     named: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|PATH", help="A shipped model, or a profile file (docs/profiles.md)."
+            metavar="NAME|PATH", help="A shipped model, or a profile file (docs/reference/profiles.md)."
         ),
     ] = None,
 ) -> None:

@@ -24,7 +24,8 @@ from muster.cli.sim.options import (
 )
 
 sim = noun(
-    "sim", "Simulate a cluster: the real scheduling cycle on a virtual clock (docs/simulator.md)."
+    "sim",
+    "Simulate a cluster: the real scheduling cycle on a virtual clock (docs/reference/simulator.md).",
 )
 
 Quiet = Annotated[bool, option(FILES, "No progress bar.", "--quiet", "-q")]

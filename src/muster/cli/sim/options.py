@@ -48,12 +48,12 @@ Printed = Annotated[Output, option(FILES, "Output format.", "--output", "-o")]
 class Asked:
     """The shared options, unparsed."""
 
-    cluster: Annotated[Path, option(INPUT, "Cluster file (docs/files.md).", metavar="FILE")]
+    cluster: Annotated[Path, option(INPUT, "Cluster file (docs/reference/files.md).", metavar="FILE")]
     trace: Annotated[
         str,
         option(
             INPUT,
-            "Jobs: a file, or a generator such as philly-like:jobs=200 (docs/traces.md).",
+            "Jobs: a file, or a generator such as philly-like:jobs=200 (docs/reference/traces.md).",
             metavar="FILE|GENERATOR",
         ),
     ]

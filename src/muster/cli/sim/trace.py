@@ -109,7 +109,7 @@ def _generators() -> str:
             if each.default is not None and each.default is not MISSING
         ]
         rows.append(f"{name}: {generator.about}\n    {name}:{','.join(defaults)}")
-    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/traces.md."
+    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/reference/traces.md."
 
 
 def _written(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What is believed of live jobs, from what they and their like have shown: see docs/learning.md.
+"""What live jobs and their like have shown, as beliefs: see docs/explanation/learning.md.
 
 The simulator hands reports of its truth to the `Learner`; here real messages are put together into such
 reports. Work is counted in steps. A job that reports none counts seconds instead (on one device, at the

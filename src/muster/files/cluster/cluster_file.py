@@ -1,4 +1,4 @@
-"""Cluster files: what is there, and which pools share it. See docs/files.md."""
+"""Cluster files: what is there, and which pools share it. See docs/reference/files.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Jobs as users write them: files, and the same mapping as a request brings it. See docs/files.md."""
+"""Jobs as users write them, in files and requests: see docs/reference/files.md."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath

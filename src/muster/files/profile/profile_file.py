@@ -1,4 +1,4 @@
-"""Profile files: the shape of a model. See docs/profiles.md."""
+"""Profile files: the shape of a model. See docs/reference/profiles.md."""
 
 import json
 import re

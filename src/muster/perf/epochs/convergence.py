@@ -3,7 +3,7 @@
 Source: Optimus (Peng et al., EuroSys 2018): a job has converged once its fitted loss falls by less
 than its owner's threshold in each of several epochs. The curve and its fit are in `loss_curve.py`.
 The interval's constants were learnt on recorded curves that no figure is reported for
-(docs/convergence.md).
+(docs/explanation/convergence.md).
 """
 
 from collections.abc import Sequence

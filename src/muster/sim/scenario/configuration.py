@@ -49,7 +49,7 @@ class Configuration:
 
     cluster: str
     trace: str
-    """A file or a generator, as docs/traces.md writes them."""
+    """A file or a generator, as docs/reference/traces.md writes them."""
     policy: str
     seed: int = 0
     # What is known

@@ -1,4 +1,4 @@
-"""The columns of a generic trace: how each is written, what a row of them means (docs/traces.md)."""
+"""The columns of a generic trace, and what a row means: see docs/reference/traces.md."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

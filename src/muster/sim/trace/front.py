@@ -42,7 +42,7 @@ class TraceOptions:
 def open_trace(text: str, options: TraceOptions | None = None) -> Iterator[Arrival]:
     """The arrivals of a file (.csv, .jsonl) or of a generator (`philly-like:jobs=100`), in order.
 
-    A file's header says what it is: Philly's, a T4 workload's, or else the columns of docs/traces.md.
+    The header tells: Philly's, a T4 workload's, or the columns of docs/reference/traces.md.
     """
     options = options or TraceOptions()
     name = text.partition(":")[0].strip()

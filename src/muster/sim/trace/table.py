@@ -1,4 +1,4 @@
-"""Generic traces: CSV and JSONL with the columns of docs/traces.md, read in constant memory."""
+"""Generic traces: CSV and JSONL, read in constant memory: see docs/reference/traces.md."""
 
 from collections.abc import Iterator
 from pathlib import Path
