@@ -39,6 +39,7 @@ from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.tasks.orders import log_name
+from muster.files.snapshot import CycleSnapshot
 from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
@@ -428,6 +429,12 @@ class Daemon:
         """Use another policy from the next cycle on."""
         self.deciding.set_policy(name)
         self.decide_soon()
+
+    def cycle_snapshot(self) -> CycleSnapshot:
+        """Return what a cycle would decide on now; with outlooks even if the policy uses none."""
+        now = self.clock.now()
+        view = replace(self.view, outlooks=self.beliefs.outlooks(self.view, now))
+        return CycleSnapshot(now, self.state.policy, view, self.deciding.memory)
 
 
 def _attempt(call: Callable[[], None]) -> None:

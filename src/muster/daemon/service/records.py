@@ -1,4 +1,4 @@
-"""Nodes, pools and tasks as the API tells of them."""
+"""Records of nodes, pools and tasks for the API."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -17,7 +17,7 @@ from muster.wire.records import NodeRecord, PoolRecord, QuotaRecord, TaskRecord
 
 
 def node_record(view: View, node: Node) -> NodeRecord:
-    """A node, and who is on it."""
+    """A node and the jobs on it."""
     kind = view.cluster.configuration_of(node)
     held = 0
     jobs = []
@@ -41,7 +41,7 @@ def node_record(view: View, node: Node) -> NodeRecord:
 
 
 def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) -> list[PoolRecord]:
-    """All pools, parents before their pools."""
+    """All pools, parents first."""
     used: Counter[tuple[str, str]] = Counter()
     pending: Counter[str] = Counter()
     running: Counter[str] = Counter()
@@ -76,7 +76,7 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
 def task_records(
     gang: GangState | None, sight: Sight, entries: Sequence[Journalled]
 ) -> tuple[TaskRecord, ...]:
-    """The tasks of a job: those that live, and those that have ended, by the facts given."""
+    """The tasks of a job: live ones, and ended ones from the facts given."""
     ordered = {e.fact.task: e.fact for e in entries if isinstance(e.fact, TaskOrdered)}
     ended = {e.fact.exited.task: e.fact for e in entries if isinstance(e.fact, TaskEnded)}
     found = {task: _ended(fact, ended.get(task)) for task, fact in ordered.items()}

@@ -7,32 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.follow import MIN_SHIFT_SECONDS, held
 from muster.daemon.loop.job_summaries import JobSummary
 from muster.model.job import Role
 from muster.model.view import Phase
 from muster.wire.records import PredictionRecord
 from tests.builders import SERVER_TASK, cluster, job, placement, running, slot
-from tests.unit.daemon.houses import ANN, house, program, until
+from tests.unit.daemon.running_daemons import ANN, program, running_daemon, until
 
 
-def play(tmp_path: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
+def play(tmp_path: Path, scenario: Callable[[RunningDaemon], Awaitable[None]]) -> None:
     """A daemon with a running job, number 1; the test refreshes by hand."""
 
     async def played() -> None:
-        async with house(tmp_path, begin=False) as made:
+        async with running_daemon(tmp_path, begin=False) as made:
             made.daemon.pace = replace(made.daemon.pace, refresh=1e9)
             made.daemon._refreshed = 1e12
             made.begin()
-            await made.front.submit(ANN, program("a", "live"))
+            await made.service.submit(ANN, program("a", "live"))
             await until(made, lambda: made.daemon.view.jobs[1].phase is Phase.RUNNING)
             await scenario(made)
 
     asyncio.run(played())
 
 
-def predict(made: House, monkeypatch: pytest.MonkeyPatch, finish: float | None) -> JobSummary:
+def predict(made: RunningDaemon, monkeypatch: pytest.MonkeyPatch, finish: float | None) -> JobSummary:
     """Look at the job, of which this is believed."""
     monkeypatch.setattr(made.daemon.beliefs, "finish", lambda *_: finish)
     made.daemon.follower.refresh()
@@ -42,7 +42,7 @@ def predict(made: House, monkeypatch: pytest.MonkeyPatch, finish: float | None) 
 def test_a_prediction_is_stored_again_once_it_has_moved_far_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         now = made.daemon.clock.now()
         for finish in (now + 40.0, now + 40.0 + MIN_SHIFT_SECONDS / 2, now + 200.0):
             assert predict(made, monkeypatch, finish).predicted_finish == finish
@@ -57,7 +57,7 @@ def test_a_prediction_is_stored_again_once_it_has_moved_far_enough(
 
 
 def test_what_is_not_known_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         predict(made, monkeypatch, made.daemon.clock.now() + 40.0)
         summary = predict(made, monkeypatch, None)
         assert summary.predicted_finish is None
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_not_shown(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_job_that_ends_well_is_compared_with_its_first_prediction_and_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         daemon, forgotten = made.daemon, list[int]()
         daemon.follower.forgets.append(forgotten.append)
         state, now = daemon.view.jobs[1], daemon.clock.now()
@@ -88,7 +88,7 @@ def test_a_job_that_ends_well_is_compared_with_its_first_prediction_and_forgotte
 
 
 def test_a_job_that_failed_proves_no_prediction_wrong(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         now = made.daemon.clock.now()
         first = PredictionRecord(now - 10.0, "finish", now + 5.0)
         ended = JobSummary(first_prediction=first, ended=now, outcome="failed")
@@ -99,7 +99,7 @@ def test_a_job_that_failed_proves_no_prediction_wrong(tmp_path: Path) -> None:
 
 
 def test_starts_and_tasks_are_counted(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         text = made.daemon.metrics.text().decode()
         assert "muster_wait_seconds_count 1.0" in text
         assert 'muster_tasks_total{event="ordered"} 1.0' in text

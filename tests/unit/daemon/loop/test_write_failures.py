@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.gang.events import Exited
 from muster.daemon.loop.entry import Entry
 from muster.model.event import NodeDraining, Submitted
@@ -14,7 +14,7 @@ from muster.model.task import Decided, TaskEnded, TaskOrdered
 from muster.store.batch import Batch
 from muster.store.errors import StoreError
 from tests.contract.fake_executor import Machine
-from tests.unit.daemon.houses import LONG, house, program
+from tests.unit.daemon.running_daemons import LONG, program, running_daemon
 
 Fail = Callable[[bool], None]
 
@@ -22,13 +22,13 @@ Fail = Callable[[bool], None]
 def play(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    scenario: Callable[[House, Machine, Fail], Awaitable[None]],
+    scenario: Callable[[RunningDaemon, Machine, Fail], Awaitable[None]],
 ) -> None:
     """A daemon whose turns the test takes, and whose store fails when it is told to."""
 
     async def played() -> None:
         machine = Machine()
-        async with house(tmp_path, machine, begin=False) as made:
+        async with running_daemon(tmp_path, machine, begin=False) as made:
             store = made.daemon.store
             write, set_setting = store.write, store.set_setting
 
@@ -45,21 +45,21 @@ def play(
     asyncio.run(played())
 
 
-async def start(made: House, *argv: str) -> None:
+async def start(made: RunningDaemon, *argv: str) -> None:
     """One job, decided about."""
     made.daemon.post(Entry([Submitted(program("a", *argv, number=1), made.daemon.clock.now())]))
     await made.daemon.turn()
     assert made.daemon.state.gangs[1].tasks
 
 
-def facts(made: House, kind: type) -> int:
+def facts(made: RunningDaemon, kind: type) -> int:
     return sum(isinstance(entry.fact, kind) for entry in made.daemon.store.facts())
 
 
 def test_state_sights_and_summaries_stay_and_the_entries_succeed_later_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House, machine: Machine, fail: Fail) -> None:
+    async def scenario(made: RunningDaemon, machine: Machine, fail: Fail) -> None:
         daemon = made.daemon
         await start(made, "live")
         await daemon.turn()
@@ -88,7 +88,7 @@ def test_state_sights_and_summaries_stay_and_the_entries_succeed_later_once(
 def test_decisions_that_could_not_be_written_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House, machine: Machine, fail: Fail) -> None:
+    async def scenario(made: RunningDaemon, machine: Machine, fail: Fail) -> None:
         daemon, write = made.daemon, made.daemon.store.write
 
         def full_for_decisions(batch: Batch) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def test_decisions_that_could_not_be_written_are_made_again(
 def test_a_caller_is_told_at_once_and_the_entry_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House, machine: Machine, fail: Fail) -> None:
+    async def scenario(made: RunningDaemon, machine: Machine, fail: Fail) -> None:
         daemon = made.daemon
         (node,) = daemon.view.cluster.nodes
         fail(True)
@@ -141,7 +141,7 @@ def test_a_caller_is_told_at_once_and_the_entry_is_not_kept(
 def test_a_late_report_of_a_job_that_is_gone_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(made: House, machine: Machine, fail: Fail) -> None:
+    async def scenario(made: RunningDaemon, machine: Machine, fail: Fail) -> None:
         daemon = made.daemon
         await start(made, "exit", "0")
         await daemon.turn()

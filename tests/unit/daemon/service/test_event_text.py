@@ -51,7 +51,7 @@ FACTS: list[tuple[Fact, str]] = [
     (Submitted(job("j", 1, most=4, user="ann", pool="lab"), 0.0), "ann.*lab.*1..4"),
     (StartBegun(1, 1, PLACED, 0.0), "start.*2.*n"),
     (ResizeBegun(1, 1, PLACED, 0.0), "2.*n"),
-    (MigrateBegun(1, 1, PLACED, 0.0), "mov.*2.*n"),
+    (MigrateBegun(1, 1, PLACED, 0.0), "migrating.*2.*n"),
     (Started(1, 1, 0.0), "run"),
     (Resized(1, 2, 0.0), "2"),
     (Migrated(1, 2, 0.0), "2"),

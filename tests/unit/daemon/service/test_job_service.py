@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.core.state.admit import refuse
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.service import job_service
 from muster.daemon.service.protocol import (
     ConflictError,
@@ -17,20 +17,20 @@ from muster.daemon.service.protocol import (
     RefusedError,
     Shape,
 )
-from tests.unit.daemon.houses import ADMIN, ANN, BOB, house, program, state_of, until
+from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
 
-def play(tmp_path: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
+def play(tmp_path: Path, scenario: Callable[[RunningDaemon], Awaitable[None]]) -> None:
     async def played() -> None:
-        async with house(tmp_path) as made:
+        async with running_daemon(tmp_path) as made:
             await scenario(made)
 
     asyncio.run(played())
 
 
 def test_jobs_of_others_are_seen_in_shared_pools_only(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        service = made.front
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
         await service.submit(ANN, program("a", pool="other"))
         for asked in (service.job(BOB, "a"), service.stop(BOB, "a"), service.changes(BOB, 0, "a")):
             with pytest.raises(NotFoundError):
@@ -46,8 +46,8 @@ def test_jobs_of_others_are_seen_in_shared_pools_only(tmp_path: Path) -> None:
 
 
 def test_a_name_means_the_live_job_then_the_newest_a_number_always_one(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        service = made.front
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
         for _ in range(2):
             await service.submit(ANN, program("a", "exit", "0"))
             await until(made, lambda: not made.daemon.view.jobs)
@@ -62,8 +62,8 @@ def test_a_name_means_the_live_job_then_the_newest_a_number_always_one(tmp_path:
 
 
 def test_pages_follow_each_other_without_gaps(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        service = made.front
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
         for _ in range(5):
             await service.submit(ANN, program(""))
         found, cursor = [], None
@@ -81,8 +81,8 @@ def test_pages_follow_each_other_without_gaps(tmp_path: Path) -> None:
 
 
 def test_a_resize_beyond_what_is_free_grows_from_what_the_job_has(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        service = made.front
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
         await service.submit(ANN, program("a", workers=2))
         await service.submit(ANN, program("b", workers=2))
         await until(made, lambda: state_of(made, "b").phase != "waiting")
@@ -99,8 +99,8 @@ def test_a_resize_beyond_what_is_free_grows_from_what_the_job_has(tmp_path: Path
 
 
 def test_a_job_that_is_over_cannot_be_resized_and_stopping_it_is_idempotent(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        service = made.front
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
         await service.submit(ANN, program("a", "exit", "0"))
         await until(made, lambda: not made.daemon.view.jobs)
         with pytest.raises(ConflictError, match="succeeded"):
@@ -111,19 +111,19 @@ def test_a_job_that_is_over_cannot_be_resized_and_stopping_it_is_idempotent(tmp_
 
 
 def test_following_a_job_ends_with_it(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        await made.front.submit(ANN, program("a", "exit", "0"))
-        kinds = [change.kind async for change in made.front.follow(ANN, 0, "a")]
+    async def scenario(made: RunningDaemon) -> None:
+        await made.service.submit(ANN, program("a", "exit", "0"))
+        kinds = [change.kind async for change in made.service.follow(ANN, 0, "a")]
         assert (kinds[0], kinds[-1]) == ("Submitted", "Ended")
 
     play(tmp_path, scenario)
 
 
 def test_a_log_that_is_not_there(tmp_path: Path) -> None:
-    async def scenario(made: House) -> None:
-        await made.front.submit(ANN, program("a"))
+    async def scenario(made: RunningDaemon) -> None:
+        await made.service.submit(ANN, program("a"))
         with pytest.raises(NotFoundError, match="9/worker-9"):
-            await made.front.log(ANN, "a", "9/worker-9")
+            await made.service.log(ANN, "a", "9/worker-9")
 
     play(tmp_path, scenario)
 
@@ -137,13 +137,13 @@ def test_admission_is_remembered_until_pools_change(
         asked.append(job.name)
         return refuse(job, *rest)
 
-    async def scenario(made: House) -> None:
+    async def scenario(made: RunningDaemon) -> None:
         monkeypatch.setattr(job_service, "refuse", counted)
         for name in "abc":
-            await made.front.submit(ANN, program(name))
+            await made.service.submit(ANN, program(name))
         assert asked == ["a"]
-        await made.front.set_pool(ADMIN, "other", None, {}, shared=True)
-        await made.front.submit(ANN, replace(program("d"), user="bob"))
+        await made.service.set_pool(ADMIN, "other", None, {}, shared=True)
+        await made.service.submit(ANN, replace(program("d"), user="bob"))
         assert asked == ["a", "d"]
 
     play(tmp_path, scenario)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.daemon.assembly import House
+from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.entry import Entry
 from muster.daemon.service.protocol import (
     Caller,
@@ -18,12 +18,12 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.requests import Requests, admins_only
 from muster.model.event import NodeDraining, Submitted
 from muster.store.errors import StoreError
-from tests.unit.daemon.houses import house, program
+from tests.unit.daemon.running_daemons import program, running_daemon
 
 
-def play(tmp_path: Path, scenario: Callable[[House, Requests], Awaitable[None]]) -> None:
+def play(tmp_path: Path, scenario: Callable[[RunningDaemon, Requests], Awaitable[None]]) -> None:
     async def played() -> None:
-        async with house(tmp_path) as made:
+        async with running_daemon(tmp_path) as made:
             await scenario(made, Requests(made.daemon))
 
     asyncio.run(played())
@@ -34,7 +34,7 @@ def full(*_: object) -> tuple[int, int]:
 
 
 def test_facts_that_conflict_with_the_state(tmp_path: Path) -> None:
-    async def scenario(made: House, requests: Requests) -> None:
+    async def scenario(made: RunningDaemon, requests: Requests) -> None:
         with pytest.raises(ConflictError, match="n99"):
             await requests._put(Entry([NodeDraining("n99", 0.0)]))
 
@@ -42,7 +42,7 @@ def test_facts_that_conflict_with_the_state(tmp_path: Path) -> None:
 
 
 def test_facts_that_can_never_be_written(tmp_path: Path) -> None:
-    async def scenario(made: House, requests: Requests) -> None:
+    async def scenario(made: RunningDaemon, requests: Requests) -> None:
         endless = program("a", duration=float("inf"), number=1)
         with pytest.raises(RefusedError):
             await requests._put(Entry([Submitted(endless, 0.0)]))
@@ -51,7 +51,7 @@ def test_facts_that_can_never_be_written(tmp_path: Path) -> None:
 
 
 def test_a_store_in_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(made: House, requests: Requests) -> None:
+    async def scenario(made: RunningDaemon, requests: Requests) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(made.daemon.store, "write", full)
             patch.setattr(made.daemon.store, "set_setting", full)
@@ -66,7 +66,7 @@ def test_a_store_in_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_shared_pools_are_remembered_across_restarts(tmp_path: Path) -> None:
-    async def scenario(made: House, requests: Requests) -> None:
+    async def scenario(made: RunningDaemon, requests: Requests) -> None:
         assert requests._shared == set()
         made.daemon.store.set_setting("shared pools", "lab\nvision")
         assert Requests(made.daemon)._shared == {"lab", "vision"}
