@@ -119,6 +119,7 @@ def job_of(i: int, pool: str, random: Random, scale: int) -> Job:
         pool=pool,
         roles=(RoleSpec(Role.WORKER, NEED, gang=size, least=size, most=most),),
         locality=Locality(widest),
+        number=i + 1,
     )
 
 
@@ -138,7 +139,10 @@ def scene(mix: Mix, devices: int, jobs: int, seed: int) -> View:
         placement = pack(board, request) if runs else None
         if placement is not None:
             board.take(placement.slots)
-            events += [StartBegun(job.name, 1, placement, float(i)), Started(job.name, 1, float(i))]
+            events += [
+                StartBegun(job.number, 1, placement, float(i)),
+                Started(job.number, 1, float(i)),
+            ]
     return evolve(view, events)
 
 
@@ -190,17 +194,17 @@ def commit_rate(planners: int, nodes: int, seconds: float) -> tuple[float, float
 
     def plan(number: int) -> None:
         random, approved, rejected = Random(number), 0, 0
-        held: deque[str] = deque()
+        held: deque[int] = deque()
         while time.perf_counter() < stop:
             seen = ledger.snapshot()
             for at in random.sample(range(nodes), 8):
-                name = f"p{number}-{approved + rejected}"
+                job = (approved + rejected) * planners + number
                 slots = slots_on(at, seen.free[at], random.randint(1, 4))
                 if not slots:
                     continue
-                if isinstance(ledger.commit(Claim(name, seen.version, slots)), Approved):
+                if isinstance(ledger.commit(Claim(job, seen.version, slots)), Approved):
                     approved += 1
-                    held.append(name)
+                    held.append(job)
                 else:
                     rejected += 1
             while len(held) > nodes * PER_NODE // (5 * planners):

@@ -11,6 +11,7 @@ from muster.model.placement import Placement, Slot
 from muster.model.pool import PoolTree, single_pool
 from muster.model.topology import ConfigurationSet, Layer, Level, Link
 from muster.model.view import JobState, Phase, View
+from tests.numbers import number
 
 GB = 10**9
 TASK = Need(devices=1, millicores=1_000, memory=GB)
@@ -96,7 +97,10 @@ def job(
     server_need: Need = SERVER_TASK,
     **fields: Any,
 ) -> Job:
-    """A job of `workers` (its least; gang and most are the same unless given) and servers."""
+    """A job of `workers` (its least; gang and most are the same unless given) and servers.
+
+    Its number follows from its name unless given.
+    """
     spec = RoleSpec(
         Role.WORKER,
         need,
@@ -107,7 +111,7 @@ def job(
     roles: tuple[RoleSpec, ...] = (spec,)
     if servers:
         roles += (RoleSpec(Role.SERVER, server_need, servers, servers, servers),)
-    return Job(name=name, roles=roles, **fields)
+    return Job(name=name, roles=roles, **{"number": number(name), **fields})
 
 
 def slot(
@@ -151,9 +155,9 @@ def view(
     ]
     for state in states:
         cluster = taken(cluster, state.held())
-    by_name = {state.name: state for state in states}
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
-    return View(version, cluster, pools or single_pool(whole), by_name)
+    by_number = {state.number: state for state in states}
+    whole = cluster.devices_by_type()
+    return View(version, cluster, pools or single_pool(whole), by_number)
 
 
 def taken(cluster: Cluster, slots: Iterable[Slot]) -> Cluster:

@@ -42,17 +42,17 @@ class Frame:
         return [decision for decision in self.decided.decisions if decision.kind in kinds]
 
     def names(self, kind: Kind) -> set[str]:
-        """The jobs that got this kind of decision."""
-        return {decision.job for decision in self.of(kind)}
+        """The names of the jobs that got this kind of decision."""
+        return {self.before.jobs[decision.job].job.name for decision in self.of(kind)}
 
     def decision(self, job: str) -> Decision:
         """What was decided about a job that starts, changes or waits."""
-        return next(decision for decision in self.decided.decisions if decision.job == job)
+        return next(each for each in self.decided.decisions if each.job == self.before.names[job])
 
     def reason(self, job: str) -> Reason:
         """Why, for any job."""
         unchanged = {each.job: each.reason for each in kept(self.before, self.decided)}
-        return unchanged[job] if job in unchanged else self.decision(job).reason
+        return unchanged.get(self.before.names[job]) or self.decision(job).reason
 
 
 @dataclass(slots=True)
@@ -75,20 +75,24 @@ class World:
 
     def end(self, *names: str) -> None:
         """Let jobs succeed."""
-        states = [self.view.jobs[name] for name in names]
-        self.happen(*(Ended(s.name, s.generation, Outcome.SUCCEEDED, self.now) for s in states))
+        states = [self.state(name) for name in names]
+        self.happen(*(Ended(s.number, s.generation, Outcome.SUCCEEDED, self.now) for s in states))
 
     def complete(self) -> None:
         """Let every change under way be done."""
         self.happen(*(completion(s, self.now) for s in self.view.jobs.values() if s.phase in COMPLETES))
 
+    def state(self, name: str) -> JobState:
+        """The state of a live job."""
+        return self.view.jobs[self.view.names[name]]
+
     def phase(self, name: str) -> Phase:
         """Where a live job is in its life."""
-        return self.view.jobs[name].phase
+        return self.state(name).phase
 
     def bits(self, name: str) -> dict[str, int]:
         """The devices a job runs on, by node."""
-        placement = self.view.jobs[name].placement
+        placement = self.state(name).placement
         return placement.bits() if placement else {}
 
     def cycle(self, seconds: float = 0.0) -> Frame:
@@ -109,7 +113,7 @@ class World:
 
 def completion(state: JobState, now: float) -> Event:
     """The event that ends what the job is going through."""
-    return COMPLETES[state.phase](state.name, state.generation, now)
+    return COMPLETES[state.phase](state.number, state.generation, now)
 
 
 def flat(**quotas: Quota) -> PoolTree:

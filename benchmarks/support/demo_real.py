@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 
 from muster.daemon.learn.live import LiveState, state_of
-from muster.daemon.learn.notes import PROGRESS, SHOWN, Showing, shown_of
+from muster.daemon.learn.notes import PROGRESS, SHOWN, StepNote, shown_of
 from muster.model.event import (
     Ended,
     PreemptBegun,
@@ -25,9 +25,9 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
-from muster.model.task import Fact
+from muster.model.task import Fact, job_of
 from muster.sim.executor import Warmup
-from muster.sim.worlds.measured import Timed
+from muster.sim.worlds.measured import TimedStep
 from muster.store.store import open_store
 
 DEMO = Path(__file__).resolve().parents[2] / "examples/demo"
@@ -115,7 +115,7 @@ def play(folder: Path, arguments: Sequence[str]) -> None:
 
 
 def read_stories(folder: Path) -> dict[str, Story]:
-    """What became of every job, by its name, in the order of submission."""
+    """What became of every job, by name, in the order of submission."""
     store = open_store(str(folder / "data" / "muster.db"))
     try:
         facts: list[Fact] = []
@@ -123,20 +123,20 @@ def read_stories(folder: Path) -> dict[str, Story]:
         while page := store.changes(seq, limit=PAGE):
             facts += [entry.fact for entry in page]
             seq = page[-1].seq
-        states = [(note.key, note.at, state_of(note)) for note in store.notes(PROGRESS, NOTES)]
+        states = [(note.at, state_of(note)) for note in store.notes(PROGRESS, NOTES)]
     finally:
         store.close()
-    stories: dict[str, Story] = {}
+    stories: dict[int, Story] = {}
     begin = next(fact.at for fact in facts if isinstance(fact, Submitted))
     for fact in facts:
         if isinstance(fact, Submitted):
-            stories[fact.job.name] = Story(fact.job, fact.at - begin)
-        elif getattr(fact, "job", None) in stories:
-            stories[fact.job].take(fact, fact.at - begin)  # type: ignore[union-attr]
-    for name, at, state in states:
+            stories[fact.job.number] = Story(fact.job, fact.at - begin)
+        elif (number := job_of(fact)) is not None:
+            stories[number].take(fact, fact.at - begin)
+    for at, state in states:
         if state is not None:
-            _look(stories[name], state, at - begin)
-    return stories
+            _look(stories[state.number], state, at - begin)
+    return {story.job.name: story for story in stories.values()}
 
 
 def _look(story: Story, state: LiveState, at: float) -> None:
@@ -153,13 +153,13 @@ def read_waits(folder: Path) -> dict[tuple[str, int], float]:
         notes = [shown_of(note) for note in store.notes(SHOWN, NOTES)]
     finally:
         store.close()
-    shown = (each for each in notes if isinstance(each, Showing))
+    shown = (each for each in notes if isinstance(each, StepNote))
     return {(each.kin.application, sum(each.workers)): each.sync / each.step for each in shown}
 
 
 def timed(
     stories: Iterable[Story], waits: dict[tuple[str, int], float]
-) -> dict[str, tuple[Timed, ...]]:
+) -> dict[str, tuple[TimedStep, ...]]:
     """s of a step by kind and number of workers: all the time over all the steps."""
     sums: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
     for story in stories:
@@ -168,7 +168,7 @@ def timed(
             sums[story.kind][workers][1] += steps
     return {
         kind: tuple(
-            Timed(workers, seconds / steps, seconds / steps * waits.get((kind, workers), 0.0))
+            TimedStep(workers, seconds / steps, seconds / steps * waits.get((kind, workers), 0.0))
             for workers, (seconds, steps) in sorted(by_workers.items())
         )
         for kind, by_workers in sums.items()
@@ -186,9 +186,9 @@ def warmup(stories: Iterable[Story]) -> Warmup:
     return Warmup(float(seconds.mean()))
 
 
-def first_starts(stories: Iterable[Story]) -> dict[str, float]:
+def first_starts(stories: Iterable[Story]) -> dict[int, float]:
     """s of each job's first start: how many others were being started then is nobody's model."""
-    return {story.job.name: story.warmups[0][1] for story in stories}
+    return {story.job.number: story.warmups[0][1] for story in stories}
 
 
 def usual(seconds: Iterable[Sequence[float]]) -> float:
@@ -197,7 +197,7 @@ def usual(seconds: Iterable[Sequence[float]]) -> float:
     return median(found) if found else 0.0
 
 
-def tail(stories: Iterable[Story], steps: dict[str, tuple[Timed, ...]]) -> float:
+def tail(stories: Iterable[Story], steps: dict[str, tuple[TimedStep, ...]]) -> float:
     """s from the last step to the end of a job, usually: its script's last lines, and processes' ends.
 
     When its last step was follows from the last look at it and the usual step of its kind.

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from muster.daemon.loop.job_summaries import Cards, record_of
+from muster.core.state.lifecycle import BORN
+from muster.daemon.loop.job_summaries import fold_summaries, record_of
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import load_state
 from muster.daemon.loop.state import State
@@ -18,6 +19,7 @@ from muster.model.placement import Placement, Slot
 from muster.model.pool import PoolTree, single_pool
 from muster.model.reason import Code
 from muster.model.task import Decided, Fact, TaskEnded, TaskExited, TaskId, TaskOrdered
+from muster.model.view import JobState
 from muster.store.batch import Batch
 from muster.store.codec import encode
 from muster.store.store import Store, open_store
@@ -33,7 +35,7 @@ TOGETHER = 40
 def grounds() -> tuple[Cluster, PoolTree]:
     """What the benchmarks' daemons run on."""
     cluster = discover(None, topology=TOPOLOGY)
-    return cluster, single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 def load(store: Store) -> State:
@@ -45,7 +47,7 @@ class Past:
     """Writes a history, batch by batch, with snapshots as often as a daemon makes them."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._cards = store, Cards()
+        self._store = store
         self._state = load(store)
         self._number = store.highest()
         self._snapshot = Pace().snapshot
@@ -60,7 +62,7 @@ class Past:
             at = EPOCH + job.number
             why = "its gang takes 8 devices, 0 are free"
             facts.append(Submitted(job, at))
-            facts.append(Decided(job.name, Kind.WAIT, Code.WAITING_DEVICES, why, at + 0.02))
+            facts.append(Decided(job.number, Kind.WAIT, Code.WAITING_DEVICES, why, at + 0.02))
         self._write(facts)
 
     def train(self, rounds: int) -> None:
@@ -77,24 +79,26 @@ class Past:
     def _life(self, node: str, bit: int) -> Iterable[Fact]:
         """A job of one task, from its submission to its end."""
         job = self._job(1)
-        name, at = job.name, EPOCH + job.number
+        number, at = job.number, EPOCH + job.number
         slot = Slot(Role.WORKER, 0, node, bit, job.roles[0].need)
         task = TaskId(job.number, 1, Role.WORKER, 0)
         yield Submitted(job, at)
-        yield StartBegun(name, 1, Placement((slot,)), at + 0.02)
-        yield Decided(name, Kind.START, Code.STARTED, "the gang fits", at + 0.02)
-        yield TaskOrdered(name, task, task.name, slot, at + 0.03)
-        yield Started(name, 1, at + 0.1)
-        yield TaskEnded(name, TaskExited(task, at + 0.8, code=0), at + 0.9)
-        yield Ended(name, 1, Outcome.SUCCEEDED, at + 0.9)
+        yield StartBegun(number, 1, Placement((slot,)), at + 0.02)
+        yield Decided(number, Kind.START, Code.STARTED, "the gang fits", at + 0.02)
+        yield TaskOrdered(number, task, slot, at + 0.03)
+        yield Started(number, 1, at + 0.1)
+        yield TaskEnded(number, TaskExited(task, at + 0.8, code=0), at + 0.9)
+        yield Ended(number, 1, Outcome.SUCCEEDED, at + 0.9)
 
     def _write(self, facts: list[Fact]) -> None:
         state = self._state.after(facts)
-        for fact in facts:
-            self._cards.note(fact, {})
-        records = tuple(record_of(card, state.view, None, None) for card in self._cards.of.values())
+        summaries = fold_summaries({}, facts)
+        born = [fact for fact in facts if isinstance(fact, Submitted)]
+        records = tuple(
+            record_of(summaries[fact.job.number], JobState(fact.job, BORN, fact.at), None, None)
+            for fact in born
+        )
         _, self.seq = self._store.write(Batch(tuple(facts), records))
-        self._cards.of.clear()
         self._state = state
         self.unsaved += len(facts)
         if self.unsaved >= self._snapshot:

@@ -24,7 +24,7 @@ class StaticShare:
             if held is not None:
                 room.take(state.job, held, holds(state))
         waiting = sorted(
-            (s for s in room.movable if s.phase is Phase.WAITING), key=lambda s: (s.submitted, s.name)
+            (s for s in room.movable if s.phase is Phase.WAITING), key=lambda s: (s.submitted, s.number)
         )
         share = max(1, sum(entitlements.capacity.values()) // max(1, len(view.jobs)))
         return Shares(tuple(_started(room, waiting, share)), memory, steers=True)
@@ -39,4 +39,4 @@ def _started(room: Room, waiting: list[JobState], share: int) -> Iterator[Alloca
         if best is None or sizes[best] < spec.gang:
             return
         room.take(job, best, sizes[best])
-        yield exactly(state.name, sizes[best], device_type=best if len(sizes) > 1 else None)
+        yield exactly(state.number, sizes[best], device_type=best if len(sizes) > 1 else None)

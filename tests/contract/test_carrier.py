@@ -12,6 +12,7 @@ from muster.model.reason import Code, Reason
 from muster.ports import Carrier
 from muster.sim.executor import VirtualClock, VirtualExecutor
 from tests.builders import job, placement
+from tests.numbers import name_of, number
 
 WHY = Reason(Code.STARTED)
 PLACE = placement(("n0", 1))
@@ -26,7 +27,7 @@ class Rig:
 
     def order(self, kind: Kind, asked: Job, generation: int) -> None:
         placed = None if kind in (Kind.PREEMPT, Kind.WAIT) else PLACE
-        self.carrier.carry_out(asked, Decision(kind, asked.name, generation, WHY, placed))
+        self.carrier.carry_out(asked, Decision(kind, asked.number, generation, WHY, placed))
 
     def after(self, seconds: float) -> list[Event]:
         self.wait(seconds)
@@ -60,7 +61,7 @@ def test_a_start_is_reported_with_its_generation(rig: Rig) -> None:
     rig.order(Kind.START, JOB, 3)
     (started,) = rig.after(1.0)
     assert isinstance(started, Started)
-    assert (started.job, started.generation) == ("j", 3)
+    assert (started.job, started.generation) == (number("j"), 3)
 
 
 def test_each_event_is_reported_once(rig: Rig) -> None:
@@ -74,7 +75,7 @@ def test_a_run_ends_after_its_duration_and_not_before(rig: Rig) -> None:
     assert kinds(rig.after(99.0)) == [Started]
     (ended,) = rig.after(1.0)
     assert isinstance(ended, Ended)
-    assert (ended.job, ended.generation, ended.outcome) == ("j", 1, Outcome.SUCCEEDED)
+    assert (ended.job, ended.generation, ended.outcome) == (number("j"), 1, Outcome.SUCCEEDED)
 
 
 @pytest.mark.parametrize(("kind", "event"), [(Kind.RESIZE, Resized), (Kind.MIGRATE, Migrated)])
@@ -131,7 +132,7 @@ def test_events_come_in_the_order_in_which_they_happened(rig: Rig) -> None:
     rig.order(Kind.START, job("slow", duration=50.0), 1)
     rig.order(Kind.START, job("fast", duration=20.0), 1)
     events = rig.after(1e6)
-    assert [(type(e), e.job) for e in events if isinstance(e, Started | Ended)] == [
+    assert [(type(e), name_of(e.job)) for e in events if isinstance(e, Started | Ended)] == [
         (Started, "slow"),
         (Started, "fast"),
         (Ended, "fast"),

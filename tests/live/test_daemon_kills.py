@@ -172,11 +172,11 @@ def assert_told_as_journalled(daemon: Daemon) -> None:
     def alike() -> bool:
         view = folded(store).view
         told = {
-            job.name: (job.generation, job.devices) for job in daemon.client.jobs() if not job.ended
+            job.number: (job.generation, job.devices) for job in daemon.client.jobs() if not job.ended
         }
         found = {
-            name: (state.generation, state.placement.devices if state.placement else 0)
-            for name, state in view.jobs.items()
+            number: (state.generation, state.placement.devices if state.placement else 0)
+            for number, state in view.jobs.items()
         }
         free = {node.name: node.free for node in daemon.client.nodes()}
         return told == found and free == {
@@ -211,7 +211,7 @@ def assert_journal_folds(path: Path) -> None:
         state = folded(store)
         assert not state.view.jobs and not state.gangs
         ends = [fact for fact in facts if isinstance(fact, Ended | Cancelled)]
-        submitted = [fact.job.name for fact in facts if isinstance(fact, Submitted)]
+        submitted = [fact.job.number for fact in facts if isinstance(fact, Submitted)]
         assert sorted(submitted) == sorted(fact.job for fact in ends), "each ends once"
         half = len(facts) // 2
         store.snapshot(half, encode(beginning(store).after(facts[:half])))

@@ -71,6 +71,28 @@ def test_a_killed_worker_is_replaced_while_the_others_train_on(make: Make) -> No
     assert daemon.record("robbed").losses == 1
 
 
+def test_a_replacement_has_one_name_everywhere(make: Make) -> None:
+    daemon: Daemon = make(devices=2)
+    daemon.start()
+    training = Training(daemon, "robbed", devices=2)
+    training.await_workers(2)
+    training.ahead()
+    os.kill(training.pids()["worker-1"][0], signal.SIGKILL)
+    until(lambda: "worker-2" in training.pids(), "the environment names the replacement worker-2")
+    detail = daemon.detail("robbed")
+    running = {task.task: task for task in detail.tasks if task.status == "running"}
+    assert set(running) == {"worker-0", "worker-2"}
+    assert running["worker-2"].log == "1/worker-2"
+    texts = [change.text for change in detail.changes if change.kind == "TaskOrdered"]
+    assert [text.split()[0] for text in texts] == ["worker-0", "worker-1", "worker-2"]
+    shown = daemon.muster("show", "robbed").stdout
+    assert "worker-2" in shown
+    logs = daemon.data.rglob("worker-*.log")
+    assert {path.name for path in logs} == {"worker-0.log", "worker-1.log", "worker-2.log"}
+    assert daemon.muster("logs", "robbed", "worker-2").returncode == 0
+    training.finish()
+
+
 def test_a_preempted_training_resumes_where_it_was(make: Make) -> None:
     """It borrows the only device of the cluster, until a job of its owner comes."""
     daemon: Daemon = make(devices=1)

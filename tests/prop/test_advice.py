@@ -15,6 +15,7 @@ from muster.model.view import JobState, Phase, View
 from muster.policy.fifo import Fifo
 from tests.builders import GB
 from tests.changes import changed
+from tests.numbers import number
 from tests.prop.worlds import History, clusters, histories, jobs, pool_trees
 from tests.world import World
 
@@ -37,7 +38,7 @@ def test_a_job_with_the_change_that_its_reason_names_would_have_started(history:
             if decision.reason.would_start is None or fickle:
                 continue
             other = replace(state, job=changed(state.job, decision.reason.would_start))
-            twin = replace(frame.before, jobs={**frame.before.jobs, state.name: other})
+            twin = replace(frame.before, jobs={**frame.before.jobs, state.number: other})
             again = World(twin, frame.now, frame.memory).cycle()
             others = again.names(Kind.START) - frame.names(Kind.START)
             assert others, decision.reason
@@ -49,10 +50,10 @@ def test_the_holders_that_a_reason_names_hold_devices(history: History) -> None:
     for frame in history.play(history.world()):
         for decision in frame.of(Kind.WAIT):
             for holder in decision.reason.holders:
-                state = frame.after.jobs[holder.job]
+                state = frame.after.jobs[frame.after.names[holder.name]]
                 assert 0 < holder.devices <= sum(slot.bits.bit_count() for slot in state.held())
                 assert holder.pool == state.job.pool
-                assert holder.job != decision.job
+                assert state.number != decision.job
 
 
 @st.composite
@@ -83,12 +84,19 @@ _PLACES = st.builds(
 
 def _greedy(pool: str, need: Need, count: tuple[int, bool], place: Locality) -> Callable[[str], Job]:
     spec = RoleSpec(Role.WORKER, need, count[0], count[0], count[0])
-    return lambda name: Job(name, roles=(spec,), pool=pool, preemptible=count[1], locality=place)
+    return lambda name: Job(
+        name,
+        roles=(spec,),
+        pool=pool,
+        preemptible=count[1],
+        locality=place,
+        number=number(name),
+    )
 
 
 def _starts_alone(empty: View, job: Job) -> bool:
     state = JobState(job, Phase.WAITING, submitted=0.0)
-    decided = decide(Fifo(), replace(empty, jobs={job.name: state}), 0.0, Memory())
+    decided = decide(Fifo(), replace(empty, jobs={job.number: state}), 0.0, Memory())
     return decided.decisions[0].kind is Kind.START
 
 

@@ -28,6 +28,7 @@ from muster.policy.fifo import Fifo
 from muster.sim.play import play
 from muster.sim.truth import Arrival
 from tests.builders import cluster, job, node_set, placement, running, view
+from tests.numbers import number
 from tests.prop.worlds import History, clusters, held_by_pool, histories, plain_jobs
 from tests.world import Frame, World
 
@@ -156,8 +157,8 @@ def test_nobody_is_overtaken_by_a_younger_equal(history: History) -> None:
         for decision in frame.of(Kind.START):
             young = frame.before.jobs[decision.job]
             for old in waiting:
-                alike = replace(old.job, name=young.name) == young.job
-                assert not (alike and old.submitted < young.submitted), (old.name, young.name)
+                alike = replace(old.job, name=young.job.name, number=young.number) == young.job
+                assert not (alike and old.submitted < young.submitted), (old.number, young.number)
 
 
 @given(histories(types=1, make=lambda _, pools: plain_jobs(pools), seconds=(1.0, 5.0)))
@@ -184,7 +185,7 @@ def test_two_whole_cluster_gangs_never_both_hold_devices_and_both_finish(
     there: Cluster, small: int, salt: int
 ) -> None:
     random = Random(salt)
-    whole = there.count_devices("A100")
+    whole = there.devices_by_type()["A100"]
     arrivals = [
         Arrival(random.choice((0.0, 100.0)), job(f"small{i}", duration=500.0)) for i in range(small)
     ]
@@ -194,7 +195,7 @@ def test_two_whole_cluster_gangs_never_both_hold_devices_and_both_finish(
     ]
     last = None
     for last in play(there, view(there).pools, arrivals, Fifo()):
-        holding = {s.name for s in last.after.jobs.values() if s.held()}
+        holding = {s.job.name for s in last.after.jobs.values() if s.held()}
         assert not {"one", "two"} <= holding
     assert last is not None and not last.after.jobs
 
@@ -205,7 +206,7 @@ def test_after_a_lost_node_returns_a_stranded_gang_is_not_overtaken_by_a_younger
     there: Cluster, salt: int
 ) -> None:
     random = Random(salt)
-    size = random.randint(2, there.count_devices("A100"))
+    size = random.randint(2, there.devices_by_type()["A100"])
     world = World(view(there))
     world.submit(job("old", size))
     world.settle()
@@ -213,7 +214,7 @@ def test_after_a_lost_node_returns_a_stranded_gang_is_not_overtaken_by_a_younger
     world.submit(job("young", size))
     for _ in range(random.randint(0, 3)):
         world.settle(random.choice((1.0, 700.0)))
-    placed = world.view.jobs["old"].placement
+    placed = world.view.jobs[number("old")].placement
     assert placed is not None
     lost = random.choice(sorted(placed.nodes()))
     world.happen(NodeLost(lost, world.now))
@@ -222,19 +223,19 @@ def test_after_a_lost_node_returns_a_stranded_gang_is_not_overtaken_by_a_younger
     world.happen(NodeReturned(lost, world.now))
     for _ in range(4):
         _young_waits_while_old_does(world.settle())
-    assert world.view.jobs["old"].phase is Phase.RUNNING
+    assert world.view.jobs[number("old")].phase is Phase.RUNNING
 
 
 def _young_waits_while_old_does(frame: Frame) -> None:
     started = {decision.job for decision in frame.of(Kind.START)}
-    assert "young" not in started or frame.after.jobs["old"].phase is not Phase.WAITING
+    assert number("young") not in started or frame.after.jobs[number("old")].phase is not Phase.WAITING
 
 
 @st.composite
 def borrowed(draw: st.DrawFn) -> tuple[View, Job]:
     """A cluster on which one pool has borrowed all it could, and a gang of the owner."""
     there = cluster(draw(st.integers(1, 3)), node_set(devices=draw(st.sampled_from((4, 8)))))
-    size, whole = there.nodes[0].free.bit_count(), there.count_devices("A100")
+    size, whole = there.nodes[0].free.bit_count(), there.devices_by_type()["A100"]
     pools = PoolTree(
         {
             "owner": Pool("owner", quotas={"A100": Quota(reservation=whole)}),
@@ -280,7 +281,7 @@ def test_a_gang_within_its_reservation_starts_once_the_guests_have_gone(
     world = World(scene[0], now=100.0)
     world.cycle()
     world.settle()
-    assert world.view.jobs["asks"].phase is not Phase.WAITING
+    assert world.view.jobs[number("asks")].phase is not Phase.WAITING
 
 
 @given(histories(cycles=10))
@@ -316,7 +317,7 @@ def test_a_repeated_cycle_on_the_result_starts_nothing_that_could_have_started_b
 def crowds(draw: st.DrawFn) -> tuple[World, Job, int]:
     """A full cluster of small jobs, and one large gang that waits behind them."""
     there = draw(clusters(types=1))
-    whole = there.count_devices("A100")
+    whole = there.devices_by_type()["A100"]
     size = draw(st.integers(max(1, whole // 2), whole))
     pools = draw(
         st.sampled_from(
@@ -357,7 +358,10 @@ def test_no_job_starves_under_a_stream_of_younger_small_ones(scene: tuple[World,
         world.end(*_done(world, random))
         world.submit(*(_small(next(names), random, world) for _ in range(random.randint(2, 8))))
         world.cycle()
-        if "large" not in world.view.jobs or world.view.jobs["large"].phase is not Phase.WAITING:
+        if (
+            number("large") not in world.view.jobs
+            or world.view.jobs[number("large")].phase is not Phase.WAITING
+        ):
             return
     raise AssertionError("the large gang never started")
 
@@ -365,10 +369,11 @@ def test_no_job_starves_under_a_stream_of_younger_small_ones(scene: tuple[World,
 def _small(name: str, random: Random, world: World) -> Job:
     pool = random.choice([name for name in world.view.pools.leaves() if name != "idle"])
     spec = RoleSpec(Role.WORKER, Need(1), 1, 1, random.choice((1, 1, 2)))
-    return Job(name, roles=(spec,), pool=pool, duration=random.choice((None, 200.0, 3600.0)))
+    duration = random.choice((None, 200.0, 3600.0))
+    return Job(name, roles=(spec,), pool=pool, duration=duration, number=number(name))
 
 
 def _done(world: World, random: Random) -> list[str]:
     """Small jobs that end now: each runs for a few cycles, whatever it said."""
-    running_now = [s.name for s in world.view.jobs.values() if s.phase is Phase.RUNNING]
+    running_now = [s.job.name for s in world.view.jobs.values() if s.phase is Phase.RUNNING]
     return [name for name in running_now if name != "large" and random.random() < 0.3]

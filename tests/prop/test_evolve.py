@@ -35,6 +35,7 @@ from muster.model.job import Need, Role
 from muster.model.placement import Placement, Slot
 from muster.model.view import JobState, Phase, View
 from tests.builders import GB, cluster, job, node_set, slot, view
+from tests.numbers import number
 
 EVERY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 NODES = 3
@@ -83,24 +84,24 @@ def made(state: View, step: Step, at: float) -> Event:
     kind, who, salt = step
     name = f"j{who}"
     node = f"n{salt % NODES}"
-    old = state.jobs.get(name)
+    old = state.jobs.get(number(name))
     if kind == 0 or old is None:
         return Submitted(job(name, 1 + salt % 3, gang=1 + salt % 2), at)
     generation = old.generation + (salt % 7 == 0) - (salt % 11 == 0)
     about_job: list[Callable[[], Event]] = [
-        lambda: StartBegun(name, generation + 1, fitting(state, salt), at),
-        lambda: StartBegun(name, generation + 1, wild(salt), at),
-        lambda: Started(name, generation, at),
-        lambda: ResizeBegun(name, generation + 1, resized(state, old, salt), at),
-        lambda: Resized(name, generation, at),
-        lambda: MigrateBegun(name, generation + 1, fitting(state, salt), at),
-        lambda: Migrated(name, generation, at),
-        lambda: PreemptBegun(name, generation, at),
-        lambda: Preempted(name, generation, at),
-        lambda: Checkpointed(name, generation, at),
-        lambda: Ended(name, generation, Outcome.SUCCEEDED, at),
-        lambda: TasksLost(name, generation + 1, Placement(old.held()[: salt % 3]), at),
-        lambda: Reshaped(name, job(name, 1 + salt % 4, gang=1, most=4).roles, at),
+        lambda: StartBegun(number(name), generation + 1, fitting(state, salt), at),
+        lambda: StartBegun(number(name), generation + 1, wild(salt), at),
+        lambda: Started(number(name), generation, at),
+        lambda: ResizeBegun(number(name), generation + 1, resized(state, old, salt), at),
+        lambda: Resized(number(name), generation, at),
+        lambda: MigrateBegun(number(name), generation + 1, fitting(state, salt), at),
+        lambda: Migrated(number(name), generation, at),
+        lambda: PreemptBegun(number(name), generation, at),
+        lambda: Preempted(number(name), generation, at),
+        lambda: Checkpointed(number(name), generation, at),
+        lambda: Ended(number(name), generation, Outcome.SUCCEEDED, at),
+        lambda: TasksLost(number(name), generation + 1, Placement(old.held()[: salt % 3]), at),
+        lambda: Reshaped(number(name), job(name, 1 + salt % 4, gang=1, most=4).roles, at),
     ]
     about_nodes: list[Callable[[], Event]] = [
         lambda: NodeLost(node, at),

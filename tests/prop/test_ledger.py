@@ -19,10 +19,10 @@ KIND = node_set(devices=DEVICES, cores=CORES, memory=6 * GB)
 class Naive:
     """Every held slot in one list; every question a walk over it."""
 
-    holdings: list[tuple[str, Slot]] = field(default_factory=list)
+    holdings: list[tuple[int, Slot]] = field(default_factory=list)
     version: int = 0
 
-    def holder(self, node: str, bit: int) -> str | None:
+    def holder(self, node: str, bit: int) -> int | None:
         found = [job for job, s in self.holdings if s.node == node and s.bits >> bit & 1]
         assert len(found) <= 1
         return found[0] if found else None
@@ -70,7 +70,7 @@ def slots(draw: st.DrawFn) -> Slot:
 class Move:
     """One act of a history: a claim, or the release of a job."""
 
-    job: str
+    job: int
     takes: tuple[Slot, ...]
     gives: tuple[int, ...]
     """Which of the job's slots it gives back, by position; beyond them, somebody else's."""
@@ -81,7 +81,7 @@ class Move:
 MOVES = st.lists(
     st.builds(
         Move,
-        job=st.sampled_from(["a", "b", "c", "d"]),
+        job=st.sampled_from([1, 2, 3, 4]),
         takes=st.lists(slots(), max_size=3).map(tuple),
         gives=st.lists(st.integers(0, 2), max_size=2).map(tuple),
         behind=st.integers(0, 5),
@@ -129,8 +129,8 @@ def compare(ledger: Ledger, naive: Naive) -> None:
         assert seen.free[i] == KIND.all_devices - sum(s.bits for s in there)
         assert seen.millicores[i] == KIND.millicores - sum(s.need.millicores for s in there)
         assert seen.memory[i] == KIND.memory - sum(s.need.memory for s in there)
-    for name in "abcd":
-        assert set(ledger.held(name)) == {s for job, s in naive.holdings if job == name}
+    for number in (1, 2, 3, 4):
+        assert set(ledger.held(number)) == {s for job, s in naive.holdings if job == number}
 
 
 @EVERY

@@ -13,6 +13,7 @@ from muster.model.view import JobState, Phase, View
 from muster.policy.deal import Offer, _by_slope, deal
 from muster.policy.muster import Muster
 from tests import builders
+from tests.numbers import by_number
 
 POOLS = ("p", "q")
 speeds = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=8).map(lambda each: Table(tuple(each)))
@@ -54,14 +55,14 @@ def views(draw: st.DrawFn) -> View:
     jobs = [draw(states(name, room)) for name in names]
     pools = PoolTree({name: Pool(name, quotas={"A100": Quota(reservation=4)}) for name in POOLS})
     outlooks = {name: draw(beliefs) for name in names if draw(st.integers(0, 4))}
-    return replace(builders.view(cluster, jobs, pools), outlooks=outlooks)
+    return replace(builders.view(cluster, jobs, pools), outlooks=by_number(outlooks))
 
 
 @given(views(), st.integers(0, 8), st.floats(1000.0, 1e5))
 def test_nobody_gets_more_than_there_is(view: View, first: int, now: float) -> None:
     entitled = Entitlements({("p", "A100"): first, ("q", "A100"): 8 - first}, {"A100": 8})
     shares = Muster().allocate(view, entitled, now, None)
-    fixed = {s.name for s in view.jobs.values() if s.placement is not None and not s.job.preemptible}
+    fixed = {s.number for s in view.jobs.values() if s.placement is not None and not s.job.preemptible}
     given_out: Counter[str] = Counter()
     for each in shares.allocations:
         job = view.jobs[each.job].job

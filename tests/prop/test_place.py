@@ -390,7 +390,7 @@ def busy(draw: st.DrawFn, *, most: int = 3, single: bool = False) -> Busy:
     kind = draw(st.sampled_from([node_set("new", cores=8, memory=8), replace(OLD, name="new")]))
     now = cluster(draw(st.integers(1, most)), kind, racks=draw(st.integers(1, 2)))
     candidates: list[Candidate] = []
-    for number in range(draw(st.integers(1, 7))):
+    for each in range(draw(st.integers(1, 7))):
         tasks = 1 if single else draw(st.integers(1, 3))
         slots: list[Slot] = []
         for index in range(tasks):
@@ -402,7 +402,7 @@ def busy(draw: st.DrawFn, *, most: int = 3, single: bool = False) -> Busy:
                 now = taken(now, slots[-1:])
         if slots:
             cost = float(draw(st.integers(1, 9)))
-            candidates.append(Candidate(f"j{number}", tuple(slots), cost))
+            candidates.append(Candidate(each, tuple(slots), cost))
     return Busy(now, tuple(candidates))
 
 

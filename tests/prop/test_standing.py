@@ -28,7 +28,7 @@ class Whim:
         room = Room(view, entitlements)
         found: list[Allocation] = []
         for state in room.movable:
-            job, salt = state.job, crc32(f"{state.name}/{now // 60}".encode())
+            job, salt = state.job, crc32(f"{state.job.name}/{now // 60}".encode())
             kind = next(iter(room.types(job)[salt % 2 :]), None) or next(iter(room.types(job)), "")
             most = min(job.workers.most, room.most(job, kind))
             workers = salt % (job.workers.most + 1)
@@ -36,7 +36,7 @@ class Whim:
             room.take(job, kind, workers)
             wanted = kind if workers and len(room.types(job)) > 1 else None
             batch = (salt % 3) * 64 or None
-            found.append(exactly(state.name, workers, device_type=wanted, batch=batch))
+            found.append(exactly(state.number, workers, device_type=wanted, batch=batch))
         return Shares(tuple(found), memory, steers=True)
 
 

@@ -24,6 +24,7 @@ from muster.model.pool import Pool, PoolTree, Quota
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from tests.builders import GB, mixed, node_set
+from tests.numbers import number
 from tests.world import COMPLETES, Frame, World, completion
 
 
@@ -59,11 +60,11 @@ def _job_event(state: JobState, now: float, chance: float) -> Event | None:
     if state.phase in COMPLETES:
         return completion(state, now) if chance < 0.5 else None
     if chance < 0.03:
-        return Cancelled(state.name, now)
+        return Cancelled(state.number, now)
     if state.phase is Phase.RUNNING and chance < 0.13:
-        return Ended(state.name, state.generation, Outcome.SUCCEEDED, now)
+        return Ended(state.number, state.generation, Outcome.SUCCEEDED, now)
     if state.phase is Phase.RUNNING and chance < 0.23:
-        return Checkpointed(state.name, state.generation, now)
+        return Checkpointed(state.number, state.generation, now)
     return None
 
 
@@ -97,7 +98,7 @@ def clusters(draw: st.DrawFn, types: int = 2) -> Cluster:
 @st.composite
 def pool_trees(draw: st.DrawFn, cluster: Cluster) -> PoolTree:
     """One to three pools, some with pools below, some of those with pools below in turn."""
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    whole = cluster.devices_by_type()
     pools: dict[str, Pool] = {}
     _split(draw, pools, "", 1, whole, draw(st.integers(1, 3)))
     return PoolTree(pools)
@@ -108,7 +109,7 @@ def _split(
 ) -> None:
     """Pools below one, which together reserve no more than it does."""
     left = dict(left)
-    for number in range(count):
+    for each in range(count):
         quotas: dict[str, Quota] = {}
         for device_type in left:
             reservation = draw(st.integers(0, left[device_type]))
@@ -116,7 +117,7 @@ def _split(
             spare = draw(st.sampled_from((None, None, 0, 1, 2, 4, 8)))
             limit = None if spare is None else reservation + spare
             quotas[device_type] = Quota(reservation, draw(st.sampled_from((1.0, 2.0))), limit)
-        name = f"{above}{number}" if above else f"p{number}"
+        name = f"{above}{each}" if above else f"p{each}"
         pools[name] = Pool(name, above or "cluster", quotas)
         if depth < 3 and draw(st.integers(0, 3)) == 0:
             reserved = {device_type: quota.reservation for device_type, quota in quotas.items()}
@@ -170,7 +171,7 @@ def _job(
     if servers:
         roles += (RoleSpec(Role.SERVER, Need(0, 1_000, GB), 1, 1, servers),)
     plain = Job("", roles=roles)
-    return lambda name: replace(plain, name=name, **fields)  # type: ignore[arg-type]
+    return lambda name: replace(plain, name=name, number=number(name), **fields)  # type: ignore[arg-type]
 
 
 @st.composite

@@ -22,7 +22,7 @@ class Decision:
     """One job's outcome. `generation` is the one the job has once it is carried out."""
 
     kind: Kind
-    job: str
+    job: int
     generation: int
     reason: Reason
     placement: Placement | None = None
@@ -34,7 +34,7 @@ class Decision:
 class Kept:
     """A running job that goes on as it is, and why."""
 
-    job: str
+    job: int
     reason: Reason
 
 
@@ -42,7 +42,7 @@ class Kept:
 class Promise:
     """Devices withheld from everybody else until the job can start on them."""
 
-    job: str
+    job: int
     placement: Placement
     cause: Code
     """How they come free: by reclaim, by migration, or (waiting.devices) by waiting for ends."""

@@ -28,7 +28,7 @@ class Submitted:
 class StartBegun:
     """The devices of a gang were taken and its tasks ordered."""
 
-    job: str
+    job: int
     generation: int
     placement: Placement
     at: float
@@ -39,7 +39,7 @@ class StartBegun:
 class Started:
     """All tasks of the gang run."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -48,7 +48,7 @@ class Started:
 class ResizeBegun:
     """Joiners' devices were taken; leavers still hold theirs."""
 
-    job: str
+    job: int
     generation: int
     placement: Placement
     at: float
@@ -59,7 +59,7 @@ class ResizeBegun:
 class Resized:
     """The job runs on its new set of tasks; leavers' devices are free."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -68,7 +68,7 @@ class Resized:
 class MigrateBegun:
     """The new devices were taken; the old ones are still held."""
 
-    job: str
+    job: int
     generation: int
     placement: Placement
     at: float
@@ -79,7 +79,7 @@ class MigrateBegun:
 class Migrated:
     """The job runs on its new devices; the old ones are free."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -88,7 +88,7 @@ class Migrated:
 class PreemptBegun:
     """The gang was told to stop; it holds its devices until it has."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -97,7 +97,7 @@ class PreemptBegun:
 class Preempted:
     """The gang has stopped and waits again."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -106,7 +106,7 @@ class Preempted:
 class Checkpointed:
     """The job's state is safe up to this moment."""
 
-    job: str
+    job: int
     generation: int
     at: float
 
@@ -115,7 +115,7 @@ class Checkpointed:
 class TasksLost:
     """Some tasks are gone for good; the rest of the gang, which is whole, goes on on this placement."""
 
-    job: str
+    job: int
     generation: int
     placement: Placement
     at: float
@@ -125,7 +125,7 @@ class TasksLost:
 class Reshaped:
     """Its user asks for other numbers of tasks."""
 
-    job: str
+    job: int
     roles: tuple[RoleSpec, ...]
     at: float
 
@@ -134,17 +134,19 @@ class Reshaped:
 class Ended:
     """The job's tasks are done: it is over."""
 
-    job: str
+    job: int
     generation: int
     outcome: Outcome
     at: float
+    error: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """Its user wants the job no more, whatever it is doing."""
 
-    job: str
+    job: int
     at: float
 
 

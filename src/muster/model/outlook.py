@@ -27,6 +27,8 @@ class Table:
     """Speed by the number of workers: `rates[k - 1]` is that of k, on every device type."""
 
     rates: tuple[float, ...]
+    batches: tuple[int, ...] = ()
+    """The best batch for each number; empty: the job's own."""
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
         """Work per s; beyond the table that of its last entry."""
@@ -35,8 +37,8 @@ class Table:
         return self.rates[min(workers, len(self.rates)) - 1]
 
     def batch(self, device_type: str, workers: int) -> int | None:
-        """The job's own batch."""
-        return None
+        """The best batch; None: the job's own."""
+        return self.batches[min(max(workers, 1), len(self.batches)) - 1] if self.batches else None
 
 
 @dataclass(frozen=True, slots=True)

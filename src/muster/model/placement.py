@@ -57,7 +57,7 @@ class Placement:
 class Claim:
     """What a planner proposes for one gang: give these tasks back, take those, as one act."""
 
-    job: str
+    job: int
     version: int
     takes: tuple[Slot, ...]
     gives: tuple[Slot, ...] = ()

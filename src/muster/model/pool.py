@@ -73,6 +73,15 @@ class PoolTree:
             yield name
             name = self.pools[name].parent
 
+    def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
+        """The first type of which the pools reserve more than there is, both amounts; else None."""
+        for device_type, there in devices.items():
+            top = (self.pools[name].quota(device_type) for name in self.below[ROOT])
+            promised = sum(quota.reservation for quota in top)
+            if promised > there:
+                return device_type, promised, there
+        return None
+
     def _refuse_circles(self) -> None:
         sound = {ROOT}
         for name in self.pools:

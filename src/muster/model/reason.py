@@ -1,6 +1,6 @@
 """Why: a code of a fixed set, with the figures behind it.
 
-`docs/reasons.md` is generated from this file, so each code carries the sentence a user reads.
+`docs/reference/reasons.md` is generated from this file, so each code carries the sentence a user reads.
 """
 
 from dataclasses import dataclass
@@ -41,32 +41,32 @@ class Code(StrEnum):
 
 
 SENTENCES: dict[Code, str] = {
-    Code.STARTED: "the gang fits inside its pool's entitlement",
-    Code.STARTED_BORROWING: "it starts on idle devices beyond its pool's entitlement",
-    Code.STARTED_BACKFILLED: "it ends before the devices promised to another job come free",
-    Code.STARTED_PROMISED: "the devices promised to the gang have come free",
-    Code.GROWN: "devices are free and the job can use more",
-    Code.SHRUNK: "another job's gang needs the devices above this job's least",
-    Code.SHRUNK_ASKED: "its user asks for fewer tasks than it has",
-    Code.RESIZED_POLICY: "the policy's share for it has changed by more than a resize costs",
-    Code.MIGRATED: "moving this job makes room for a gang whose contract could not be met",
-    Code.MIGRATED_POLICY: "the policy wants it on devices of another type",
-    Code.PREEMPTED: "its pool runs on borrowed devices that their owner asks back",
+    Code.STARTED: "the gang fits within its pool's entitlement",
+    Code.STARTED_BORROWING: "starts on idle devices beyond its pool's entitlement",
+    Code.STARTED_BACKFILLED: "will end before the devices promised to another job are free",
+    Code.STARTED_PROMISED: "the devices promised to the gang are free",
+    Code.GROWN: "devices are free, and the job can use more",
+    Code.SHRUNK: "another job's gang needs the devices above this job's minimum",
+    Code.SHRUNK_ASKED: "its user now asks for fewer tasks",
+    Code.RESIZED_POLICY: "its share has changed by more than a resize costs",
+    Code.MIGRATED: "moved to make room for a gang that would not fit otherwise",
+    Code.MIGRATED_POLICY: "the policy wants it on another type of device",
+    Code.PREEMPTED: "its borrowed devices were reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
-    Code.CONTINUES: "nothing better was found for it",
-    Code.AT_MOST: "it has all it asked for",
-    Code.CHANGING: "it is being started, resized, moved or stopped",
-    Code.WAITING_LIMIT: "the pool would rise above its limit",
-    Code.WAITING_RESERVATION: "not preemptible, and the pool's reservation is used up",
-    Code.WAITING_QUOTA: "the pool has used its entitlement and no device is idle",
-    Code.WAITING_RECLAIM: "gangs that hold its devices are being stopped or shrunk",
-    Code.WAITING_MIGRATION: "smaller jobs are being moved out of its way",
-    Code.WAITING_PROMISE: "enough devices are free, but they are promised to another job",
-    Code.WAITING_NODES: "it would fit if lost or draining nodes came back",
+    Code.CONTINUES: "no better allocation was found",
+    Code.AT_MOST: "has all it asked for",
+    Code.CHANGING: "is being started, resized, moved or stopped",
+    Code.WAITING_LIMIT: "its pool would exceed its limit",
+    Code.WAITING_RESERVATION: "not preemptible, and its pool's reservation is used up",
+    Code.WAITING_QUOTA: "its pool has used its entitlement, and no device is idle",
+    Code.WAITING_RECLAIM: "the jobs on its devices are being stopped or shrunk",
+    Code.WAITING_MIGRATION: "smaller jobs are being moved to make room",
+    Code.WAITING_PROMISE: "enough devices are free, but promised to another job",
+    Code.WAITING_NODES: "would fit if lost or draining nodes came back",
     Code.WAITING_DEVICES: "too few devices of its types are free",
-    Code.WAITING_FRAGMENTED: "enough devices are free, but not close enough together for its contract",
-    Code.WAITING_CORES: "devices are free, but not with the CPU cores and memory it asks beside them",
-    Code.WAITING_POLICY: "the policy gives it nothing now",
+    Code.WAITING_FRAGMENTED: "enough devices are free, but too far apart for its contract",
+    Code.WAITING_CORES: "devices are free, but not with the CPU cores and memory it needs",
+    Code.WAITING_POLICY: "other jobs come first under the policy",
 }
 
 
@@ -74,7 +74,7 @@ SENTENCES: dict[Code, str] = {
 class Holder:
     """A job that holds what another waits for."""
 
-    job: str
+    name: str
     pool: str
     devices: int
 
@@ -119,7 +119,8 @@ class Reason:
     holders: tuple[Holder, ...] = ()
     would_start: Change | None = None
     beneficiary: str | None = None
-    """The job that a migration, a preemption or a shrinking serves, or that devices are kept for."""
+    """The name of the job that a migration, a preemption or a shrinking serves, or that devices are
+    kept for."""
     cost: float | None = None
     """Device-seconds of work the decision costs."""
     gain: float | None = None

@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.model.event import Event
+from muster.model.event import (
+    Event,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    PoolsSet,
+    Submitted,
+)
 from muster.model.job import Role
 from muster.model.placement import Slot
 
@@ -18,12 +26,13 @@ class TaskId:
     """Of its job when it was ordered."""
     role: Role
     index: int
+    """Of its name. A job of the runtime never uses one again: a replacement has the next."""
     attempt: int = 0
-    """How often it was started anew in its place."""
+    """Restarts under the same name."""
 
     @property
     def name(self) -> str:
-        """Its name within the generation."""
+        """The task's only name: in its environment, log, messages, lists and metrics."""
         return f"{self.role}-{self.index}"
 
     def __str__(self) -> str:
@@ -88,10 +97,8 @@ class LogPiece:
 class TaskOrdered:
     """A task is about to be ordered, for this place of its job."""
 
-    job: str
+    job: int
     task: TaskId
-    name: str
-    """What it is called inside its job, for as long as that lives."""
     slot: Slot
     at: float
 
@@ -100,7 +107,7 @@ class TaskOrdered:
 class TaskEnded:
     """A task is gone, and the job it was of has taken note."""
 
-    job: str
+    job: int
     exited: TaskExited
     at: float
     tail: str = ""
@@ -115,7 +122,7 @@ class TaskEnded:
 class RuntimeSeen:
     """A task of the job has spoken to the coordinator: the job can change its tasks while it trains."""
 
-    job: str
+    job: int
     at: float
 
 
@@ -123,15 +130,27 @@ class RuntimeSeen:
 class StopAsked:
     """Its user wants the job no more: it is cancelled once its tasks are gone."""
 
-    job: str
+    job: int
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GangStopping:
+    """A gang's tasks are being stopped, or left to end, for a reason that no other fact tells."""
+
+    job: int
+    goal: str
+    """One of `daemon.gang.transitions.Goal`."""
+    at: float
+    error: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A cycle decided something about a job, or found another reason why it waits."""
 
-    job: str
+    job: int
     kind: str
     """One of `model.decision.Kind`."""
     code: str
@@ -149,8 +168,19 @@ class PolicySet:
     at: float
 
 
-TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | Decided | PolicySet
+TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | GangStopping | Decided | PolicySet
 """Facts that the journal holds beside those of `model.event`: the view does not depend on them."""
 
 Fact = Event | TaskFact
 """What the journal holds."""
+
+
+def job_of(fact: Fact) -> int | None:
+    """The number of the job that a fact is about; None: it is about none."""
+    match fact:
+        case Submitted(job=job):
+            return job.number
+        case NodeAdded() | NodeLost() | NodeReturned() | NodeDraining() | PoolsSet() | PolicySet():
+            return None
+        case _:
+            return fact.job

@@ -49,9 +49,9 @@ class JobState:
     """Whether its user has changed the numbers of tasks since: it may have more than it asks for."""
 
     @property
-    def name(self) -> str:
-        """The job's name, which is its key."""
-        return self.job.name
+    def number(self) -> int:
+        """The job's number, which is its key."""
+        return self.job.number
 
     def attained(self, now: float) -> float:
         """Device-seconds the job has held by now: Tiresias' two-dimensional attained service."""
@@ -73,6 +73,14 @@ class View:
     version: int
     cluster: Cluster
     pools: PoolTree
-    jobs: Mapping[str, JobState]
-    outlooks: Mapping[str, Outlook] = field(default_factory=dict)
+    jobs: Mapping[int, JobState]
+    """By number."""
+    outlooks: Mapping[int, Outlook] = field(default_factory=dict)
     """What is believed about live jobs; one that is not in it is unknown."""
+    names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Live jobs' numbers by name, to resolve what people write and to keep names unique."""
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.jobs):
+            found = {state.job.name: number for number, state in self.jobs.items()}
+            object.__setattr__(self, "names", found)

@@ -19,7 +19,7 @@ from muster.model.view import View
 class Allocation:
     """Workers for one job: `least` before anybody gets more than their least, up to `most` after."""
 
-    job: str
+    job: int
     least: int
     most: int
     servers: int | None = None
@@ -31,7 +31,7 @@ class Allocation:
 
 
 def exactly(
-    job: str,
+    job: int,
     workers: int,
     *,
     servers: int | None = None,

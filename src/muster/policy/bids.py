@@ -57,14 +57,16 @@ class Memory:
     """What the policy keeps from one call to the next."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[str, tuple[Speed, Roles, Curves]] = field(default_factory=dict, compare=False)
+    curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(
+        default_factory=dict, compare=False, metadata={"cache": True}
+    )
     """Of jobs whose speed and request are still the same: they save time and change nothing."""
-    measured: Mapping[str, tuple[Measured, ...]] = field(default_factory=dict)
+    measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
     """Of jobs that were spread over more nodes than they needed: how fast they were there."""
 
     def recall(self, job: Job, speed: Speed) -> Curves | None:
         """The job's curves, if they are those of this very speed and request."""
-        seen = self.curves.get(job.name)
+        seen = self.curves.get(job.number)
         return seen[2] if seen is not None and seen[0] is speed and seen[1] == job.roles else None
 
 
@@ -113,7 +115,7 @@ class Bid:
         "held",
         "job",
         "left",
-        "name",
+        "number",
         "outlook",
         "price",
         "state",
@@ -126,7 +128,7 @@ class Bid:
     def __init__(self, view: View, state: JobState, outlook: Outlook, curves: Curves) -> None:
         self.state = state
         self.job: Job = state.job
-        self.name = state.job.name
+        self.number = state.number
         self.outlook = outlook
         self.curves = curves
         self.each = state.job.workers.need.devices
@@ -195,11 +197,11 @@ class Bid:
     def gets(self) -> Allocation:
         """What it was dealt, as the policy says it. Another batch alone costs nothing."""
         if not self.workers:
-            return exactly(self.name, 0)
+            return exactly(self.number, 0)
         curve = self.curves[self.type]
         servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
         batch = self.outlook.speed.batch(self.type, self.workers)
-        return exactly(self.name, self.workers, servers=servers, device_type=self.type, batch=batch)
+        return exactly(self.number, self.workers, servers=servers, device_type=self.type, batch=batch)
 
 
 def _scattered(view: View, state: JobState, device_type: str | None) -> bool:

@@ -41,7 +41,7 @@ class Drf:
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """What every job that can be changed is to have."""
         pot = _Pot(view, entitlements)
-        owners: dict[str, _Owner] = {}
+        owners: dict[str | int, _Owner] = {}
         bids = [_Bid(state) for state in sorted(pot.room.movable, key=_seniority)]
         for bid in bids:
             owners.setdefault(self._owner(bid.state.job), _Owner()).waiting.append(bid)
@@ -51,8 +51,8 @@ class Drf:
         _fill(pot, list(owners.values()))
         return Shares(tuple(_allocation(pot, bid) for bid in bids), memory, steers=True)
 
-    def _owner(self, job: Job) -> str:
-        return job.user if self.by == "user" else job.name
+    def _owner(self, job: Job) -> str | int:
+        return job.user if self.by == "user" else job.number
 
 
 class _Holding:
@@ -124,9 +124,9 @@ class _Pot:
         self.room = Room(view, entitlements)
         self.there = _total(view.cluster, entitlements)
         self.cores, self.memory = self.there.cores, self.there.memory
-        movable = {state.name for state in self.room.movable}
+        movable = {state.number for state in self.room.movable}
         stay = (
-            s for s in view.jobs.values() if s.name not in movable and s.phase is not Phase.PREEMPTING
+            s for s in view.jobs.values() if s.number not in movable and s.phase is not Phase.PREEMPTING
         )
         self.kept = [(state.job, _held(view.cluster, state)) for state in stay]
         for _, held in self.kept:
@@ -174,13 +174,13 @@ def _fill(pot: _Pot, owners: list[_Owner]) -> None:
             heappush(heap, (owners[place].held.dominant(pot.there), place))
 
 
-def _seniority(state: JobState) -> tuple[int, float, str]:
-    return (-state.job.priority, state.submitted, state.name)
+def _seniority(state: JobState) -> tuple[int, float, int]:
+    return (-state.job.priority, state.submitted, state.number)
 
 
 def _allocation(pot: _Pot, bid: _Bid) -> Allocation:
     several = len(pot.room.types(bid.state.job)) > 1
-    return exactly(bid.state.name, bid.workers, device_type=bid.device_type if several else None)
+    return exactly(bid.state.number, bid.workers, device_type=bid.device_type if several else None)
 
 
 def _total(cluster: Cluster, entitlements: Entitlements) -> _Holding:
@@ -203,3 +203,6 @@ def _held(cluster: Cluster, state: JobState) -> _Holding:
         devices = [(kind.device_type, slot.need.devices)] if slot.need.devices else ()
         held.add(_Holding(devices, slot.need.millicores, slot.need.memory))
     return held
+
+
+POLICIES = (Drf(),)

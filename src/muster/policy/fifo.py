@@ -29,10 +29,13 @@ class Fifo:
         return Shares(tuple(_allocation(state) for state in sorted(queue, key=_urgency)), memory)
 
 
-def _urgency(state: JobState) -> tuple[int, float, str]:
-    return (-state.job.priority, state.submitted, state.name)
+def _urgency(state: JobState) -> tuple[int, float, int]:
+    return (-state.job.priority, state.submitted, state.number)
 
 
 def _allocation(state: JobState) -> Allocation:
     workers = state.job.workers
-    return Allocation(state.name, workers.gang, workers.most)
+    return Allocation(state.number, workers.gang, workers.most)
+
+
+POLICIES = (Fifo(),)

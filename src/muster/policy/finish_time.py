@@ -48,7 +48,7 @@ class Leases:
     """What is remembered: until when the deal holds, and what it was."""
 
     until: float
-    dealt: Mapping[str, _Hand] = field(default_factory=dict)
+    dealt: Mapping[int, _Hand] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ class FinishTime:
         past = memory if isinstance(memory, Leases) else Leases(now)
         claims = _claims(view, queue, room, entitlements, now)
         hands = _kept(claims, past.dealt if now < past.until else {}, room)
-        fresh = [claim for claim in claims if claim.name not in hands]
+        fresh = [claim for claim in claims if claim.number not in hands]
         hands |= _raised(fresh, _begun(fresh, room, Crowd(entitlements.capacity)), room)
         allocations = tuple(
-            each.gets(*(hands.get(each.job.name, _NOTHING) if each.each else ("", each.gang)))
+            each.gets(*(hands.get(each.job.number, _NOTHING) if each.each else ("", each.gang)))
             for each in queue
         )
         hands |= _in_change(view, room)
@@ -88,8 +88,8 @@ class _Claim:
     """From submission to end, in its part of the cluster."""
 
     @property
-    def name(self) -> str:
-        return self.prospect.job.name
+    def number(self) -> int:
+        return self.prospect.job.number
 
     def rho(self, device_type: str, workers: int) -> float:
         """How much later it ends than alone, as a factor."""
@@ -140,43 +140,45 @@ def _speed(prospect: Prospect, device_type: str, workers: float) -> float:
     return low + (workers - below) * (prospect.rate(device_type, below + 1) - low)
 
 
-def _kept(claims: Iterable[_Claim], dealt: Mapping[str, _Hand], room: Room) -> dict[str, _Hand]:
+def _kept(claims: Iterable[_Claim], dealt: Mapping[int, _Hand], room: Room) -> dict[int, _Hand]:
     """What was dealt before to jobs that are still there, as far as there is still room for it."""
-    kept: dict[str, _Hand] = {}
+    kept: dict[int, _Hand] = {}
     for claim in claims:
-        device_type, workers = dealt.get(claim.name, _NOTHING)
+        device_type, workers = dealt.get(claim.number, _NOTHING)
         job = claim.prospect.job
         if workers and room.most(job, device_type) >= workers:
             room.take(job, device_type, workers)
-            kept[claim.name] = (device_type, workers)
+            kept[claim.number] = (device_type, workers)
     return kept
 
 
-def _begun(claims: Iterable[_Claim], room: Room, crowd: Crowd) -> dict[str, _Hand]:
+def _begun(claims: Iterable[_Claim], room: Room, crowd: Crowd) -> dict[int, _Hand]:
     """Gangs, the largest rho first, each on the best type with room for it."""
-    hands: dict[str, _Hand] = {}
+    hands: dict[int, _Hand] = {}
     for claim in sorted(claims, key=lambda claim: -claim.worst(room)):
         chosen = claim.prospect.choose_type(room, crowd)
         if chosen is not None:
             room.take(claim.prospect.job, chosen, claim.prospect.gang)
-            hands[claim.name] = (chosen, claim.prospect.gang)
+            hands[claim.number] = (chosen, claim.prospect.gang)
     return hands
 
 
-def _raised(claims: list[_Claim], hands: dict[str, _Hand], room: Room) -> dict[str, _Hand]:
+def _raised(claims: list[_Claim], hands: dict[int, _Hand], room: Room) -> dict[int, _Hand]:
     """The hands, after more workers for whoever has the largest rho, until nobody can have more."""
     worst = [
-        (-claim.rho(*hands[claim.name]), at) for at, claim in enumerate(claims) if claim.name in hands
+        (-claim.rho(*hands[claim.number]), at)
+        for at, claim in enumerate(claims)
+        if claim.number in hands
     ]
     heapify(worst)
     while worst:
         _, at = heappop(worst)
         claim = claims[at]
-        device_type, workers = hands[claim.name]
+        device_type, workers = hands[claim.number]
         more = _more(claim, device_type, workers, room)
         if more:
             room.take(claim.prospect.job, device_type, more)
-            hands[claim.name] = (device_type, workers + more)
+            hands[claim.number] = (device_type, workers + more)
             heappush(worst, (-claim.rho(device_type, workers + more), at))
     return hands
 
@@ -189,11 +191,14 @@ def _more(claim: _Claim, device_type: str, workers: int, room: Room) -> int:
     return next((n for n in range(1, most + 1) if prospect.rate(device_type, workers + n) > rate), 0)
 
 
-def _in_change(view: View, room: Room) -> dict[str, _Hand]:
+def _in_change(view: View, room: Room) -> dict[int, _Hand]:
     """What jobs hold, or come to hold, that cannot be dealt to now: theirs until the lease ends."""
-    movable = {state.name for state in room.movable}
+    movable = {state.number for state in room.movable}
     return {
-        state.name: (type_held(view, state) or "", holds(state))
+        state.number: (type_held(view, state) or "", holds(state))
         for state in view.jobs.values()
-        if state.name not in movable and state.phase is not Phase.PREEMPTING
+        if state.number not in movable and state.phase is not Phase.PREEMPTING
     }
+
+
+POLICIES = (FinishTime(),)

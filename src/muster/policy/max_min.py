@@ -46,8 +46,8 @@ LEVELS = 4
 _SMALL = 1e-6
 """Fractions of time and dual prices below it are the solver's noise (its tolerance is 1e-7)."""
 
-_Pair = tuple[str, str]
-"""A job's name and a device type."""
+_Pair = tuple[int, str]
+"""A job's number and a device type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Bounds:
 
     pairs: tuple[_Pair, ...] = ()
     devices: tuple[tuple[str, int], ...] = ()
-    pools: tuple[tuple[_Pair, int], ...] = ()
+    pools: tuple[tuple[tuple[str, str], int], ...] = ()
+    """By pool and device type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Turns:
     fractions: Mapping[_Pair, float] = field(default_factory=dict)
     due: Mapping[_Pair, float] = field(default_factory=dict)
     had: Mapping[_Pair, float] = field(default_factory=dict)
-    dealt: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    dealt: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     """Type and workers."""
 
 
@@ -98,13 +99,13 @@ class MaxMin:
             )
         if now >= turns.until:
             turns = replace(turns, until=now + ROUND, dealt={})
-        movable = {state.name for state in room.movable}
-        changing = (each.state for each in takers if each.job.name not in movable)
+        movable = {state.number for state in room.movable}
+        changing = (each.state for each in takers if each.job.number not in movable)
         turns = replace(turns, dealt=_deal(room, columns, turns, _in_change(view, changing)))
         allocations = tuple(
-            each.gets(*(turns.dealt.get(each.job.name, _NOTHING) if each.each else ("", each.gang)))
+            each.gets(*(turns.dealt.get(each.job.number, _NOTHING) if each.each else ("", each.gang)))
             for each in everyone
-            if each.job.name in movable
+            if each.job.number in movable
         )
         return Shares(allocations, turns, steers=True, again=turns.until if takers else inf)
 
@@ -124,7 +125,7 @@ class _Column:
 
     @property
     def pair(self) -> _Pair:
-        return (self.prospect.job.name, self.device_type)
+        return (self.prospect.job.number, self.device_type)
 
     @property
     def devices(self) -> int:
@@ -140,17 +141,17 @@ def _takes_turns(state: JobState) -> bool:
 
 def _passed(view: View, takers: Iterable[Prospect], now: float, past: Turns) -> Turns:
     """With the time since the last look entered: what was due, and what was had."""
-    states = {each.job.name: each.state for each in takers}
+    states = {each.job.number: each.state for each in takers}
     due = {pair: time for pair, time in past.due.items() if pair[0] in states}
     had = {pair: time for pair, time in past.had.items() if pair[0] in states}
     for pair, fraction in past.fractions.items():
         if pair[0] in states:
             due[pair] = due.get(pair, 0.0) + fraction * (now - past.at)
-    for name, state in states.items():
+    for job, state in states.items():
         held = type_held(view, state)
         if held is not None and state.since is not None:
             time = max(0.0, now - max(past.at, state.since))
-            had[name, held] = had.get((name, held), 0.0) + time
+            had[job, held] = had.get((job, held), 0.0) + time
     return replace(past, at=now, due=due, had=had)
 
 
@@ -161,11 +162,11 @@ def _due(turns: Turns) -> dict[_Pair, float]:
 
 def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Bounds:
     """What there is for those who take turns: everything but what others hold."""
-    names = {each.job.name for each in takers}
-    stays: Counter[_Pair] = Counter()
+    numbers = {each.job.number for each in takers}
+    stays: Counter[tuple[str, str]] = Counter()
     for state in view.jobs.values():
         placement = state.target or state.placement
-        held = type_held(view, state) if placement and state.name not in names else None
+        held = type_held(view, state) if placement and state.number not in numbers else None
         if placement and held is not None:
             stays[state.job.pool, held] += placement.devices
     devices = dict(entitlements.capacity)
@@ -219,7 +220,7 @@ def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]
     if best is not None:
         return best
     programme = _Programme(columns, bounds)
-    levels: dict[str, float] = {}
+    levels: dict[int, float] = {}
     x: Sequence[float] = ()
     level = 0.0
     for _ in range(LEVELS):
@@ -229,19 +230,19 @@ def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]
         x, level, binding = raised
         levels.update(dict.fromkeys(binding, level))
     else:
-        x = programme.topped({name: levels.get(name, level) for name in programme.jobs}) or x
+        x = programme.topped({job: levels.get(job, level) for job in programme.jobs}) or x
     return {column.pair: float(part) for column, part in zip(columns, x, strict=False)}
 
 
 def _all_at_best(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float] | None:
     """Everybody all the time on their best type: nothing is better, where there is room for it."""
-    best: dict[str, _Column] = {}
+    best: dict[int, _Column] = {}
     for column in columns:
-        name = column.pair[0]
-        if name not in best or column.worth > best[name].worth:
-            best[name] = column
+        job = column.pair[0]
+        if job not in best or column.worth > best[job].worth:
+            best[job] = column
     types: Counter[str] = Counter()
-    pools: Counter[_Pair] = Counter()
+    pools: Counter[tuple[str, str]] = Counter()
     for column in best.values():
         types[column.device_type] += column.devices
         pools[column.prospect.job.pool, column.device_type] += column.devices
@@ -258,28 +259,28 @@ class _Programme:
     """
 
     def __init__(self, columns: Sequence[_Column], bounds: Bounds) -> None:
-        self.jobs = list(dict.fromkeys(column.prospect.job.name for column in columns))
+        self.jobs = list(dict.fromkeys(column.prospect.job.number for column in columns))
         self._worth = [column.worth for column in columns]
         self._highest = dict.fromkeys(self.jobs, 0.0)
         self._limits = [1.0] * len(self.jobs)
         self._limits += [float(devices) for _, devices in (*bounds.devices, *bounds.pools)]
         self._entries: list[tuple[int, int, float]] = []
-        row = {name: at for at, name in enumerate(self.jobs)}
+        row = {job: at for at, job in enumerate(self.jobs)}
         after = 2 * len(row)
         types = {name: after + at for at, (name, _) in enumerate(bounds.devices)}
         pools = {pair: after + len(types) + at for at, (pair, _) in enumerate(bounds.pools)}
         for at, column in enumerate(columns):
-            name, device_type = column.pair
-            self._highest[name] = max(self._highest[name], column.worth)
-            self._entries += [(row[name], at, -column.worth), (len(row) + row[name], at, 1.0)]
+            job, device_type = column.pair
+            self._highest[job] = max(self._highest[job], column.worth)
+            self._entries += [(row[job], at, -column.worth), (len(row) + row[job], at, 1.0)]
             self._entries.append((types[device_type], at, float(column.devices)))
             pool = pools.get((column.prospect.job.pool, device_type))
             if pool is not None:
                 self._entries.append((pool, at, float(column.devices)))
 
-    def raised(self, held: Mapping[str, float]) -> tuple[list[float], float, list[str]] | None:
+    def raised(self, held: Mapping[int, float]) -> tuple[list[float], float, list[int]] | None:
         """Fractions, the highest level of the jobs not held, and those of them that keep it down."""
-        free = [at for at, name in enumerate(self.jobs) if name not in held]
+        free = [at for at, job in enumerate(self.jobs) if job not in held]
         solved = self._solve([0.0] * len(self._worth), held, free) if free else None
         if solved is None:
             return None
@@ -288,13 +289,13 @@ class _Programme:
         binding = (at for at in free if prices[at] < -_SMALL or self._highest[self.jobs[at]] <= least)
         return x, x[-1], [self.jobs[at] for at in binding]
 
-    def topped(self, held: Mapping[str, float]) -> list[float] | None:
+    def topped(self, held: Mapping[int, float]) -> list[float] | None:
         """Fractions with the largest sum of levels, none below the one it is held at."""
         solved = self._solve([-worth for worth in self._worth], held, [])
         return solved[0] if solved else None
 
     def _solve(
-        self, aim: list[float], held: Mapping[str, float], free: list[int]
+        self, aim: list[float], held: Mapping[int, float], free: list[int]
     ) -> tuple[list[float], list[float]] | None:
         """The unknowns at their best and the rows' dual prices, at most 0; None: there is no answer."""
         from scipy.optimize import linprog
@@ -303,7 +304,7 @@ class _Programme:
         last = len(aim)
         rows, columns, values = zip(*self._entries, *((at, last, 1.0) for at in free), strict=True)
         # A hair below, or rounding could make what was just found impossible.
-        limits = [-held.get(name, 0.0) * (1 - _SMALL) for name in self.jobs] + self._limits
+        limits = [-held.get(job, 0.0) * (1 - _SMALL) for job in self.jobs] + self._limits
         matrix: Any = coo_array((values, (rows, columns)), shape=(len(limits), last + 1)).tocsr()
         result = linprog([*aim, -float(bool(free))], A_ub=matrix, b_ub=limits, method="highs")
         if not result.success or result.x is None:
@@ -311,29 +312,29 @@ class _Programme:
         return result.x.tolist(), result.ineqlin.marginals.tolist()
 
 
-def _in_change(view: View, states: Iterable[JobState]) -> dict[str, tuple[str, int]]:
+def _in_change(view: View, states: Iterable[JobState]) -> dict[int, tuple[str, int]]:
     """What jobs hold, or come to hold, that cannot be dealt to now."""
     staying = (state for state in states if state.phase is not Phase.PREEMPTING)
-    return {state.name: (type_held(view, state) or "", holds(state)) for state in staying}
+    return {state.number: (type_held(view, state) or "", holds(state)) for state in staying}
 
 
 def _deal(
-    room: Room, columns: Sequence[_Column], turns: Turns, changing: Mapping[str, tuple[str, int]]
-) -> dict[str, tuple[str, int]]:
+    room: Room, columns: Sequence[_Column], turns: Turns, changing: Mapping[int, tuple[str, int]]
+) -> dict[int, tuple[str, int]]:
     """This round's jobs: those who were dealt devices before keep them, then by priority."""
     dealt = dict(changing)
-    movable = {state.name for state in room.movable}
+    movable = {state.number for state in room.movable}
     kept = (each for each in columns if turns.dealt.get(each.pair[0], _NOTHING)[0] == each.device_type)
     wanted = [each for each in columns if turns.fractions.get(each.pair, 0.0) > _SMALL]
     wanted.sort(key=lambda each: _urgency(each.pair, turns))
     for column in (*kept, *wanted):
-        name, device_type = column.pair
+        number, device_type = column.pair
         job = column.prospect.job
-        if name in dealt or name not in movable:
+        if number in dealt or number not in movable:
             continue
         if room.most(job, device_type) >= column.workers:
             room.take(job, device_type, column.workers)
-            dealt[name] = (device_type, column.workers)
+            dealt[number] = (device_type, column.workers)
     return dealt
 
 
@@ -346,3 +347,6 @@ def _urgency(pair: _Pair, turns: Turns) -> tuple[float, float, float]:
     due = turns.due.get(pair, 0.0) + fraction * ROUND
     had = turns.had.get(pair, 0.0)
     return (-due / had if had > 0 else -inf, had - due, -fraction)
+
+
+POLICIES = (MaxMin(),)

@@ -55,7 +55,7 @@ class Muster:
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Workers for every job that can be changed now, pool by pool."""
         room = Room(view, entitlements)
-        movable = {state.name for state in room.movable}
+        movable = {state.number for state in room.movable}
         if not isinstance(memory, Memory) or memory.capacity != entitlements.capacity:
             memory = Memory(dict(entitlements.capacity))
         pools: dict[str, list[Bid]] = defaultdict(list)
@@ -64,20 +64,20 @@ class Muster:
             if state.job.workers.need.devices:
                 bid = bid_on(view, state, room.types(state.job), now, memory)
                 pools[state.job.pool].append(bid)
-            elif state.name in movable:
-                told.append(exactly(state.name, state.job.workers.gang))
+            elif state.number in movable:
+                told.append(exactly(state.number, state.job.workers.gang))
         measured = {}
         for bid in (bid for bids in pools.values() for bid in bids):
-            known = bid.remember(memory.measured.get(bid.name, ()), now - self.horizon, now)
+            known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
             if known:
-                measured[bid.name] = known
+                measured[bid.number] = known
         again = inf
         for bids in pools.values():
             deal_out = _Deal(self, room, bids, movable, now)
             told += deal_out.run()
             again = min(again, deal_out.again)
         curves = {
-            bid.name: (bid.outlook.speed, bid.job.roles, bid.curves)
+            bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
             for bids in pools.values()
             for bid in bids
         }
@@ -90,18 +90,18 @@ class _Deal:
     """One pool's devices and jobs."""
 
     def __init__(
-        self, rule: Muster, room: Room, bids: Sequence[Bid], movable: set[str], now: float
+        self, rule: Muster, room: Room, bids: Sequence[Bid], movable: set[int], now: float
     ) -> None:
         self._rule = rule
         self._room = room
         self._now = now
         self._bids = bids
-        self._open = [bid for bid in bids if bid.name in movable]
+        self._open = [bid for bid in bids if bid.number in movable]
         self._free = self._most(self._open)
         self._all = dict(self._free)
         """With what jobs hold that cannot be changed now: prices count everybody."""
         for bid in bids:
-            if bid.type_held is not None and bid.name not in movable and _holds(bid):
+            if bid.type_held is not None and bid.number not in movable and _holds(bid):
                 self._all[bid.type_held] = self._all.get(bid.type_held, 0) + bid.held * bid.each
         self._market = Market(self._all)
         self.again = inf
@@ -124,7 +124,7 @@ class _Deal:
         for each in self._free if len(self._free) > 1 else ():
             spare = [bid for bid in self._open if not bid.workers and each in bid.curves]
             self._deal(each, spare, overdue, bonus)
-        order = sorted(self._open, key=lambda bid: (bid.name not in overdue, -bid.workers * bid.each))
+        order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
         return [bid.gets() for bid in order]
 
     def _most(self, bids: Iterable[Bid]) -> dict[str, int]:
@@ -136,8 +136,8 @@ class _Deal:
             found[each] = max(found.get(each, 0), most)
         return found
 
-    def _ends_last(self, bid: Bid) -> tuple[float, float, str]:
-        return (-bid.time(self._all), -bid.state.submitted, bid.name)
+    def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
+        return (-bid.time(self._all), -bid.state.submitted, bid.number)
 
     def _stays(self, bid: Bid) -> bool:
         """Whether it is better off with the type it has than with that on which it was priced."""
@@ -157,14 +157,14 @@ class _Deal:
         )
 
     def _deal(
-        self, device_type: str, bids: Sequence[Bid], overdue: dict[str, float], bonus: float
+        self, device_type: str, bids: Sequence[Bid], overdue: dict[int, float], bonus: float
     ) -> None:
         """Deal the type's devices to these jobs, those that are overdue first."""
         devices = max(self._most(bids).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
         offers = [bid.offer(device_type, self._rule.horizon, self._now) for bid in bids]
         for i, bid in enumerate(bids):
-            if bid.name in first:
+            if bid.number in first:
                 raised = tuple(value + bonus for value in offers[i].values[1:])
                 offers[i] = Offer(offers[i].counts, (0.0, *raised))
         for bid, offer, place in zip(bids, offers, deal(offers, devices), strict=True):
@@ -175,10 +175,10 @@ class _Deal:
                 bid.type, bid.workers = device_type, workers
                 self._room.take(bid.job, device_type, workers)
 
-    def _overdue(self) -> dict[str, float]:
+    def _overdue(self) -> dict[int, float]:
         """Jobs to be served before prices are asked, and the s by which they are overdue."""
         weights = sum(bid.weight for bid in self._bids)
-        found: dict[str, float] = {}
+        found: dict[int, float] = {}
         for bid in self._open:
             fair = sum(self._all.get(each, 0) for each in bid.curves) * bid.weight / weights
             due = min(fair, bid.job.workers.most * bid.each) / self._rule.guarantee
@@ -190,7 +190,7 @@ class _Deal:
             owed = had + (0.0 if begun else gang * self._rule.horizon)
             moment = bid.state.submitted + owed / due
             if moment <= self._now and (begun or not bid.held):
-                found[bid.name] = self._now - moment
+                found[bid.number] = self._now - moment
             elif not bid.held:
                 self.again = min(self.again, moment)
         return found
@@ -201,13 +201,16 @@ def _holds(bid: Bid) -> bool:
     return bid.state.phase is not Phase.PREEMPTING
 
 
-def _fitting(bids: Sequence[Bid], overdue: dict[str, float], devices: int) -> set[str]:
+def _fitting(bids: Sequence[Bid], overdue: dict[int, float], devices: int) -> set[int]:
     """Of those that are overdue as many as there are devices for, the most overdue first."""
     found = set()
-    waits = [bid for bid in bids if bid.name in overdue]
-    for bid in sorted(waits, key=lambda bid: (-overdue[bid.name], bid.name)):
+    waits = [bid for bid in bids if bid.number in overdue]
+    for bid in sorted(waits, key=lambda bid: (-overdue[bid.number], bid.number)):
         gang = bid.job.workers.gang * bid.each
         if gang <= devices:
-            found.add(bid.name)
+            found.add(bid.number)
             devices -= gang
     return found
+
+
+POLICIES = (Muster(),)

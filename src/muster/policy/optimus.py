@@ -86,9 +86,9 @@ class _Stock:
         self.crowd = Crowd(entitlements.capacity)
         self._totals = _totals(view.cluster)
         self._millicores, self._memory = self._totals
-        movable = {state.name for state in room.movable}
+        movable = {state.number for state in room.movable}
         for state in view.jobs.values():
-            if state.name not in movable:
+            if state.number not in movable:
                 for slot in state.held():
                     self.take(slot.need)
 
@@ -200,3 +200,6 @@ def _deal(hand: _Hand, which: int, stock: _Stock) -> bool:
 def _gets(hand: _Hand) -> Allocation:
     counts = [part.count for part in hand.parts] or [0]
     return hand.prospect.gets(hand.device_type, *counts)
+
+
+POLICIES = (Optimus(),)

@@ -37,7 +37,7 @@ class Room:
         """By pool or cluster: what the pools below are entitled to, or use if that is more."""
         self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
         self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
-        self._given: Counter[str] = Counter()
+        self._given: Counter[int] = Counter()
         """Workers of jobs whose servers take devices too."""
         self.movable: list[JobState] = []
         for state in view.jobs.values():
@@ -73,13 +73,13 @@ class Room:
         """Give the job so many workers; a negative number takes them back."""
         self._enter(job, device_type, self._devices(job, workers))
         if _devices_beside(job):
-            self._given[job.name] += workers
+            self._given[job.number] += workers
 
     def _devices(self, job: Job, more: int) -> int:
         """Devices of so many more workers, and of the servers that go with them."""
         if not _devices_beside(job):
             return more * job.workers.need.devices
-        had = self._given[job.name]
+        had = self._given[job.number]
         before = plan_for(job, had).devices if had else 0
         return (plan_for(job, had + more).devices if had + more else 0) - before
 

@@ -35,20 +35,20 @@ class Srtf:
         ranked = [(_urgency(view, room, state, now), state) for state in room.movable]
         ranked.sort(key=lambda pair: pair[0])
         queue = [state for _, state in ranked]
-        types = {state.name: _admit(view, room, state) for state in queue}
-        answer = (_allocation(view, room, state, types[state.name]) for state in queue)
+        types = {state.number: _admit(view, room, state) for state in queue}
+        answer = (_allocation(view, room, state, types[state.number]) for state in queue)
         return Shares(tuple(answer), memory, steers=True)
 
 
-def _urgency(view: View, room: Room, state: JobState, now: float) -> tuple[int, float, float, str]:
+def _urgency(view: View, room: Room, state: JobState, now: float) -> tuple[int, float, float, int]:
     left = _remaining(view, room, state, now)
-    return (-state.job.priority, left, state.submitted, state.name)
+    return (-state.job.priority, left, state.submitted, state.number)
 
 
 def _remaining(view: View, room: Room, state: JobState, now: float) -> float:
     """Seconds left with its gang; inf: unknown, or it could not run."""
     job, gang = state.job, state.job.workers.gang
-    outlook = view.outlooks.get(state.name)
+    outlook = view.outlooks.get(state.number)
     if outlook is not None:
         rates = (outlook.speed.rate(each, gang) for each in _types(view, room, state))
         rate = next((rate for rate in rates if rate > 0), 0.0)
@@ -69,7 +69,7 @@ def _types(view: View, room: Room, state: JobState) -> tuple[str, ...]:
 def _admit(view: View, room: Room, state: JobState) -> str | None:
     """Take its gang from the first type that has room for it and lets it run; None: there is none."""
     job, gang = state.job, state.job.workers.gang
-    outlook = view.outlooks.get(state.name)
+    outlook = view.outlooks.get(state.number)
     for each in _types(view, room, state):
         if room.most(job, each) >= gang and (outlook is None or outlook.speed.rate(each, gang) > 0):
             room.take(job, each, gang)
@@ -80,23 +80,26 @@ def _admit(view: View, room: Room, state: JobState) -> str | None:
 def _allocation(view: View, room: Room, state: JobState, device_type: str | None) -> Allocation:
     job = state.job
     if not job.workers.need.devices:
-        return exactly(state.name, job.workers.gang)
+        return exactly(state.number, job.workers.gang)
     if device_type is None:
-        return exactly(state.name, 0)
+        return exactly(state.number, 0)
     workers = _grown(view, room, state, device_type)
     room.take(job, device_type, workers - job.workers.gang)
     chosen = device_type if len(room.types(job)) > 1 else None
-    return exactly(state.name, workers, device_type=chosen)
+    return exactly(state.number, workers, device_type=chosen)
 
 
 def _grown(view: View, room: Room, state: JobState, device_type: str) -> int:
     """Its workers once it has been given of the rest what makes it faster."""
     spec = state.job.workers
     most = min(spec.most, spec.gang + room.most(state.job, device_type))
-    outlook = view.outlooks.get(state.name)
+    outlook = view.outlooks.get(state.number)
     if outlook is None:
         return most
     workers, rate = spec.gang, outlook.speed.rate(device_type, spec.gang)
     while workers < most and (faster := outlook.speed.rate(device_type, workers + 1)) > rate:
         workers, rate = workers + 1, faster
     return workers
+
+
+POLICIES = (Srtf(),)

@@ -45,9 +45,9 @@ class Tetris:
         packing = _Packing(view, entitlements, now)
         waiting = [state for state in packing.room.movable if state.phase is Phase.WAITING]
         running = [state for state in packing.room.movable if state.phase is Phase.RUNNING]
-        left_out = packing.fill({state.name: 0 for state in waiting})
+        left_out = packing.fill({state.number: 0 for state in waiting})
         if not left_out:
-            packing.fill({s.name: holds(s) for s in running} | packing.given)
+            packing.fill({s.number: holds(s) for s in running} | packing.given)
         return Shares(tuple(packing.answer()), memory, steers=True)
 
 
@@ -105,9 +105,9 @@ class _Packing:
 
     def __init__(self, view: View, entitlements: Entitlements, now: float) -> None:
         self.room = Room(view, entitlements)
-        self.given: dict[str, int] = {}
+        self.given: dict[int, int] = {}
         """Workers of the jobs that start or grow."""
-        self._types: dict[str, str | None] = {}
+        self._types: dict[int, str | None] = {}
         self._view = view
         self._now = now
         self._shapes = _shapes(view.cluster)
@@ -119,46 +119,46 @@ class _Packing:
             if held is not None:
                 self.room.take(state.job, held, holds(state))
 
-    def fill(self, workers: Mapping[str, int]) -> set[str]:
+    def fill(self, workers: Mapping[int, int]) -> set[int]:
         """Give the best scores their next step until nothing fits; the jobs that could not have theirs.
 
         `workers` is what they have; a job that has none is to have its gang, and is then done.
         """
-        steps = {name: self._steps(name, count) for name, count in workers.items()}
-        left_out: set[str] = set()
+        steps = {job: self._steps(job, count) for job, count in workers.items()}
+        left_out: set[int] = set()
         while steps:
             # What does not fit now will not later: nothing is given back.
-            fits = {name: fit for name, each in steps.items() if (fit := self._fit(each)) is not None}
+            fits = {job: fit for job, each in steps.items() if (fit := self._fit(each)) is not None}
             left_out |= steps.keys() - fits.keys()
             if not fits:
                 break
             best = _best(list(fits.values())).step
-            self._take(fits[best.state.name])
-            steps = {name: steps[name] for name in fits}
-            if workers[best.state.name]:
-                steps[best.state.name] = self._steps(best.state.name, best.workers)
+            self._take(fits[best.state.number])
+            steps = {job: steps[job] for job in fits}
+            if workers[best.state.number]:
+                steps[best.state.number] = self._steps(best.state.number, best.workers)
             else:
-                del steps[best.state.name]
+                del steps[best.state.number]
         return left_out
 
     def answer(self) -> Iterable[Allocation]:
         """Who starts or grows, in the order in which they were first chosen."""
-        for name, workers in self.given.items():
-            several = len(self.room.types(self._view.jobs[name].job)) > 1
-            yield exactly(name, workers, device_type=self._types[name] if several else None)
+        for job, workers in self.given.items():
+            several = len(self.room.types(self._view.jobs[job].job)) > 1
+            yield exactly(job, workers, device_type=self._types[job] if several else None)
 
     def _take(self, fit: _Fit) -> None:
         step = fit.step
-        self.given[step.state.name] = step.workers
-        self._types[step.state.name] = step.device_type
+        self.given[step.state.number] = step.workers
+        self._types[step.state.number] = step.device_type
         self._shapes = fit.shapes
         self._laid.clear()
         if step.device_type is not None:
             self.room.take(step.state.job, step.device_type, step.more)
 
-    def _steps(self, name: str, workers: int) -> tuple[_Step, ...]:
+    def _steps(self, job: int, workers: int) -> tuple[_Step, ...]:
         """What a job with so many workers could have next, by device type in order of preference."""
-        state = self._view.jobs[name]
+        state = self._view.jobs[job]
         spec = state.job.workers
         following = workers + 1 if workers else spec.gang
         if following > spec.most:
@@ -189,11 +189,11 @@ class _Packing:
             return (None,)
         if not workers:
             return self.room.types(state.job)
-        return (self._types.get(state.name) or type_held(self._view, state),)
+        return (self._types.get(state.number) or type_held(self._view, state),)
 
     def _faster(self, state: JobState, device_type: str | None, workers: int, following: int) -> bool:
         """Whether the step is believed to make it faster; from nothing: to run at all."""
-        outlook = self._view.outlooks.get(state.name)
+        outlook = self._view.outlooks.get(state.number)
         if outlook is None:
             return True
         rate = outlook.speed.rate
@@ -231,7 +231,7 @@ class _Packing:
     def _remaining(self, state: JobState, device_type: str | None) -> float:
         """Seconds left with its gang; inf: unknown, or it could not run."""
         job, gang = state.job, state.job.workers.gang
-        outlook = self._view.outlooks.get(state.name)
+        outlook = self._view.outlooks.get(state.number)
         if outlook is not None:
             rate = outlook.speed.rate(device_type or "", gang)
             return outlook.left / rate if rate else inf
@@ -251,9 +251,9 @@ def _best(fits: list[_Fit]) -> _Fit:
     eps = sum(fit.alignment for fit in fits) / len(fits) / mean if mean else 0.0
     scores = [fit.alignment - eps * work for fit, work in zip(fits, works, strict=True)]
 
-    def order(i: int) -> tuple[int, float, float, str]:
+    def order(i: int) -> tuple[int, float, float, int]:
         state = fits[i].step.state
-        return (-state.job.priority, -scores[i], state.submitted, state.name)
+        return (-state.job.priority, -scores[i], state.submitted, state.number)
 
     return fits[min(range(len(fits)), key=order)]
 
@@ -290,3 +290,6 @@ def _whole(cluster: Cluster) -> Need:
         millicores=sum(kind.millicores for kind in kinds),
         memory=sum(kind.memory for kind in kinds),
     )
+
+
+POLICIES = (Tetris(),)

@@ -48,9 +48,10 @@ _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 class Rung:
     """Where a job stands: good while it holds what it holds, and until `due`."""
 
-    name: str
-    rank: tuple[int, int, float, float, str]
-    """-priority, queue, arrival in it (s), submission (s), name."""
+    number: int
+    """Of its job."""
+    rank: tuple[int, int, float, float, int]
+    """-priority, queue, arrival in it (s), submission (s), number."""
     devices: int
     """Held, or wanted while it waits."""
     since: float | None
@@ -92,8 +93,8 @@ class Queues:
         while due <= now:
             queue, arrived = queue + 1, due
             due = self.crossing(queue, served - forgiven, since, devices)
-        rank = (-state.job.priority, queue, arrived, state.submitted, state.name)
-        return Rung(state.name, rank, devices, since, served, due, None, forgiven)
+        rank = (-state.job.priority, queue, arrived, state.submitted, state.number)
+        return Rung(state.number, rank, devices, since, served, due, None, forgiven)
 
     def crossing(self, queue: int, served: float, since: float, devices: int) -> float:
         """When a job of the queue that holds so many devices moves to the next, in s."""
@@ -117,23 +118,23 @@ class Queues:
             due = waits + self.starve * (state.served - forgiven) / devices
             if due <= now:
                 queue, arrived, forgiven, due = 0, due, state.served, inf
-        rank = (-state.job.priority, queue, arrived, state.submitted, state.name)
-        return Rung(state.name, rank, devices, None, state.served, due, waits, forgiven)
+        rank = (-state.job.priority, queue, arrived, state.submitted, state.number)
+        return Rung(state.number, rank, devices, None, state.served, due, waits, forgiven)
 
-    def survey(self, view: View, known: Mapping[str, Rung], now: float) -> dict[str, Rung]:
+    def survey(self, view: View, known: Mapping[int, Rung], now: float) -> dict[int, Rung]:
         """Where every job stands that needs devices; those known before first, in the old order."""
-        found: dict[str, Rung] = {}
+        found: dict[int, Rung] = {}
         jobs = view.jobs
-        for name, old in known.items():
-            state = jobs.get(name)
-            if state is None or state.submitted != old.rank[3]:  # gone, or another of its name
+        for number, old in known.items():
+            state = jobs.get(number)
+            if state is None:
                 continue
             if state.since != old.since or state.served != old.served or old.due <= now:
                 old = self.stand(state, old, now)
-            found[name] = old
-        for name, state in jobs.items():
-            if name not in found and state.job.workers.need.devices:
-                found[name] = self.stand(state, None, now)
+            found[number] = old
+        for number, state in jobs.items():
+            if number not in found and state.job.workers.need.devices:
+                found[number] = self.stand(state, None, now)
         return found
 
 
@@ -141,7 +142,7 @@ class Queues:
 class Remembered:
     """What the policy keeps: where jobs stood, and (Gittins) what those took that have ended."""
 
-    rungs: Mapping[str, Rung] = field(default_factory=dict)
+    rungs: Mapping[int, Rung] = field(default_factory=dict)
     sample: Sample = field(default_factory=Sample)
 
 
@@ -166,7 +167,7 @@ class Tiresias:
         found = queues.survey(view, known.rungs, now)
         order = sorted(found.values(), key=attrgetter("rank"))
         walk = _walk(view, entitlements, order)
-        ordered = {standing.name: standing for standing in order}
+        ordered = {standing.number: standing for standing in order}
         again = _again(queues, ordered, walk, now)
         return Shares(walk, Remembered(ordered), steers=True, again=again)
 
@@ -197,15 +198,15 @@ class TiresiasGittins:
         return Shares(walk, Remembered(found, sample), steers=True, again=again)
 
 
-def _by_index(sample: Sample) -> Callable[[Rung], tuple[float | str, ...]]:
+def _by_index(sample: Sample) -> Callable[[Rung], tuple[float, ...]]:
     """Order of the walk: priority, then the highest index, then as by attained service."""
     index = sample.index or (0.0,) * len(LEVELS)
     return lambda standing: (standing.rank[0], -index[standing.rank[1]], *standing.rank[1:])
 
 
-def _ended(known: Mapping[str, Rung], view: View, now: float) -> list[float]:
+def _ended(known: Mapping[int, Rung], view: View, now: float) -> list[float]:
     """Service of the jobs that ran when last seen and are gone, in device-s."""
-    gone = (standing for name, standing in known.items() if name not in view.jobs)
+    gone = (standing for number, standing in known.items() if number not in view.jobs)
     return [standing.attained(now) for standing in gone if standing.since is not None]
 
 
@@ -254,7 +255,7 @@ def _undivided(view: View, entitlements: Entitlements, waiting: Iterable[JobStat
 
 
 def _start_all(waiting: Iterable[JobState]) -> tuple[Allocation, ...]:
-    return tuple(exactly(state.name, state.job.workers.gang) for state in waiting)
+    return tuple(exactly(state.number, state.job.workers.gang) for state in waiting)
 
 
 def _walk(view: View, entitlements: Entitlements, order: list[Rung]) -> tuple[Allocation, ...]:
@@ -262,8 +263,8 @@ def _walk(view: View, entitlements: Entitlements, order: list[Rung]) -> tuple[Al
     jobs = view.jobs
     waiting = [state for state in jobs.values() if state.phase is Phase.WAITING]
     deal = _deal_count if _undivided(view, entitlements, waiting) else _deal_pools
-    standing = {each.name for each in order}
-    without_devices = _start_all(state for state in waiting if state.name not in standing)
+    standing = {each.number for each in order}
+    without_devices = _start_all(state for state in waiting if state.number not in standing)
     return without_devices + tuple(deal(view, entitlements, order))
 
 
@@ -273,7 +274,7 @@ def _deal_count(view: View, entitlements: Entitlements, order: list[Rung]) -> li
     movable: list[Rung] = []
     (left,) = entitlements.capacity.values()
     for standing in order:
-        state = jobs[standing.name]
+        state = jobs[standing.number]
         if state.phase in _FREE_TO_CHANGE and (standing.since is None or state.job.preemptible):
             movable.append(standing)
         elif state.phase is not Phase.PREEMPTING:
@@ -284,17 +285,17 @@ def _deal_count(view: View, entitlements: Entitlements, order: list[Rung]) -> li
         if standing.devices <= left:
             left -= standing.devices
             if standing.since is None:
-                answer.append(exactly(standing.name, jobs[standing.name].job.workers.gang))
+                answer.append(exactly(standing.number, jobs[standing.number].job.workers.gang))
         elif standing.since is not None:
-            answer.append(exactly(standing.name, 0))
+            answer.append(exactly(standing.number, 0))
     return answer
 
 
 def _deal_pools(view: View, entitlements: Entitlements, order: list[Rung]) -> list[Allocation]:
     """The walk where pools, their limits and device types matter."""
     room = Room(view, entitlements)
-    movable = {state.name for state in room.movable}
-    states = (view.jobs[standing.name] for standing in order if standing.name in movable)
+    movable = {state.number for state in room.movable}
+    states = (view.jobs[standing.number] for standing in order if standing.number in movable)
     choices = (_choose(view, room, state) for state in states)
     return [choice for choice in choices if choice is not None]
 
@@ -312,21 +313,24 @@ def _choose(view: View, room: Room, state: JobState) -> Allocation | None:
     for device_type in types:
         if device_type != held and room.most(state.job, device_type) >= gang:
             room.take(state.job, device_type, gang)
-            return exactly(state.name, gang, device_type=device_type if len(types) > 1 else None)
-    return exactly(state.name, 0) if held is not None else None
+            return exactly(state.number, gang, device_type=device_type if len(types) > 1 else None)
+    return exactly(state.number, 0) if held is not None else None
 
 
 def _again(
-    queues: Queues, found: Mapping[str, Rung], walk: tuple[Allocation, ...], now: float
+    queues: Queues, found: Mapping[int, Rung], walk: tuple[Allocation, ...], now: float
 ) -> float:
     """When the next job changes queue if the walk is followed."""
     moved = {allocation.job: allocation.most for allocation in walk}
     soonest = inf
-    for name, standing in found.items():
-        if name not in moved:
+    for number, standing in found.items():
+        if number not in moved:
             due = standing.due
         else:  # one that is stopped begins to wait: it is looked at when it has stopped
-            due = _due_once_begun(queues, standing, now) if moved[name] else inf
+            due = _due_once_begun(queues, standing, now) if moved[number] else inf
         if due < soonest:
             soonest = due
     return soonest
+
+
+POLICIES = (Tiresias(), TiresiasGittins())

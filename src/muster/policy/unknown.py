@@ -50,7 +50,7 @@ def expected(state: JobState, now: float) -> float:
 
 def outlook_of(view: View, state: JobState, now: float) -> Outlook:
     """What the view says of the job, or the assumptions above."""
-    told = view.outlooks.get(state.name)
+    told = view.outlooks.get(state.number)
     if told is not None:
         return told
     return Outlook(expected(state, now), Linear(max(1, state.job.workers.need.devices)), SPREAD)
@@ -135,10 +135,10 @@ class Prospect:
     def gets(self, device_type: str, workers: int, servers: int | None = None) -> Allocation:
         """What the policy says about it; the type is left open where it takes no devices."""
         if not workers:
-            return exactly(self.job.name, 0)
+            return exactly(self.job.number, 0)
         batch = self._speed.batch(device_type, workers)
         chosen = device_type if self.each else None
-        return exactly(self.job.name, workers, servers=servers, device_type=chosen, batch=batch)
+        return exactly(self.job.number, workers, servers=servers, device_type=chosen, batch=batch)
 
     def _fits(self, room: Room, device_type: str) -> bool:
         """Whether its gang would run there; most jobs of a full cluster fail the first, cheap test."""
@@ -160,10 +160,10 @@ class Prospect:
 
 
 def prospects(view: View, states: Iterable[JobState], now: float) -> list[Prospect]:
-    """The jobs in order: higher priority first, then older, then by name."""
+    """The jobs in order: higher priority first, then older, then by number."""
     queue = sorted(states, key=_urgency)
     return [Prospect(view, state, now) for state in queue]
 
 
-def _urgency(state: JobState) -> tuple[int, float, str]:
-    return (-state.job.priority, state.submitted, state.job.name)
+def _urgency(state: JobState) -> tuple[int, float, int]:
+    return (-state.job.priority, state.submitted, state.job.number)

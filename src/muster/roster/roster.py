@@ -5,7 +5,7 @@ the formation it changes; once that is outdated, the plan is void and replaced.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.wire.messages import (
@@ -111,6 +111,23 @@ class Roster:
             if name in self._tasks or name in self.expected:
                 self._know(name).unwanted = True
         return self._steer()
+
+    def copy(self) -> "Roster":
+        """Return a roster that can change without this one."""
+        return replace(
+            self,
+            used=set(self.used),
+            expected=set(self.expected),
+            lost=dict(self.lost),
+            retired=set(self.retired),
+            _tasks={name: replace(task) for name, task in self._tasks.items()},
+            _missed=dict(self._missed),
+        )
+
+    def is_news(self, done: StepDone) -> bool:
+        """Whether a step changes anything: steps come often and seldom do."""
+        task = self._tasks.get(done.task)
+        return task is not None and task.holds != done.holds
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
         """End all tasks after their step; `leave`: end their processes as well."""

@@ -261,10 +261,10 @@ class Engine:
         if not self.setting.policy.informed:
             return self.view
         now = self.clock.now()
-        return replace(self.view, outlooks={name: self._outlook(name, now) for name in self.view.jobs})
+        return replace(self.view, outlooks={job: self._outlook(job, now) for job in self.view.jobs})
 
-    def _outlook(self, name: str, now: float) -> Outlook:
-        life = self.executor.lives[name]
+    def _outlook(self, job: int, now: float) -> Outlook:
+        life = self.executor.lives[job]
         life.advance(now)
         return self.beliefs.outlook(life.job, life.truth, life.crew, life.done)
 

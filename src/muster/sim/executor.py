@@ -8,13 +8,14 @@ from itertools import count
 from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
-from muster.model.job import Job, Role
+from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.view import JobState
+from muster.perf.learnt.held import held_on
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
 from muster.sim.result import Stint
-from muster.sim.truth import Crew, Truth
+from muster.sim.truth import Truth
 from muster.sim.worlds.fixed import Fixed
 
 HOUR = 3600.0
@@ -69,8 +70,8 @@ class Pauses:
     warmup: Warmup = NO_WARMUP
     """Of tasks that start or join: a start has not come true before, and whoever is joined goes on as
     it is. Neither can be changed meanwhile."""
-    first_starts: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """The same for the first start of jobs of which it is known, by name."""
+    first_starts: Mapping[int, float] = field(default_factory=dict, hash=False)
+    """The same for the first start of jobs of which it is known, by number."""
     leave_first: bool = False
     """Whether tasks that go stop working at once, and let go of their devices after `release`: that is
     how the runtime does it, whose processes take a while to end."""
@@ -102,9 +103,9 @@ class VirtualExecutor:
         self._at = 0.0
         """The moment of what is being worked on: behind the clock while events are collected late."""
         self._said: list[Event] = []
-        self._on: dict[str, dict[str, Life]] = {}
+        self._on: dict[str, dict[int, Life]] = {}
         """Jobs by node; kept only where they disturb each other."""
-        self.lives: dict[str, Life] = {}
+        self.lives: dict[int, Life] = {}
         self.stints: list[Stint] | None = None
         """Who held what, where that is to be kept."""
 
@@ -112,13 +113,13 @@ class VirtualExecutor:
         """Take note of a job that was submitted."""
         truth = truth or Fixed(job.duration if job.duration is not None else HOUR)
         life = Life(job, truth, submitted=self._clock.now())
-        self.lives[job.name] = life
+        self.lives[job.number] = life
         return life
 
     def carry_out(self, job: Job, decision: Decision) -> None:
         """Begin what was decided."""
         now = self._at = self._clock.now()
-        life = self.lives.get(job.name) or self.admit(job, None)
+        life = self.lives.get(job.number) or self.admit(job, None)
         if decision.kind is Kind.WAIT:
             return
         life.generation = decision.generation
@@ -166,7 +167,7 @@ class VirtualExecutor:
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def after_loss(self, states: Mapping[str, JobState], node: str) -> None:
+    def after_loss(self, states: Mapping[int, JobState], node: str) -> None:
         """A node is gone: what ran there has lost its tasks, and its work since the last checkpoint."""
         now = self._at = self._clock.now()
         for life in list(self.lives.values()):
@@ -175,11 +176,11 @@ class VirtualExecutor:
             life.advance(now)
             life.fall_back(self._pauses.checkpoint)
             life.failures += 1
-            state = states.get(life.job.name)
+            state = states.get(life.job.number)
             if state is not None and state.placement is not None:
                 life.generation = state.generation
                 self._leave(life)
-                crew = self._crew(state.placement, state.batch)
+                crew = held_on(state.placement, self._cluster, state.batch)
                 life.set_crew(crew, state.placement, now + _of(self._pauses.resize, life.job))
                 self._join(life)
             else:
@@ -202,22 +203,22 @@ class VirtualExecutor:
         """Put the job on the decision's devices."""
         assert decision.placement is not None
         self._leave(life)
-        crew = self._crew(decision.placement, decision.batch)
+        crew = held_on(decision.placement, self._cluster, decision.batch)
         life.set_crew(crew, decision.placement, resumes)
         self._join(life)
 
     def _switch(self, life: Life, decision: Decision, now: float) -> None:
         """The change ordered takes effect."""
-        name, generation = life.job.name, decision.generation
+        number, generation = life.job.number, decision.generation
         life.advance(now)
         if decision.kind is Kind.START:
             self._settle(life, decision, now + _of(self._pauses.start, life.job))
-            self._said.append(Started(name, generation, now))
+            self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
             life.stopped = now
             self._stop(life)
-            self._said.append(Preempted(name, generation, now))
+            self._said.append(Preempted(number, generation, now))
         elif decision.kind is Kind.RESIZE:
             # Another batch alone is taken up at the next step: nobody joins, leaves or waits.
             if decision.placement == life.placement:
@@ -226,11 +227,11 @@ class VirtualExecutor:
                 life.resizes += 1
                 resumes = now + _of(self._pauses.resize, life.job)
             self._settle(life, decision, resumes)
-            self._said.append(Resized(name, generation, now))
+            self._said.append(Resized(number, generation, now))
         else:
             life.migrations += 1
             self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
-            self._said.append(Migrated(name, generation, now))
+            self._said.append(Migrated(number, generation, now))
 
     def _go_on_without(self, life: Life, decision: Decision) -> None:
         """Those that go work no more; their devices are free later."""
@@ -249,7 +250,7 @@ class VirtualExecutor:
         slots = decision.placement.slots if decision.placement is not None else ()
         warm = self._pauses.warmup.seconds(len(set(slots) - set(held)))
         if decision.kind is Kind.START:
-            return self._pauses.first_starts.get(life.job.name, warm) if life.run == 1 else warm
+            return self._pauses.first_starts.get(life.job.number, warm) if life.run == 1 else warm
         if decision.kind is Kind.PREEMPT and self._pauses.stop is not None:
             return self._pauses.stop
         return max(warm, _of(self._pauses.release, life.job))
@@ -263,7 +264,7 @@ class VirtualExecutor:
         life.advance(moment)
         life.done = life.truth.work
         self._stop(life)
-        return Ended(life.job.name, life.generation, Outcome.SUCCEEDED, moment)
+        return Ended(life.job.number, life.generation, Outcome.SUCCEEDED, moment)
 
     def _renew(self, life: Life) -> None:
         life.renew()
@@ -278,24 +279,6 @@ class VirtualExecutor:
         entry = (moment, next(self._order), life, life.run, version, decision)
         heapq.heappush(self._due, entry)
 
-    def _crew(self, placement: Placement, batch: int | None) -> Crew:
-        """What matters of a placement for the speed."""
-        workers: dict[str, int] = {}
-        servers = 0
-        for slot in placement.slots:
-            if slot.role is Role.WORKER:
-                workers[slot.node] = workers.get(slot.node, 0) + 1
-            else:
-                servers += 1
-        cluster = self._cluster
-        if cluster is None:
-            return Crew("", tuple(workers.values()), servers, batch)
-        index = cluster.index
-        nodes = tuple(workers[node] for node in sorted(workers, key=lambda name: index[name]))
-        first = next(iter(workers))
-        kind = cluster.configuration_of(cluster.nodes[index[first]])
-        return Crew(kind.device_type, nodes, servers, batch)
-
     # Neighbours
 
     def _join(self, life: Life) -> None:
@@ -303,7 +286,7 @@ class VirtualExecutor:
         life.since = self._at
         if self._disturbance.any and life.placement is not None:
             for node in life.placement.nodes():
-                self._on.setdefault(node, {})[life.job.name] = life
+                self._on.setdefault(node, {})[life.job.number] = life
             self._disturb(life)
         self._schedule(life)
 
@@ -314,7 +297,7 @@ class VirtualExecutor:
         self._note_stint(life, life.placement)
         if self._disturbance.any:
             for node in life.placement.nodes():
-                self._on[node].pop(life.job.name)
+                self._on[node].pop(life.job.number)
             self._disturb(life)
 
     def _note_stint(self, life: Life, placement: Placement) -> None:
@@ -338,7 +321,7 @@ class VirtualExecutor:
     def _neighbours(self, life: Life) -> list[Life]:
         """The jobs on this one's nodes, itself among them while it is there."""
         assert life.placement is not None
-        found: dict[str, Life] = {}
+        found: dict[int, Life] = {}
         for node in sorted(life.placement.nodes()):
             found.update(self._on.get(node, {}))
         return list(found.values())

@@ -37,6 +37,8 @@ class Journalled:
 
     seq: int
     fact: Fact
+    name: str | None = None
+    """Of the job it is about, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

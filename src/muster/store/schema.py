@@ -12,7 +12,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest of `migrations`. A database that is there already is opened without loading Alembic,
 which takes longer than all the rest of opening it."""
 
@@ -27,10 +27,8 @@ journal = Table(
     Column("seq", BIG, primary_key=True, autoincrement=False),
     Column("at", Float(53), nullable=False),
     Column("kind", Text, nullable=False),
-    Column("job", Text),
     Column("number", BIG),
     Column("body", Text, nullable=False),
-    Index("journal_job", "job", "seq"),
     Index("journal_number", "number", "seq"),
 )
 

@@ -93,12 +93,12 @@ class Store:
             return journal.last(connection)
 
     def changes(
-        self, after: int | None, number: int | None = None, job: str | None = None, limit: int = 500
+        self, after: int | None, number: int | None = None, limit: int = 500
     ) -> list[Journalled]:
-        """Facts, of one job (by number or name) or all, oldest first: the first ones after a number,
+        """Facts of one job or all, with the jobs' names, oldest first: the first ones after a number,
         or (None) the last ones."""
         with self._database.reading() as connection:
-            return journal.changes(connection, after, number, job, limit)
+            return journal.changes(connection, after, number, limit)
 
     def jobs(
         self,

@@ -45,7 +45,7 @@ class JobRecord:
     rate: float | None = None
     """Current samples/s."""
     code: str = ""
-    """Why it is in this state: a reason code of docs/reasons.md."""
+    """Why it is in this state: a reason code of docs/reference/reasons.md."""
     reason: str = ""
     """The reason in words."""
     predicted_start: float | None = None
@@ -112,7 +112,15 @@ class PredictionRecord:
     """A time (start, finish) or seconds (step)."""
     real: float | None = None
     error: float | None = None
-    """(predicted - real) / (real - at), or / real for a step."""
+    """See `prediction_error`; for a step (predicted - real) / real."""
+
+
+def prediction_error(predicted: float, real: float, made: float) -> float | None:
+    """(predicted - real) / (real - made), all in s; None if nothing was left to predict.
+
+    Below 0: the end was predicted too early.
+    """
+    return (predicted - real) / (real - made) if real > made else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
     python -m tests.data.stores.make_store tests/data/stores/NAME.sql.gz
 
-A release adds a dump of its own and never changes the earlier ones: `tests/live/test_old_stores.py`
-opens each with the current code.
+A release adds a dump of its own and never changes the earlier ones:
+`tests/unit/store/test_old_stores.py` opens each with the current code.
 """
 
 import argparse

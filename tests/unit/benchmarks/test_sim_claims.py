@@ -12,12 +12,13 @@ from muster.model.pool import Entitlements
 from muster.model.topology import Level
 from muster.model.view import JobState
 from muster.planner.counts import plan_for
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from muster.sim.worlds.curves import Curves
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, job, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -53,7 +54,7 @@ def started(load: object, jobs: list[Job | JobState]) -> dict[str, int]:
     entitled = Entitlements({("default", "A100"): 8}, devices)
     shares = policy.allocate(seen, entitled, 0.0, None)
     assert shares.steers
-    return {each.job: each.most for each in shares.allocations}
+    return {name_of(each.job): each.most for each in shares.allocations}
 
 
 def test_those_who_start_together_share_equally(load: object) -> None:
@@ -143,5 +144,5 @@ def test_a_loss_of_speed_of_two_fifths_makes_steps_two_thirds_longer(load: objec
 def test_racks_are_filled_in_order_and_all_devices_are_free(load: object) -> None:
     built = module(load, "support.sim_clusters").cluster_of("c", {"V100": 3, "K80": 2}, per_rack=4)
     assert [node.rack for node in built.nodes] == ["r0"] * 4 + ["r1"]
-    assert built.count_devices("V100") == 24 and built.count_devices("K80") == 16
+    assert built.devices_by_type()["V100"] == 24 and built.devices_by_type()["K80"] == 16
     assert all(node.free == 0xFF for node in built.nodes)

@@ -15,7 +15,7 @@ from tests.builders import GB, SERVER_TASK, cluster, job, mixed, node_set, runni
 def drawn(shown: View) -> list[str]:
     """The lines of the picture and its legend, as a wide terminal shows them."""
     console = Console(width=160, record=True, file=None, quiet=False)
-    letter_of = letters(list(shown.jobs))
+    letter_of = letters([state.job for state in shown.jobs.values()])
     with console.capture() as capture:
         console.print(picture(shown, letter_of))
         console.print(legend(shown, letter_of))

@@ -8,7 +8,8 @@ from muster.core.why.words import tell, where
 from muster.model.job import Role
 from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
 from muster.model.topology import Level
-from tests.builders import placement, slot
+from tests.builders import cluster, job, placement, slot, view
+from tests.numbers import number
 
 
 def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
@@ -19,7 +20,7 @@ def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
         would_start=Change("locality", "rack"),
     )
     assert tell(reason) == (
-        "enough devices are free, but not close enough together for its contract; "
+        "enough devices are free, but too far apart for its contract; "
         "asks 8, 16 free, at most 6 within one node; held by bert (4), vgg (2); "
         "would start now with locality: rack"
     )
@@ -40,8 +41,9 @@ def test_a_migration_names_whom_it_serves_and_what_it_costs_and_gains() -> None:
 
 
 def test_a_migration_is_reported_with_fragmentation_before_and_after() -> None:
-    report = MigrationReport("big", ("a", "b"), 60.0, 4800.0, 0.5, 0.25)
-    assert describe(report) == (
+    report = MigrationReport(number("big"), (number("a"), number("b")), 60.0, 4800.0, 0.5, 0.25)
+    seen = view(cluster(1), [job("a"), job("b"), job("big")])
+    assert describe(report, seen) == (
         "migration for big: a, b moved; costs 60 device-seconds, gains 4,800; fragmentation 50% -> 25%"
     )
 

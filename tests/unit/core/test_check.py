@@ -16,6 +16,7 @@ from muster.model.topology import Level
 from muster.model.view import JobState, View
 from muster.policy.fifo import Fifo
 from tests.builders import GB, TASK, cluster, job, mixed, node_set, placement, slot, view
+from tests.numbers import number
 from tests.world import flat, on
 
 WHY = Reason(Code.STARTED)
@@ -25,13 +26,13 @@ POOLS = flat(default=Quota(reservation=4, limit=8), other=Quota())
 def decided(seen: View, *decisions: Decision, kept: tuple[str, ...] = ()) -> Decisions:
     """What the cycle says of this view, with these decisions instead of its own."""
     honest = decide(Fifo(), seen, 0.0, Memory())
-    told = {decision.job for decision in decisions} | set(kept)
+    told = {decision.job for decision in decisions} | {number(name) for name in kept}
     mine = tuple(d for d in honest.decisions if d.job not in told)
     return replace(honest, decisions=(*decisions, *mine))
 
 
 def start(name: str, placed: Placement | None, generation: int = 1) -> Decision:
-    return Decision(Kind.START, name, generation, WHY, placed)
+    return Decision(Kind.START, number(name), generation, WHY, placed)
 
 
 def broken(seen: View, *decisions: Decision, kept: tuple[str, ...] = ()) -> str:
@@ -75,7 +76,7 @@ def test_a_decision_about_nobody() -> None:
     "kind", [kind for kind in Kind if kind not in (Kind.START, Kind.WAIT)], ids=str
 )
 def test_a_decision_that_does_not_suit_the_phase(kind: Kind) -> None:
-    assert "suits the phase" in broken(one(), Decision(kind, "j", 1, WHY, placement(("n0", 1))))
+    assert "suits the phase" in broken(one(), Decision(kind, number("j"), 1, WHY, placement(("n0", 1))))
 
 
 def test_a_running_job_is_not_started_again() -> None:
@@ -88,7 +89,7 @@ def test_a_start_without_a_placement() -> None:
 
 
 def test_a_wait_with_a_placement() -> None:
-    wait = Decision(Kind.WAIT, "j", 0, WHY, placement(("n0", 1)))
+    wait = Decision(Kind.WAIT, number("j"), 0, WHY, placement(("n0", 1)))
     assert "a placement comes with" in broken(one(), wait)
 
 
@@ -99,7 +100,7 @@ def test_a_change_that_is_not_the_next_generation(generation: int) -> None:
 
 def test_preempting_what_is_not_preemptible() -> None:
     seen = view(cluster(1), [on(job("j", preemptible=False), "n0", 1)])
-    assert "only preemptible" in broken(seen, Decision(Kind.PREEMPT, "j", 1, WHY))
+    assert "only preemptible" in broken(seen, Decision(Kind.PREEMPT, number("j"), 1, WHY))
 
 
 def test_less_than_a_gang() -> None:
@@ -200,7 +201,7 @@ def test_a_pool_above_its_limit_while_the_old_devices_are_still_held() -> None:
     """Six shrink to two, and three start at once: for a moment there would be nine."""
     jobs: list[Job | JobState] = [on(job("holds", 2, most=6), "n0", 0x3F), job("j", 3)]
     seen = view(cluster(2), jobs, POOLS)
-    smaller = Decision(Kind.RESIZE, "holds", 2, WHY, placement(("n0", 1), ("n0", 2)))
+    smaller = Decision(Kind.RESIZE, number("holds"), 2, WHY, placement(("n0", 1), ("n0", 2)))
     places = placement(*(("n1", 1 << i) for i in range(3)))
     assert "above its limit" in broken(seen, smaller, start("j", places))
 
@@ -215,7 +216,7 @@ def test_a_move_doubles_what_is_held_only_for_a_moment_and_is_allowed() -> None:
     eight = job("j", 8)
     seen = view(cluster(2), [on(eight, "n0", 0xFF)], POOLS)
     there = placement(*(("n1", 1 << i) for i in range(8)))
-    check(seen, decided(seen, Decision(Kind.MIGRATE, "j", 2, WHY, there)))
+    check(seen, decided(seen, Decision(Kind.MIGRATE, number("j"), 2, WHY, there)))
 
 
 def test_a_waiting_job_that_is_just_kept() -> None:

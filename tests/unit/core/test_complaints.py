@@ -16,6 +16,7 @@ from muster.policy.fifo import Fifo
 from muster.sim.play import play
 from muster.sim.truth import Arrival
 from tests.builders import cluster, job, node_set, view
+from tests.numbers import name_of
 from tests.world import World, flat, on
 
 NODE = Locality(Level.NODE)
@@ -28,9 +29,9 @@ def test_two_gangs_of_the_whole_cluster_submitted_together_never_both_hold_devic
     order = []
     there = cluster(2)
     for frame in play(there, view(there).pools, arrivals, Fifo()):
-        holding = [state.name for state in frame.after.jobs.values() if state.held()]
+        holding = [state.job.name for state in frame.after.jobs.values() if state.held()]
         assert len(holding) <= 1
-        order += [d.job for d in frame.decided.decisions if d.kind is Kind.START]
+        order += [name_of(d.job) for d in frame.decided.decisions if d.kind is Kind.START]
     assert order == ["one", "two"]
 
 
@@ -51,7 +52,7 @@ def test_a_stranded_gang_goes_first_even_where_the_younger_one_has_a_promise() -
     world = World(view(cluster(2), [job("old", 16), job("young", 16)]))
     world.settle()
     world.settle(700.0)
-    assert [promise.job for promise in world.memory.promises] == ["young"]
+    assert [name_of(promise.job) for promise in world.memory.promises] == ["young"]
     world.happen(NodeLost("n1", world.now), NodeReturned("n1", world.now))
     assert world.settle().names(Kind.START) == {"old"}
 
@@ -92,7 +93,7 @@ def test_victims_are_priced_by_lost_work(left: set[str], victim: str) -> None:
         on(job("just begun", 4, pool="guest"), "n1", 0x0F, started=90.0),
         on(job("costly", 4, pool="guest", pause=600.0), "n1", 0xF0, started=99.0),
     ]
-    guests = [state for state in states if state.name in left]
+    guests = [state for state in states if state.job.name in left]
     asks = job("asks", 4 * (5 - len(guests)), pool="owner")
     frame = World(view(cluster(2), [*guests, asks], OWNED), 100.0).cycle()
     assert frame.names(Kind.PREEMPT) == {victim}
@@ -153,7 +154,7 @@ def test_a_new_job_on_an_idle_cluster_starts_in_the_first_cycle_after_it_came() 
     assert frame.names(Kind.START) == {"j"}
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "pools.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/explanation/pools.md").read_text(encoding="utf-8")
 
 
 def sections() -> list[str]:

@@ -24,6 +24,7 @@ from tests.builders import (
     slot,
     view,
 )
+from tests.numbers import number
 from tests.world import World, flat, on
 
 BOTH = mixed((1, node_set()), (1, node_set("v", device_type="V100", generation="volta")))
@@ -142,23 +143,23 @@ def test_what_is_promised_binds_those_behind_but_is_no_excess() -> None:
     seen = view(cluster(1), [job("a", 6, pool="a"), job("b", 6, pool="b")], flat(a=Quota(), b=Quota()))
     found = books(seen)
     assert found.verdict(job("x", 4, pool="a"), {"A100": 4}) is None
-    found.promise(seen.jobs["a"].job, {"A100": 4})
+    found.promise(seen.jobs[number("a")].job, {"A100": 4})
     assert found.verdict(job("x", 1, pool="a"), {"A100": 1}) is Code.WAITING_QUOTA
     assert found.excess("a", "A100") < 0
-    found.promise(seen.jobs["a"].job, {"A100": 4}, sign=-1)
+    found.promise(seen.jobs[number("a")].job, {"A100": 4}, sign=-1)
     assert found.verdict(job("x", 4, pool="a"), {"A100": 4}) is None
 
 
 def test_a_pool_that_is_entitled_to_everything_is_bound_by_the_devices_alone() -> None:
     seen = view(cluster(1), [job("j", 12)])
-    assert books(seen).verdict(seen.jobs["j"].job, {"A100": 12}) is None
+    assert books(seen).verdict(seen.jobs[number("j")].job, {"A100": 12}) is None
 
 
 def test_an_earmark_binds_the_younger_ones_of_the_pool_and_not_its_owner() -> None:
     tree = flat(a=Quota(reservation=4), b=Quota(reservation=4))
     seen = view(cluster(1), [job("old", 4, pool="a"), job("b", 8, pool="b")], tree)
     found = books(seen)
-    old = seen.jobs["old"].job
+    old = seen.jobs[number("old")].job
     found.earmark(old, {"A100": 4}, fixed=False)
     assert found.verdict(old, {"A100": 4}) is None
     for borrow in (False, True):
@@ -170,5 +171,5 @@ def test_an_earmark_that_could_never_be_had_is_not_made() -> None:
     tree = flat(a=Quota(reservation=4), b=Quota(reservation=4))
     seen = view(cluster(1), [job("old", 6, pool="a"), job("b", 8, pool="b")], tree)
     found = books(seen)
-    found.earmark(seen.jobs["old"].job, {"A100": 6}, fixed=False)
-    assert not found.earmarked_for(seen.jobs["old"].job)
+    found.earmark(seen.jobs[number("old")].job, {"A100": 6}, fixed=False)
+    assert not found.earmarked_for(seen.jobs[number("old")].job)

@@ -16,6 +16,7 @@ from muster.model.placement import Claim, Slot
 from muster.model.topology import each_bit
 from muster.model.view import View
 from tests.builders import GB, cluster, job, node_set, placement, running, slot, view
+from tests.numbers import number
 
 BARE = slot("n0", 0, role=Role.SERVER, need=Need(millicores=1_000, memory=GB))
 OLD = placement(("n0", 0b0011), ("n1", 0b0001))
@@ -28,7 +29,7 @@ def books() -> Ledger:
 
 
 def claim(name: str, *takes: Slot, version: int = 5, gives: tuple[Slot, ...] = ()) -> Claim:
-    return Claim(name, version, takes, gives)
+    return Claim(number(name), version, takes, gives)
 
 
 def refusal(ledger: Ledger, asked: Claim) -> tuple[Conflict, ...]:
@@ -46,14 +47,14 @@ def test_the_books_open_as_the_view_has_them() -> None:
     assert ledger.snapshot() == LedgerView(
         5, (0b11111100, 0b11111110), (31_000, 31_000), (255 * GB, 255 * GB)
     )
-    assert ledger.held("old") == OLD.slots
+    assert ledger.held(number("old")) == OLD.slots
 
 
 def test_a_gang_gets_all_it_claims_and_the_version_rises() -> None:
     ledger = books()
     takes = (slot("n0", 0b1100), slot("n1", 0b0110, 1))
     assert ledger.commit(claim("new", *takes)) == Approved(6)
-    assert ledger.held("new") == takes
+    assert ledger.held(number("new")) == takes
     assert ledger.snapshot() == LedgerView(
         6, (0b11110000, 0b11111000), (30_000, 30_000), (254 * GB, 254 * GB)
     )
@@ -61,7 +62,7 @@ def test_a_gang_gets_all_it_claims_and_the_version_rises() -> None:
 
 def test_held_bits_are_named_with_their_holder() -> None:
     conflicts = refusal(books(), claim("new", slot("n0", 0b0110), slot("n1", 0b1000, 1)))
-    assert conflicts == (Conflict("n0", 0b0010, ("old",), Why.HELD),)
+    assert conflicts == (Conflict("n0", 0b0010, (number("old"),), Why.HELD),)
 
 
 def test_every_conflict_of_a_claim_is_named() -> None:
@@ -69,8 +70,8 @@ def test_every_conflict_of_a_claim_is_named() -> None:
     ledger.commit(claim("mid", slot("n0", 0b0100)))
     asked = claim("new", slot("n0", 0b1110), slot("n1", 0b0001, 1))
     assert refusal(ledger, asked) == (
-        Conflict("n0", 0b0110, ("mid", "old"), Why.HELD),
-        Conflict("n1", 0b0001, ("old",), Why.HELD),
+        Conflict("n0", 0b0110, (number("mid"), number("old")), Why.HELD),
+        Conflict("n1", 0b0001, (number("old"),), Why.HELD),
     )
 
 
@@ -101,23 +102,23 @@ def test_a_node_that_is_not_up_takes_nothing_new(state: NodeState) -> None:
 def test_cores_may_run_out_before_devices_do() -> None:
     hungry = Need(1, millicores=16_000)
     asked = claim("new", slot("n0", 0b0100, need=hungry), slot("n0", 0b1000, 1, need=hungry))
-    assert refusal(books(), asked) == (Conflict("n0", 0, ("old",), Why.CORES),)
+    assert refusal(books(), asked) == (Conflict("n0", 0, (number("old"),), Why.CORES),)
 
 
 def test_memory_may_run_out_before_devices_do() -> None:
     asked = claim("new", slot("n0", 0b0100, need=Need(1, memory=256 * GB)))
-    assert refusal(books(), asked) == (Conflict("n0", 0, ("old",), Why.MEMORY),)
+    assert refusal(books(), asked) == (Conflict("n0", 0, (number("old"),), Why.MEMORY),)
 
 
 def test_only_what_is_held_can_be_given_back() -> None:
     mine_not = OLD.slots[0]
     conflicts = refusal(books(), claim("new", slot("n0", 0b100), gives=(mine_not,)))
-    assert conflicts == (Conflict("n0", 0b11, ("old",), Why.NOT_YOURS),)
+    assert conflicts == (Conflict("n0", 0b11, (number("old"),), Why.NOT_YOURS),)
 
 
 def test_nothing_is_given_back_twice() -> None:
     conflicts = refusal(books(), claim("old", gives=(OLD.slots[0], OLD.slots[0])))
-    assert conflicts == (Conflict("n0", 0b11, ("old",), Why.NOT_YOURS),)
+    assert conflicts == (Conflict("n0", 0b11, (number("old"),), Why.NOT_YOURS),)
 
 
 def test_giving_back_on_an_unknown_node_is_refused() -> None:
@@ -127,9 +128,11 @@ def test_giving_back_on_an_unknown_node_is_refused() -> None:
 
 def test_a_task_without_devices_is_not_booked_twice() -> None:
     ledger = books()
-    assert refusal(ledger, claim("new", BARE, BARE)) == (Conflict("n0", 0, ("new",), Why.TWICE),)
+    assert refusal(ledger, claim("new", BARE, BARE)) == (
+        Conflict("n0", 0, (number("new"),), Why.TWICE),
+    )
     assert ledger.commit(claim("new", BARE)) == Approved(6)
-    assert refusal(ledger, claim("new", BARE)) == (Conflict("n0", 0, ("new",), Why.TWICE),)
+    assert refusal(ledger, claim("new", BARE)) == (Conflict("n0", 0, (number("new"),), Why.TWICE),)
     assert ledger.commit(claim("other", BARE)) == Approved(7)
 
 
@@ -137,26 +140,26 @@ def test_the_same_claim_a_second_time_is_refused() -> None:
     ledger = books()
     asked = claim("new", slot("n0", 0b100))
     ledger.commit(asked)
-    assert refusal(ledger, asked) == (Conflict("n0", 0b100, ("new",), Why.HELD),)
+    assert refusal(ledger, asked) == (Conflict("n0", 0b100, (number("new"),), Why.HELD),)
 
 
 def test_a_job_may_take_the_bits_it_gives_back() -> None:
     ledger = books()
     wider = slot("n0", 0b0111)
     assert ledger.commit(claim("old", wider, gives=(OLD.slots[0],))) == Approved(6)
-    assert set(ledger.held("old")) == {wider, OLD.slots[1]}
+    assert set(ledger.held(number("old"))) == {wider, OLD.slots[1]}
     assert ledger.snapshot().free == (0b11111000, 0b11111110)
 
 
 def test_another_job_may_not_take_bits_while_they_are_only_about_to_be_free() -> None:
     conflicts = refusal(books(), claim("new", slot("n0", 0b0001)))
-    assert conflicts[0].holders == ("old",)
+    assert conflicts[0].holders == (number("old"),)
 
 
 def test_a_claim_may_only_give_back() -> None:
     ledger = books()
     assert ledger.commit(claim("old", gives=(OLD.slots[1],))) == Approved(6)
-    assert ledger.held("old") == (OLD.slots[0],)
+    assert ledger.held(number("old")) == (OLD.slots[0],)
     assert ledger.snapshot().millicores == (31_000, 32_000)
 
 
@@ -181,12 +184,12 @@ def test_an_old_claim_is_rejected_with_the_bits_that_were_taken_since() -> None:
     ledger = books()
     ledger.commit(claim("first", slot("n0", 0b0100)))
     conflicts = refusal(ledger, claim("second", slot("n0", 0b1100), version=5))
-    assert conflicts == (Conflict("n0", 0b0100, ("first",), Why.HELD),)
+    assert conflicts == (Conflict("n0", 0b0100, (number("first"),), Why.HELD),)
 
 
 def test_an_old_claim_may_take_what_was_freed_since() -> None:
     ledger = books()
-    ledger.release("old")
+    ledger.release(number("old"))
     assert isinstance(ledger.commit(claim("new", slot("n0", 0b1), version=5)), Approved)
 
 
@@ -200,8 +203,8 @@ def test_a_claim_from_the_future_is_an_error() -> None:
 
 def test_a_released_job_holds_nothing() -> None:
     ledger = books()
-    assert ledger.release("old") == 6
-    assert ledger.held("old") == ()
+    assert ledger.release(number("old")) == 6
+    assert ledger.held(number("old")) == ()
     full = node_set()
     assert ledger.snapshot() == LedgerView(
         6, (full.all_devices,) * 2, (full.millicores,) * 2, (full.memory,) * 2
@@ -210,13 +213,13 @@ def test_a_released_job_holds_nothing() -> None:
 
 def test_releasing_a_job_that_holds_nothing_changes_nothing() -> None:
     ledger = books()
-    assert ledger.release("nobody") == 5
+    assert ledger.release(number("nobody")) == 5
 
 
 def test_a_snapshot_does_not_change_afterwards() -> None:
     ledger = books()
     before = ledger.snapshot()
-    ledger.release("old")
+    ledger.release(number("old"))
     assert before.free == (0b11111100, 0b11111110)
 
 
@@ -245,7 +248,7 @@ def fill(ledger: Ledger, planner: int, barrier: Barrier) -> list[Claim]:
     approved: list[Claim] = []
     barrier.wait()
     while takes := gang(rng, (seen := ledger.snapshot()).free):
-        asked = Claim(f"p{planner}-{len(approved)}", seen.version, takes)
+        asked = Claim(number(f"p{planner}-{len(approved)}"), seen.version, takes)
         if isinstance(ledger.commit(asked), Approved):
             approved.append(asked)
     return approved
@@ -281,8 +284,8 @@ def churn(ledger: Ledger, planner: int, barrier: Barrier) -> int:
     for _ in range(100):
         seen = ledger.snapshot()
         takes = gang(rng, seen.free)
-        if isinstance(ledger.commit(Claim(f"p{planner}", seen.version, takes)), Approved):
-            ledger.release(f"p{planner}")
+        if isinstance(ledger.commit(Claim(number(f"p{planner}"), seen.version, takes)), Approved):
+            ledger.release(number(f"p{planner}"))
             changes += 2 if takes else 1
     return changes
 

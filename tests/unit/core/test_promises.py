@@ -13,6 +13,7 @@ from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
 from muster.policy.fifo import Fifo
 from tests.builders import cluster, job, placement, view
+from tests.numbers import number
 from tests.world import World, flat, on
 
 NODE = Locality(Level.NODE)
@@ -44,7 +45,7 @@ def test_within_its_patience_a_gang_lets_younger_ones_pass() -> None:
 
 def test_after_that_it_is_promised_what_comes_free_first() -> None:
     (promise,) = patient().memory.promises
-    assert promise.job == "large"
+    assert promise.job == number("large")
     assert promise.placement.bits() == {"n0": 0xFF}
     assert promise.cause is Code.WAITING_DEVICES
     assert promise.expected == 1000.0
@@ -71,7 +72,7 @@ def test_a_promise_is_kept_from_cycle_to_cycle_and_looked_for_anew_after_a_while
 
 def test_a_promise_whose_job_was_cancelled_is_forgotten() -> None:
     world = patient("small")
-    world.happen(Cancelled("large", world.now))
+    world.happen(Cancelled(number("large"), world.now))
     world.end("soon")
     world.cycle(1.0)
     assert not world.memory.promises
@@ -79,7 +80,7 @@ def test_a_promise_whose_job_was_cancelled_is_forgotten() -> None:
 
 def test_a_promise_does_not_go_to_another_job_of_the_same_name() -> None:
     world = patient()
-    world.happen(Cancelled("large", world.now))
+    world.happen(Cancelled(number("large"), world.now))
     world.submit(job("large", 4, locality=NODE))
     frame = world.cycle(1.0)
     assert frame.decision("large").kind is Kind.WAIT
@@ -92,7 +93,7 @@ class Fickle(Fifo):
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Everybody else."""
         whole = super().allocate(view, entitlements, now, memory)
-        return Shares(tuple(a for a in whole.allocations if a.job != "large"))
+        return Shares(tuple(a for a in whole.allocations if a.job != number("large")))
 
 
 def test_a_promise_to_a_job_that_the_policy_leaves_out_binds_nobody() -> None:
@@ -107,7 +108,7 @@ def test_a_promise_to_a_job_that_the_policy_leaves_out_binds_nobody() -> None:
 
 def test_a_promise_that_has_lapsed_binds_nobody() -> None:
     slots = placement(*(("n0", 1 << i) for i in range(8)))
-    old = Promise("large", slots, Code.WAITING_MIGRATION, until=10.0)
+    old = Promise(number("large"), slots, Code.WAITING_MIGRATION, until=10.0)
     jobs: list[Job | JobState] = [on(job("runs", 8), "n1", 0xFF), job("large", 12), job("small")]
     world = World(view(cluster(2), jobs), 10.0, Memory(promises=(old,)))
     assert world.cycle().names(Kind.START) == {"small"}
@@ -115,7 +116,7 @@ def test_a_promise_that_has_lapsed_binds_nobody() -> None:
 
 def test_one_that_was_paid_for_and_has_not_lapsed_does() -> None:
     slots = placement(*(("n0", 1 << i) for i in range(8)), *(("n1", 1 << i) for i in range(4)))
-    fresh = Promise("large", slots, Code.WAITING_MIGRATION, until=10.0)
+    fresh = Promise(number("large"), slots, Code.WAITING_MIGRATION, until=10.0)
     jobs: list[Job | JobState] = [on(job("runs", 8), "n1", 0xFF), job("large", 12), job("small")]
     world = World(view(cluster(2), jobs), 9.0, Memory(promises=(fresh,)))
     frame = world.cycle()
@@ -139,8 +140,8 @@ def test_an_older_job_of_the_pool_may_use_what_the_pool_has_taken_back_for_a_you
     world = World(view(cluster(1), [guest, job("young", 8, pool="a")], owned), 100.0)
     world.cycle()
     world.complete()
-    old = replace(world.view.jobs["young"], job=job("old", 8, pool="a"), submitted=0.0)
-    world.view = replace(world.view, jobs={**world.view.jobs, "old": old})
+    old = replace(world.view.jobs[number("young")], job=job("old", 8, pool="a"), submitted=0.0)
+    world.view = replace(world.view, jobs={**world.view.jobs, old.number: old})
     assert world.cycle(1.0).names(Kind.START) == {"old"}
 
 

@@ -17,6 +17,7 @@ from muster.policy.base import Shares
 from muster.policy.fifo import Fifo
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, view
 from tests.changes import changed
+from tests.numbers import name_of, number
 from tests.world import Frame, World, flat, on
 
 NODE = Locality(Level.NODE)
@@ -37,8 +38,8 @@ def advised(frame: Frame, name: str) -> Frame:
     """The same cycle with the job changed as its reason advises."""
     change = frame.reason(name).would_start
     assert change is not None
-    state = frame.before.jobs[name]
-    jobs = {**frame.before.jobs, name: replace(state, job=changed(state.job, change))}
+    state = frame.before.jobs[number(name)]
+    jobs = {**frame.before.jobs, state.number: replace(state, job=changed(state.job, change))}
     return World(replace(frame.before, jobs=jobs), frame.now, frame.memory).cycle()
 
 
@@ -138,13 +139,18 @@ def scattered(now: float) -> Frame:
 def test_a_small_job_is_moved_out_of_the_way_and_the_move_is_reported() -> None:
     frame = scattered(now=100.0)
     (moved,) = frame.of(Kind.MIGRATE)
-    waited = frame.now - frame.before.jobs["large"].submitted
+    waited = frame.now - frame.before.jobs[number("large")].submitted
     gain = 8 * waited
     assert moved.reason == Reason(Code.MIGRATED, beneficiary="large", cost=10.0, gain=gain)
     assert frame.reason("large").code is Code.WAITING_MIGRATION
-    assert frame.reason("large").holders == (Holder(moved.job, "default", 1),)
+    assert frame.reason("large").holders == (Holder(name_of(moved.job), "default", 1),)
     (report,) = frame.decided.migrations
-    assert (report.job, report.moved, report.cost, report.gain) == ("large", (moved.job,), 10.0, gain)
+    assert (report.job, report.moved, report.cost, report.gain) == (
+        number("large"),
+        (moved.job,),
+        10.0,
+        gain,
+    )
     assert report.fragmentation_before == 1.0
     assert report.fragmentation_after == pytest.approx(6 / 14)
 
@@ -329,7 +335,7 @@ class Silent(Fifo):
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Everybody but those whose name begins with x."""
         shares = super().allocate(view, entitlements, now, memory)
-        return Shares(tuple(a for a in shares.allocations if not a.job.startswith("x")))
+        return Shares(tuple(a for a in shares.allocations if not name_of(a.job).startswith("x")))
 
 
 def test_a_job_that_the_policy_leaves_out_waits_for_the_policy() -> None:

@@ -14,6 +14,7 @@ from muster.model.view import Phase, View
 from muster.policy.base import Shares
 from muster.policy.fifo import Fifo
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
+from tests.numbers import number
 from tests.world import World, flat, on
 
 NODE = Locality(Level.NODE)
@@ -47,7 +48,7 @@ def test_only_as_many_workers_leave_as_are_asked() -> None:
     world = World(view(cluster(1), [grown, job("asks", 3)]), 100.0)
     world.cycle()
     world.settle()
-    assert world.view.jobs["grown"].placement is not None
+    assert world.view.jobs[number("grown")].placement is not None
     assert sum(bits.bit_count() for bits in world.bits("grown").values()) == 5
 
 
@@ -164,7 +165,7 @@ def test_a_promise_stands_while_the_victims_take_their_time_to_stop() -> None:
         frame = world.cycle(600.0)
         assert not frame.of(Kind.PREEMPT)
         assert frame.reason("asks").code is Code.WAITING_RECLAIM
-    world.happen(Preempted(victim, world.view.jobs[victim].generation, world.now))
+    world.happen(Preempted(number(victim), world.view.jobs[number(victim)].generation, world.now))
     assert world.cycle().names(Kind.START) == {"asks"}
 
 
@@ -207,8 +208,8 @@ def test_a_job_that_is_being_resized_is_waited_for() -> None:
     assert world.cycle().reason("grown").code is Code.GROWN
     world.submit(job("asks", 8, pool="a"))
     assert not world.cycle(1.0).of(Kind.PREEMPT)
-    state = world.view.jobs["grown"]
-    world.happen(Resized("grown", state.generation, world.now))
+    state = world.view.jobs[number("grown")]
+    world.happen(Resized(number("grown"), state.generation, world.now))
     assert world.cycle(1.0).names(Kind.PREEMPT) == {"grown"}
 
 

@@ -4,6 +4,7 @@ from muster.model.decision import Kind
 from muster.model.job import Need, Role
 from muster.model.reason import Code
 from tests.builders import GB, cluster, job, mixed, node_set, view
+from tests.numbers import number
 from tests.world import World
 
 CPU = node_set("cpu", devices=0, cores=8, memory=64 * GB)
@@ -30,7 +31,7 @@ def test_a_job_that_starts_with_more_than_its_gang_is_placed_as_a_whole() -> Non
     asked = job("ps", 2, most=6, servers=2)
     world = World(view(cluster(4, small), [asked]))
     assert world.cycle().reason("ps").code is Code.STARTED
-    placed = world.view.jobs["ps"].placement
+    placed = world.view.jobs[number("ps")].placement
     assert placed is not None
     workers = [sum(s.node == n for s in placed.slots if s.role is Role.WORKER) for n in placed.nodes()]
     servers = [sum(s.node == n for s in placed.slots if s.role is Role.SERVER) for n in placed.nodes()]

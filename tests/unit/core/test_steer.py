@@ -18,6 +18,7 @@ from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares, exactly
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, slot, view
+from tests.numbers import name_of, number
 
 PACK = Rules(strategy="pack")
 FOUR = node_set(devices=4)
@@ -49,7 +50,7 @@ def steer(
     seen = view(on, jobs, pools)
     decided = decide(Says(wanted), seen, now, memory or Memory(), rules)
     check(seen, decided)
-    return {decision.job: decision for decision in decided.decisions}, decided
+    return {name_of(decision.job): decision for decision in decided.decisions}, decided
 
 
 def counts(decision: Decision) -> dict[str, int]:
@@ -66,12 +67,12 @@ def on(node: str, *bits: int, first: int = 0) -> Any:
 
 
 def test_a_waiting_job_gets_just_its_target() -> None:
-    told, _ = steer(cluster(2, FOUR), [job("j", 1, most=8)], exactly("j", 3))
+    told, _ = steer(cluster(2, FOUR), [job("j", 1, most=8)], exactly(number("j"), 3))
     assert (told["j"].kind, counts(told["j"])) == (Kind.START, {"n0": 3})
 
 
 def test_one_that_is_to_have_nothing_waits() -> None:
-    told, _ = steer(cluster(2, FOUR), [job("j")], exactly("j", 0))
+    told, _ = steer(cluster(2, FOUR), [job("j")], exactly(number("j"), 0))
     assert told["j"].kind is Kind.WAIT
     assert told["j"].reason.code is Code.WAITING_POLICY
 
@@ -85,14 +86,16 @@ def test_one_that_is_left_out_waits_and_runs_on() -> None:
 def test_when_less_is_there_and_nothing_comes_it_starts_with_less() -> None:
     """Six are free of the eight it should have, gang 2."""
     stays = running(job("r", 2, preemptible=False), on("n0", 1, 2))
-    told, _ = steer(cluster(2, FOUR), [stays, job("j", 2, most=8)], exactly("j", 8))
+    told, _ = steer(cluster(2, FOUR), [stays, job("j", 2, most=8)], exactly(number("j"), 8))
     assert (told["j"].kind, sum(counts(told["j"]).values())) == (Kind.START, 6)
 
 
 def test_when_more_is_about_to_come_it_waits_for_it() -> None:
     """r is stopped for it: better to start once with eight than now with six and again later."""
     runs = running(job("r", 2), on("n0", 1, 2))
-    told, _ = steer(cluster(2, FOUR), [runs, job("j", 2, most=8)], exactly("r", 0), exactly("j", 8))
+    told, _ = steer(
+        cluster(2, FOUR), [runs, job("j", 2, most=8)], exactly(number("r"), 0), exactly(number("j"), 8)
+    )
     assert (told["r"].kind, told["j"].kind) == (Kind.PREEMPT, Kind.WAIT)
 
 
@@ -100,7 +103,7 @@ def test_below_the_gang_there_is_nothing() -> None:
     stays = running(
         job("r", 6, preemptible=False), on("n0", 1, 2, 4, 8).with_slots(on("n1", 1, 2, first=4).slots)
     )
-    told, _ = steer(cluster(2, FOUR), [stays, job("j", 3, most=8)], exactly("j", 4))
+    told, _ = steer(cluster(2, FOUR), [stays, job("j", 3, most=8)], exactly(number("j"), 4))
     assert told["j"].kind is Kind.WAIT
     assert told["j"].reason.code is Code.WAITING_DEVICES
 
@@ -109,7 +112,7 @@ def test_below_the_gang_there_is_nothing() -> None:
 def test_a_contract_bounds_what_it_starts_with(widest: Level, racks: int, got: int) -> None:
     """Twelve wanted; a node holds four, a rack of two nodes eight."""
     asked = job("j", 1, most=12, locality=Locality(widest))
-    told, _ = steer(cluster(4, FOUR, racks=racks), [asked], exactly("j", 12))
+    told, _ = steer(cluster(4, FOUR, racks=racks), [asked], exactly(number("j"), 12))
     assert sum(counts(told["j"]).values()) == got
 
 
@@ -119,13 +122,13 @@ def test_scattered_room_is_made_whole_by_moving_small_jobs() -> None:
     asked = replace(job("j", 4), locality=Locality(Level.NODE))
     waits = JobState(asked, Phase.WAITING, submitted=0.0)
     whole = cluster(2, FOUR)
-    told, decided = steer(whole, [*small, waits], exactly("j", 4))
+    told, decided = steer(whole, [*small, waits], exactly(number("j"), 4))
     moved = [name for name, decision in told.items() if decision.kind is Kind.MIGRATE]
     assert len(moved) == 1 and told["j"].reason.code is Code.WAITING_MIGRATION
     after = told[moved[0]].placement
     assert after is not None
-    still = [replace(s, placement=after, generation=2) if s.name in moved else s for s in small]
-    told, _ = steer(whole, [*still, waits], exactly("j", 4), memory=decided.memory)
+    still = [replace(s, placement=after, generation=2) if s.job.name in moved else s for s in small]
+    told, _ = steer(whole, [*still, waits], exactly(number("j"), 4), memory=decided.memory)
     assert (told["j"].kind, told["j"].reason.code) == (Kind.START, Code.STARTED_PROMISED)
 
 
@@ -134,19 +137,19 @@ def test_scattered_room_is_made_whole_by_moving_small_jobs() -> None:
 
 def test_what_has_too_much_gives_back_from_where_it_has_fewest() -> None:
     runs = running(job("j", 1, most=8), on("n0", 1, 2, 4, 8).with_slots(on("n1", 1, 2, first=4).slots))
-    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 4))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly(number("j"), 4))
     assert (told["j"].kind, counts(told["j"])) == (Kind.RESIZE, {"n0": 4})
 
 
 def test_a_job_that_must_restart_is_stopped_to_be_changed() -> None:
     runs = running(job("j", 1, most=4, restarts=True), on("n0", 1, 2))
-    for wanted in (exactly("j", 4), exactly("j", 1)):
+    for wanted in (exactly(number("j"), 4), exactly(number("j"), 1)):
         told, _ = steer(cluster(1, FOUR), [runs], wanted)
         assert (told["j"].kind, told["j"].reason.code) == (Kind.PREEMPT, Code.RESIZED_POLICY)
     # Another batch is taken up without a stop.
-    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=64))
+    told, _ = steer(cluster(1, FOUR), [runs], exactly(number("j"), 2, batch=64))
     assert (told["j"].kind, told["j"].batch, told["j"].placement) == (Kind.RESIZE, 64, runs.placement)
-    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2))
+    told, _ = steer(cluster(1, FOUR), [runs], exactly(number("j"), 2))
     assert not told
 
 
@@ -154,18 +157,22 @@ def test_a_job_that_must_restart_is_not_stopped_for_what_it_cannot_have() -> Non
     """Four on one node, and there are two free beside its two on n0 only if the other went."""
     asked = job("j", 1, most=4, restarts=True, locality=Locality(Level.NODE))
     stays = [running(job("r", 1), on("n0", 8)), running(job("s", 1), on("n1", 8))]
-    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly("j", 4))
+    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly(number("j"), 4))
     assert not told
-    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly("j", 3))
+    told, _ = steer(cluster(2, FOUR), [running(asked, on("n0", 1, 2)), *stays], exactly(number("j"), 3))
     assert told["j"].kind is Kind.PREEMPT
 
 
 def test_what_is_not_preemptible_is_neither_shrunk_nor_stopped_nor_moved() -> None:
     fixed = running(job("j", 1, most=4, preemptible=False), on("n0", 1, 2))
-    for wanted in (exactly("j", 0), exactly("j", 1), exactly("j", 2, device_type="V100")):
+    for wanted in (
+        exactly(number("j"), 0),
+        exactly(number("j"), 1),
+        exactly(number("j"), 2, device_type="V100"),
+    ):
         told, _ = steer(TYPES, [fixed], wanted)
         assert not told
-    told, _ = steer(TYPES, [fixed], exactly("j", 3))
+    told, _ = steer(TYPES, [fixed], exactly(number("j"), 3))
     assert told["j"].kind is Kind.RESIZE
     assert told["j"].placement is not None and fixed.placement is not None
     assert set(fixed.placement.slots) < set(told["j"].placement.slots)
@@ -182,7 +189,7 @@ def test_shrinking_that_would_break_a_contract_places_the_rest_anew() -> None:
         profile=StepProfile(compute=0.1, gradients=10e9),
     )
     runs = running(asked, on("n0", 1, 2, 16, 32, 4))
-    told, _ = steer(cluster(1, node_set(devices=8)), [runs], exactly("j", 4))
+    told, _ = steer(cluster(1, node_set(devices=8)), [runs], exactly(number("j"), 4))
     assert told["j"].kind is Kind.RESIZE and told["j"].placement is not None
     assert told["j"].placement.bits() in ({"n0": 0b1111}, {"n0": 0b11110000})
 
@@ -191,7 +198,9 @@ def test_shrinking_that_would_break_a_contract_places_the_rest_anew() -> None:
 
 
 def test_growth_goes_beside_what_it_has() -> None:
-    told, _ = steer(cluster(2, FOUR), [running(job("j", 1, most=8), on("n1", 1))], exactly("j", 3))
+    told, _ = steer(
+        cluster(2, FOUR), [running(job("j", 1, most=8), on("n1", 1))], exactly(number("j"), 3)
+    )
     assert counts(told["j"]) == {"n1": 3}
 
 
@@ -199,21 +208,21 @@ def test_growth_moves_everything_if_that_takes_fewer_nodes() -> None:
     """One on n0 with nothing free beside it; four fit on n1 as a whole."""
     runs = running(job("j", 1, most=4), on("n0", 1))
     stays = running(job("r", 3), on("n0", 2, 4, 8))
-    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly("j", 4))
+    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly(number("j"), 4))
     assert (told["j"].kind, counts(told["j"])) == (Kind.RESIZE, {"n1": 4})
 
 
 def test_growth_takes_what_there_is_when_nothing_comes() -> None:
     stays = running(job("r", 5), on("n0", 2, 4, 8).with_slots(on("n1", 1, 2, first=3).slots))
     runs = running(job("j", 1, most=8), on("n0", 1))
-    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly("j", 8))
+    told, _ = steer(cluster(2, FOUR), [runs, stays], exactly(number("j"), 8))
     assert sum(counts(told["j"]).values()) == 3
 
 
 def test_growth_waits_for_what_comes() -> None:
     runs = running(job("j", 1, most=8), on("n0", 1))
     goes = running(job("r", 3), on("n0", 2, 4, 8))
-    told, _ = steer(cluster(2, FOUR), [runs, goes], exactly("r", 0), exactly("j", 8))
+    told, _ = steer(cluster(2, FOUR), [runs, goes], exactly(number("r"), 0), exactly(number("j"), 8))
     assert set(told) == {"r"}
 
 
@@ -225,9 +234,9 @@ def test_placing_anew_never_counts_on_cores_that_are_still_held() -> None:
     on_socket = job("j", 1, most=2, need=need, locality=Locality(Level.SOCKET))
     runs = running(on_socket, placement(slot("n0", 1, need=need)))
     other = running(job("r", need=Need(1)), placement(slot("n0", 2, need=Need(1))))
-    told, _ = steer(cluster(1, node_set(devices=4, cores=4)), [runs, other], exactly("j", 2))
+    told, _ = steer(cluster(1, node_set(devices=4, cores=4)), [runs, other], exactly(number("j"), 2))
     assert not told
-    told, _ = steer(cluster(1, node_set(devices=4, cores=5)), [runs, other], exactly("j", 2))
+    told, _ = steer(cluster(1, node_set(devices=4, cores=5)), [runs, other], exactly(number("j"), 2))
     assert told["j"].placement is not None
     assert told["j"].placement.bits() == {"n0": 0b1100}
 
@@ -236,11 +245,11 @@ def test_tasks_of_several_devices_grow_without_overlap() -> None:
     """Two devices a task, on 0b11; three tasks need six of the eight."""
     need = Need(2, 1_000, GB)
     runs = running(job("j", 1, most=4, need=need), placement(slot("n0", 0b11, need=need)))
-    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 3))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly(number("j"), 3))
     assert sum(counts(told["j"]).values()) == 6
     # Its two devices are on both sockets, and nothing is free where it is: 0b0110 stays or all goes.
     split = running(job("j", 1, most=2, need=need), placement(slot("n0", 0b0110, need=need)))
-    told, _ = steer(cluster(2, FOUR), [split], exactly("j", 2))
+    told, _ = steer(cluster(2, FOUR), [split], exactly(number("j"), 2))
     assert sum(counts(told["j"]).values()) == 4
 
 
@@ -274,14 +283,16 @@ def served(workers: int, servers: int) -> JobState:
 def test_workers_and_servers_each_come_to_what_the_policy_says(
     had: tuple[int, int], wanted: tuple[int, int]
 ) -> None:
-    told, _ = steer(cluster(1, FOUR), [served(*had)], exactly("j", wanted[0], servers=wanted[1]))
+    told, _ = steer(
+        cluster(1, FOUR), [served(*had)], exactly(number("j"), wanted[0], servers=wanted[1])
+    )
     placed = told["j"].placement
     assert told["j"].kind is Kind.RESIZE and placed is not None
     assert (placed.count(Role.WORKER), placed.count(Role.SERVER)) == wanted
 
 
 def test_with_just_what_it_should_have_nothing_happens() -> None:
-    told, _ = steer(cluster(1, FOUR), [served(2, 2)], exactly("j", 2, servers=2))
+    told, _ = steer(cluster(1, FOUR), [served(2, 2)], exactly(number("j"), 2, servers=2))
     assert not told
 
 
@@ -290,27 +301,27 @@ def test_with_just_what_it_should_have_nothing_happens() -> None:
 
 def test_another_batch_alone_is_a_resize_in_place() -> None:
     runs = running(job("j", 1, most=4), on("n0", 1, 2), batch=32)
-    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=64))
+    told, _ = steer(cluster(1, FOUR), [runs], exactly(number("j"), 2, batch=64))
     assert (told["j"].kind, told["j"].batch, told["j"].placement) == (Kind.RESIZE, 64, runs.placement)
-    told, _ = steer(cluster(1, FOUR), [runs], exactly("j", 2, batch=32))
+    told, _ = steer(cluster(1, FOUR), [runs], exactly(number("j"), 2, batch=32))
     assert not told
 
 
 def test_a_start_on_the_type_the_policy_wants() -> None:
-    told, _ = steer(TYPES, [job("j", 2)], exactly("j", 2, device_type="V100"))
+    told, _ = steer(TYPES, [job("j", 2)], exactly(number("j"), 2, device_type="V100"))
     assert counts(told["j"]) == {"n1": 2}
 
 
 def test_a_move_to_the_type_the_policy_wants() -> None:
     runs = running(job("j", 2), on("n0", 1, 2))
-    told, _ = steer(TYPES, [runs], exactly("j", 2, device_type="V100"))
+    told, _ = steer(TYPES, [runs], exactly(number("j"), 2, device_type="V100"))
     assert (told["j"].kind, counts(told["j"])) == (Kind.MIGRATE, {"n1": 2})
     assert told["j"].reason.code is Code.MIGRATED_POLICY
 
 
 def test_a_move_for_which_there_is_no_room_waits() -> None:
     runs, stays = running(job("j", 2), on("n0", 1, 2)), running(job("r", 3), on("n1", 1, 2, 4))
-    told, _ = steer(TYPES, [runs, stays], exactly("j", 2, device_type="V100"))
+    told, _ = steer(TYPES, [runs, stays], exactly(number("j"), 2, device_type="V100"))
     assert not told
 
 
@@ -321,7 +332,7 @@ def test_jobs_that_are_to_change_places_are_stopped_for_it(restarts: bool) -> No
         running(job("a", 4, restarts=restarts), on("n0", 1, 2, 4, 8)),
         running(job("b", 4, restarts=restarts), on("n1", 1, 2, 4, 8)),
     ]
-    wanted = exactly("a", 4, device_type="V100"), exactly("b", 4, device_type="A100")
+    wanted = exactly(number("a"), 4, device_type="V100"), exactly(number("b"), 4, device_type="A100")
     told, _ = steer(TYPES, states, *wanted)
     assert {decision.kind for decision in told.values()} == {Kind.PREEMPT}
     waiting = [JobState(state.job, Phase.WAITING, 0.0) for state in states]
@@ -338,7 +349,12 @@ def test_one_that_waits_for_another_that_cannot_move_is_not_stopped() -> None:
         running(job(name, 4), on(node, 1, 2, 4, 8))
         for name, node in (("a", "n0"), ("b", "n1"), ("r", "n2"))
     ]
-    told, _ = steer(three, states, exactly("a", 4, device_type="B"), exactly("b", 4, device_type="C"))
+    told, _ = steer(
+        three,
+        states,
+        exactly(number("a"), 4, device_type="B"),
+        exactly(number("b"), 4, device_type="C"),
+    )
     assert not told
 
 
@@ -346,10 +362,10 @@ def test_a_type_on_which_the_contract_can_never_be_kept_is_not_waited_for() -> N
     """Two behind one switch: n0 has pairs of them, n1 none. The policy knows nothing of contracts."""
     pairs = mixed((1, node_set("a", devices=8)), (1, node_set("b", device_type="V100", devices=4)))
     asked = job("j", 2, locality=Locality(Level.SWITCH))
-    told, _ = steer(pairs, [asked], exactly("j", 2, device_type="V100"))
+    told, _ = steer(pairs, [asked], exactly(number("j"), 2, device_type="V100"))
     assert (told["j"].kind, counts(told["j"])) == (Kind.START, {"n0": 2})
     runs = running(asked, on("n0", 1, 2))
-    told, _ = steer(pairs, [runs], exactly("j", 2, device_type="V100"))
+    told, _ = steer(pairs, [runs], exactly(number("j"), 2, device_type="V100"))
     assert not told
 
 
@@ -362,24 +378,27 @@ def two_pools(**quota: Any) -> PoolTree:
 
 def test_a_limit_binds_whatever_the_policy_says() -> None:
     told, _ = steer(
-        cluster(2, FOUR), [job("j", 1, most=8, pool="p")], exactly("j", 6), pools=two_pools(limit=4)
+        cluster(2, FOUR),
+        [job("j", 1, most=8, pool="p")],
+        exactly(number("j"), 6),
+        pools=two_pools(limit=4),
     )
     assert sum(counts(told["j"]).values()) == 4
     runs = running(job("j", 1, most=8, pool="p"), on("n0", 1, 2, 4, 8))
-    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 6), pools=two_pools(limit=4))
+    told, _ = steer(cluster(2, FOUR), [runs], exactly(number("j"), 6), pools=two_pools(limit=4))
     assert not told
 
 
 def test_at_its_limit_a_job_may_still_shrink_and_change_its_batch() -> None:
     runs = running(job("j", 1, most=8, pool="p"), on("n0", 1, 2, 4, 8))
     pools = two_pools(limit=4)
-    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 2), pools=pools)
+    told, _ = steer(cluster(2, FOUR), [runs], exactly(number("j"), 2), pools=pools)
     assert counts(told["j"]) == {"n0": 2}
-    told, _ = steer(cluster(2, FOUR), [runs], exactly("j", 4, batch=8), pools=pools)
+    told, _ = steer(cluster(2, FOUR), [runs], exactly(number("j"), 4, batch=8), pools=pools)
     assert told["j"].batch == 8
 
 
 def test_a_reservation_binds_what_is_not_preemptible() -> None:
     asked = job("j", 1, most=8, pool="p", preemptible=False)
-    told, _ = steer(cluster(2, FOUR), [asked], exactly("j", 6), pools=two_pools(reservation=3))
+    told, _ = steer(cluster(2, FOUR), [asked], exactly(number("j"), 6), pools=two_pools(reservation=3))
     assert sum(counts(told["j"]).values()) == 3

@@ -1,5 +1,6 @@
 """What tasks are told: every framework's own rules about who is who."""
 
+import contextlib
 import json
 import socket
 
@@ -10,8 +11,8 @@ from muster.executors.environment import (
     TaskPlace,
     base_environment,
     compose,
-    free_port,
     free_ports,
+    free_row,
 )
 from muster.model.job import Role
 from muster.runtime.settings import from_environment
@@ -205,6 +206,8 @@ def test_what_the_user_sets_wins_but_for_what_the_coordinator_goes_by() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_free_ports_can_be_listened_at(host: str) -> None:
-    with socket.create_server((host, free_port(host))):
-        pass
+    first = free_row(host, 3)
+    with contextlib.ExitStack() as held:
+        for port in range(first, first + 3):
+            held.enter_context(socket.create_server((host, port)))
     assert len(set(free_ports(host, 20))) == 20

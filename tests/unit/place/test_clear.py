@@ -6,12 +6,13 @@ from muster.place.board import Board
 from muster.place.clear import Candidate, Clearing, cheapest_clearing
 from muster.place.request import Request
 from tests.builders import cluster, node_set, slot, taken
+from tests.numbers import name_of, number
 from tests.unit.place.asks import ask
 
 
 def holder(name: str, cost: float, *places: tuple[str, int]) -> Candidate:
     slots = tuple(slot(node, bits, i) for i, (node, bits) in enumerate(places))
-    return Candidate(name, slots, cost)
+    return Candidate(number(name), slots, cost)
 
 
 def cleared(there: Cluster, request: Request, *held: Candidate) -> Clearing | None:
@@ -22,7 +23,7 @@ def cleared(there: Cluster, request: Request, *held: Candidate) -> Clearing | No
 
 def names(clearing: Clearing | None) -> set[str]:
     assert clearing is not None
-    return {candidate.job for candidate in clearing.removed}
+    return {name_of(candidate.job) for candidate in clearing.removed}
 
 
 def test_two_cheap_jobs_go_rather_than_one_dear_one() -> None:

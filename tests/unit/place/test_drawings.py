@@ -1,4 +1,4 @@
-"""The drawings of docs/placement.md are what the program does."""
+"""The drawings of docs/explanation/placement.md are what the program does."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,11 @@ from muster.place.pack import pack
 from muster.place.request import Request, Strategy
 from muster.place.spread import spread
 from tests.builders import cluster, node_set
+from tests.numbers import name_of
 from tests.unit.place.asks import ask
 from tests.unit.place.test_migrate import small
 
-PAGE = Path(__file__).parents[3] / "docs" / "placement.md"
+PAGE = Path(__file__).parents[3] / "docs/explanation/placement.md"
 SMALL_JOBS = {"A": ask(1), "B": ask(2), "C": ask(1), "D": ask(4)}
 WITH_SERVERS = {"A": ask(6, servers=2)}
 
@@ -62,7 +63,9 @@ def one_by_one(strategy: Strategy, there: Cluster, jobs: dict[str, Request]) -> 
 
 def assert_on_page(text: str) -> None:
     text = indent(text, "    ")
-    assert text in PAGE.read_text(encoding="utf-8"), f"docs/placement.md should show\n{text}"
+    assert text in PAGE.read_text(encoding="utf-8"), (
+        f"docs/explanation/placement.md should show\n{text}"
+    )
 
 
 @pytest.mark.parametrize("strategy", [pack, spread])
@@ -79,12 +82,12 @@ def test_the_page_shows_six_workers_and_two_servers_packed_and_dealt_evenly(stra
 
 def test_the_page_shows_a_migration() -> None:
     jobs = [small("A", "n0", 0b1), small("B", "n1", 0b11, cost=2), small("C", "n2", 0b1111, cost=4)]
-    there, before = cluster(3), {m.candidate.job: Placement(m.candidate.slots) for m in jobs}
+    there, before = cluster(3), {name_of(m.candidate.job): Placement(m.candidate.slots) for m in jobs}
     board = Board(there)
     for held in before.values():
         board.take(held.slots)
     found = cheapest_migration(board, ask(8, Level.NODE), jobs)
     assert found is not None
-    after = before | {move.job: move.placement for move in found.moves}
+    after = before | {name_of(move.job): move.placement for move in found.moves}
     assert_on_page(drawn(there, before))
     assert_on_page(drawn(there, after | {"G": found.placement}))

@@ -8,6 +8,7 @@ from muster.place.board import Board
 from muster.place.clear import Candidate
 from muster.place.migrate import Migration, Movable, cheapest_migration
 from tests.builders import cluster, slot, taken
+from tests.numbers import name_of, number
 from tests.unit.place.asks import ask, with_cores
 
 
@@ -16,7 +17,7 @@ def small(
 ) -> Movable:
     """A job of one worker that holds these devices and may go anywhere its contract allows."""
     place = slot(node, bits)
-    return Movable(Candidate(name, (place,), cost), ask(1, widest, need=place.need))
+    return Movable(Candidate(number(name), (place,), cost), ask(1, widest, need=place.need))
 
 
 def migrated(there: Cluster, devices: int, widest: Level, *jobs: Movable) -> Migration | None:
@@ -28,7 +29,9 @@ def migrated(there: Cluster, devices: int, widest: Level, *jobs: Movable) -> Mig
 def test_a_small_job_moves_to_the_fuller_node_so_that_a_whole_node_is_free() -> None:
     found = migrated(cluster(2), 8, Level.NODE, small("a", "n0", 1), small("b", "n1", 0b11, cost=2))
     assert found is not None
-    assert [(move.job, move.placement.bits()) for move in found.moves] == [("a", {"n1": 0b100})]
+    assert [(name_of(move.job), move.placement.bits()) for move in found.moves] == [
+        ("a", {"n1": 0b100})
+    ]
     assert found.placement.bits() == {"n0": 0xFF}
     assert found.cost == 1
 
@@ -36,14 +39,14 @@ def test_a_small_job_moves_to_the_fuller_node_so_that_a_whole_node_is_free() -> 
 def test_the_cheaper_job_moves_even_if_it_is_the_larger() -> None:
     found = migrated(cluster(2), 8, Level.NODE, small("a", "n0", 1, cost=5), small("b", "n1", 0b11))
     assert found is not None
-    assert [move.job for move in found.moves] == ["b"]
+    assert [name_of(move.job) for move in found.moves] == ["b"]
     assert found.placement.bits() == {"n1": 0xFF}
 
 
 def test_a_job_moves_within_its_node_to_free_a_socket() -> None:
     found = migrated(cluster(1), 4, Level.SOCKET, small("a", "n0", 0b1), small("b", "n0", 0b1_0000))
     assert found is not None
-    assert [(m.job, m.placement.bits()) for m in found.moves] == [("a", {"n0": 0b10_0000})]
+    assert [(name_of(m.job), m.placement.bits()) for m in found.moves] == [("a", {"n0": 0b10_0000})]
     assert found.placement.bits() == {"n0": 0x0F}
 
 

@@ -9,6 +9,7 @@ from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import View
 from muster.policy.base import Policy, Shares
 from tests.builders import cluster, mixed, node_set
+from tests.numbers import by_number, name_of
 
 
 def devices(count: int) -> Cluster:
@@ -27,7 +28,7 @@ def types(**counts: int) -> Cluster:
 
 def told(seen: View, **outlooks: Outlook) -> View:
     """The view with outlooks by job."""
-    return replace(seen, outlooks=outlooks)
+    return replace(seen, outlooks=by_number(outlooks))
 
 
 def left(work: float, *rates: float, spread: float = 0.0) -> Outlook:
@@ -55,7 +56,7 @@ def on(work: float = 1e6, **rates: float) -> Outlook:
 
 def everything(seen: View) -> Entitlements:
     """Every pool may have everything."""
-    capacity = {each: seen.cluster.count_devices(each) for each in seen.cluster.device_types()}
+    capacity = seen.cluster.devices_by_type()
     entitled = {(pool, each): n for pool in seen.pools.pools for each, n in capacity.items()}
     return Entitlements(entitled, capacity)
 
@@ -78,5 +79,5 @@ def workers(policy: Policy, seen: View, now: float = 0.0, memory: object = None)
     """Workers by job, as the policy says, in the order of the view."""
     answer = ask(policy, seen, now, memory)
     assert all(each.least == each.most for each in answer.allocations)
-    dealt = {each.job: each.most for each in answer.allocations}
-    return {name: dealt[name] for name in seen.jobs if name in dealt}
+    dealt = {name_of(each.job): each.most for each in answer.allocations}
+    return {name: dealt[name] for name in seen.names if name in dealt}

@@ -13,6 +13,7 @@ from muster.policy.afs import Afs
 from muster.policy.base import exactly
 from tests.builders import job, running, view
 from tests.builders import placement as at
+from tests.numbers import number
 from tests.unit.policy.deal import ask, devices, left, on, pools, told, types, workers
 
 AFS_P = Afs("afs-p", known=False)
@@ -133,7 +134,7 @@ def test_what_cannot_be_changed_is_left_alone_and_counted() -> None:
 def test_a_job_without_devices_has_its_gang() -> None:
     seen = view(devices(2), [job("cores", 3, need=Need(millicores=100)), job("a", most=4)])
     said = ask(Afs(), told(seen, a=left(10, 1, 2))).allocations
-    assert set(said) == {exactly("cores", 3), exactly("a", 2, device_type="A100")}
+    assert set(said) == {exactly(number("cores"), 3), exactly(number("a"), 2, device_type="A100")}
 
 
 def test_a_job_of_which_nothing_is_known_is_taken_to_speed_up_with_its_devices() -> None:
@@ -148,8 +149,8 @@ def test_each_job_has_one_type_and_all_types_are_used() -> None:
     seen = view(types(A=2, B=2), [job("a", most=2), job("b", most=2)])
     said = ask(Afs(), told(seen, a=on(10, A=2, B=1), b=on(20, A=2, B=1.5))).allocations
     assert said == (
-        exactly("a", 2, device_type="A", batch=128),
-        exactly("b", 2, device_type="B", batch=128),
+        exactly(number("a"), 2, device_type="A", batch=128),
+        exactly(number("b"), 2, device_type="B", batch=128),
     )
 
 

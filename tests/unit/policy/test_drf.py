@@ -13,6 +13,7 @@ from muster.policy.base import Shares
 from muster.policy.drf import Drf
 from tests.builders import GB, cluster, job, mixed, node_set, running, slot, view
 from tests.builders import placement as at
+from tests.numbers import name_of, number
 
 MANY = 100
 
@@ -24,7 +25,7 @@ def entitled(**devices: int) -> Entitlements:
 def dealt(shares: Shares) -> dict[str, int]:
     assert shares.steers
     assert all(each.least == each.most for each in shares.allocations)
-    return {each.job: each.most for each in shares.allocations}
+    return {name_of(each.job): each.most for each in shares.allocations}
 
 
 def share_cores(
@@ -72,7 +73,7 @@ def test_servers_count_and_come_in_step_with_workers() -> None:
     # 2 and 4 all 8 have 4/10 each; the next is ps's, 6/10, and all 10 cores are gone.
     worker = RoleSpec(Role.WORKER, task(1, 1), gang=1, least=1, most=8)
     server = RoleSpec(Role.SERVER, task(1, 1), gang=1, least=1, most=8)
-    ps = Job("ps", roles=(worker, server))
+    ps = Job("ps", roles=(worker, server), number=number("ps"))
     assert plan_for(ps, 3).count(Role.SERVER) == 3
     alone = job("alone", 1, most=8, need=task(1, 1))
     assert share_cores([ps, alone], cores=10, memory=100, policy=Drf()) == {"ps": 3, "alone": 4}
@@ -141,7 +142,7 @@ def test_each_device_type_is_a_resource_and_a_job_keeps_to_one() -> None:
     a = job("a", 1, most=8, device_types=("A100", "V100"))
     b = job("b", 1, most=8, device_types=("V100",))
     shares = Drf().allocate(view(both, [a, b]), entitled(A100=4, V100=2), 0.0, None)
-    assert [(x.job, x.most, x.device_type) for x in shares.allocations] == [
+    assert [(name_of(x.job), x.most, x.device_type) for x in shares.allocations] == [
         ("a", 4, "A100"),
         ("b", 2, None),
     ]

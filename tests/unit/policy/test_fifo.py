@@ -6,13 +6,14 @@ from muster.policy.fifo import Fifo
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of, number
 
 NOTHING = Entitlements({})
 
 
 def order(*jobs: object) -> list[str]:
     seen = view(cluster(1), jobs)  # type: ignore[arg-type]
-    return [a.job for a in Fifo().allocate(seen, NOTHING, 0.0, None).allocations]
+    return [name_of(a.job) for a in Fifo().allocate(seen, NOTHING, 0.0, None).allocations]
 
 
 def test_older_jobs_go_first() -> None:
@@ -39,7 +40,7 @@ def test_a_job_that_has_all_it_wants_is_left_as_it_is() -> None:
 def test_each_gets_its_gang_first_and_up_to_its_most_after() -> None:
     seen = view(cluster(1), [job("j", 4, gang=2, most=8)])
     shares = Fifo().allocate(seen, NOTHING, 0.0, "memory")
-    assert shares.allocations == (Allocation("j", 2, 8),)
+    assert shares.allocations == (Allocation(number("j"), 2, 8),)
     assert shares.memory == "memory"
 
 

@@ -13,6 +13,7 @@ from muster.policy.base import exactly
 from muster.policy.finish_time import LEASE, FinishTime
 from tests.builders import job, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of, number
 from tests.unit.policy.deal import ask, devices, left, on, pools, told, types, workers
 
 LINEAR = tuple(float(n) for n in range(1, 9))
@@ -101,7 +102,7 @@ def test_a_job_that_was_starting_when_the_lease_began_keeps_what_it_gets() -> No
     coming = replace(running(job("a", most=2), at(("n0", 1), ("n0", 2))), phase=Phase.STARTING)
     seen = told(view(devices(2), [coming, waiting("b", 0)]), a=left(10, 1, 2), b=left(10, 1, 2))
     first = ask(FinishTime(), seen)
-    assert [(each.job, each.most) for each in first.allocations] == [("b", 0)]
+    assert [(name_of(each.job), each.most) for each in first.allocations] == [("b", 0)]
     there = running(job("a", most=2), at(("n0", 1), ("n0", 2)), since=0.0)
     seen = told(view(devices(2), [there, waiting("b", 0)]), a=left(10, 1, 2), b=left(10, 1, 2))
     assert workers(FinishTime(), seen, 10.0, first.memory) == {"a": 2, "b": 0}
@@ -129,7 +130,7 @@ def test_jobs_of_which_nothing_is_known_share_alike() -> None:
 
 def test_a_job_without_devices_has_its_gang() -> None:
     shares = ask(FinishTime(), view(devices(1), [job("cores", 3, need=Need(millicores=100))]))
-    assert shares.allocations == (exactly("cores", 3),)
+    assert shares.allocations == (exactly(number("cores"), 3),)
     assert shares.again == float("inf")
 
 
@@ -139,7 +140,10 @@ def test_each_job_has_one_type_and_all_types_are_used() -> None:
     # chooses first: A. Sharing A, a would go 2, as fast as on both of B, which nobody has.
     seen = view(types(A=2, B=2), [job("a", most=2), job("b", most=2)])
     said = ask(FinishTime(), told(seen, a=on(10, A=2, B=1), b=on(20, A=2, B=1.5))).allocations
-    assert {each.job: (each.most, each.device_type) for each in said} == {"a": (2, "B"), "b": (2, "A")}
+    assert {name_of(each.job): (each.most, each.device_type) for each in said} == {
+        "a": (2, "B"),
+        "b": (2, "A"),
+    }
 
 
 GAINS = st.lists(st.integers(0, 4), min_size=5, max_size=5)

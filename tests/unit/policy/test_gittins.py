@@ -11,6 +11,7 @@ from muster.policy.gittins import Sample, gittins
 from muster.policy.tiresias import LEVELS, QUANTUM, Remembered, TiresiasGittins
 from tests.builders import cluster, job, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of
 
 POLICY = TiresiasGittins()
 
@@ -20,7 +21,7 @@ def ask(seen: View, now: float, memory: object = None) -> Shares:
 
 
 def dealt(shares: Shares) -> list[tuple[str, int]]:
-    return [(each.job, each.most) for each in shares.allocations]
+    return [(name_of(each.job), each.most) for each in shares.allocations]
 
 
 def on_all(name: str, *, served: float, since: float) -> JobState:

@@ -10,10 +10,11 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
-from muster.perf.learnt.tables import ByType, Tuned
+from muster.perf.learnt.tables import ByType
 from muster.policy.base import Allocation, Shares
 from muster.policy.muster import Muster
 from tests import builders
+from tests.numbers import by_number, name_of, number
 
 LINEAR = Table(tuple(float(k) for k in range(1, 9)))
 ROOT_LAW = Table(tuple(k**0.5 for k in range(1, 9)))
@@ -34,9 +35,9 @@ def ask(
     memory: object = None,
 ) -> Shares:
     """What the policy says when all of the cluster is for all pools."""
-    whole = {each: view.cluster.count_devices(each) for each in view.cluster.device_types()}
+    whole = view.cluster.devices_by_type()
     entitled = {(pool, each): n for pool in view.pools.pools for each, n in whole.items()}
-    told = replace(view, outlooks=dict(outlooks))
+    told = replace(view, outlooks=by_number(outlooks))
     return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, memory)
 
 
@@ -44,12 +45,12 @@ def counts(shares: Shares) -> dict[str, int]:
     """Workers by job."""
     assert shares.steers
     assert all(each.least == each.most for each in shares.allocations)
-    return {each.job: each.most for each in shares.allocations}
+    return {name_of(each.job): each.most for each in shares.allocations}
 
 
 def said(shares: Shares, name: str) -> Allocation:
     """What was said of a job."""
-    return next(each for each in shares.allocations if each.job == name)
+    return next(each for each in shares.allocations if each.job == number(name))
 
 
 def on(asked: Job, *places: tuple[str, int], **fields: Any) -> JobState:
@@ -156,7 +157,7 @@ def test_nobody_starves() -> None:
     assert before.again == pytest.approx(9_600.0)
     after = ask(view, outlooks, now=9_600.0)
     assert counts(after) == {"long": 8, "short": 0}
-    assert after.allocations[0].job == "long"
+    assert after.allocations[0].job == number("long")
 
 
 @pytest.mark.parametrize(("now", "keeps"), [(10_100.0, True), (10_201.0, False)])
@@ -181,7 +182,7 @@ def test_a_pool_deals_only_what_it_may_use() -> None:
         name: Outlook(left, LINEAR) for name, left in (("short", 1.0), ("middle", 2.0), ("long", 3.0))
     }
     entitled = Entitlements({("p", "A100"): 4, ("q", "A100"): 4}, {"A100": 8})
-    shares = Muster().allocate(replace(view, outlooks=outlooks), entitled, 0.0, None)
+    shares = Muster().allocate(replace(view, outlooks=by_number(outlooks)), entitled, 0.0, None)
     assert counts(shares) == {"short": 4, "middle": 0, "long": 4}
 
 
@@ -217,7 +218,7 @@ def test_each_job_gets_the_type_it_makes_most_of() -> None:
 
 
 def test_a_job_is_told_the_batch_that_goes_with_its_devices() -> None:
-    speed = Tuned((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
+    speed = Table((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
     state = on(job("a", most=4, pause=30.0), *each_device("n0", 4), batch=120)
     view = builders.view(EIGHT, [state])
     assert said(ask(view, {"a": Outlook(1e6, speed, here=3.9)}), "a").batch == 128
@@ -281,14 +282,14 @@ def test_what_it_remembers_changes_nothing() -> None:
     view = builders.view(EIGHT, [job("long"), job("short")])
     outlooks = {"long": Outlook(1000.0, ROOT_LAW), "short": Outlook(999.0, ROOT_LAW)}
     entitled = Entitlements({("default", "A100"): 8}, {"A100": 8})
-    told = replace(view, outlooks=outlooks)
+    told = replace(view, outlooks=by_number(outlooks))
     first = Muster().allocate(told, entitled, 0.0, None)
     assert Muster().allocate(told, entitled, 0.0, first.memory) == first
     # Fewer devices, or another speed: what is remembered does not count.
     fewer = Entitlements({("default", "A100"): 4}, {"A100": 4})
     again = Muster().allocate(told, fewer, 0.0, first.memory)
     assert again.allocations == Muster().allocate(told, fewer, 0.0, None).allocations
-    faster = replace(view, outlooks={**outlooks, "long": Outlook(1000.0, LINEAR)})
+    faster = replace(view, outlooks=by_number({**outlooks, "long": Outlook(1000.0, LINEAR)}))
     recalled = Muster().allocate(faster, entitled, 0.0, first.memory)
     assert recalled.allocations == Muster().allocate(faster, entitled, 0.0, None).allocations
 

@@ -13,6 +13,7 @@ from muster.policy.base import exactly
 from muster.policy.optimus import Optimus
 from tests.builders import GB, cluster, job, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import number
 from tests.unit.policy.deal import ask, devices, left, on, pools, told, types, workers
 
 
@@ -83,7 +84,7 @@ def test_gains_count_by_the_dominant_resource() -> None:
     # (100 - 70) / (1/3) = 90. So the last core goes to a server, though a worker would save more time.
     small = cluster(1, node_set(devices=2, sockets=1, switches=1, cores=3))
     seen = told(view(small, [served_job(3)]), j=Outlook(1.0, TIMES))
-    assert ask(Optimus(), seen).allocations == (exactly("j", 1, servers=2, device_type="A100"),)
+    assert ask(Optimus(), seen).allocations == (exactly(number("j"), 1, servers=2, device_type="A100"),)
 
 
 def test_workers_and_servers_are_dealt_until_neither_gains() -> None:
@@ -92,13 +93,13 @@ def test_workers_and_servers_are_dealt_until_neither_gains() -> None:
     # third server gains nothing.
     seen = view(devices(2), [served_job(3)])
     seen = told(seen, j=Outlook(1.0, TIMES))
-    assert ask(Optimus(), seen).allocations == (exactly("j", 2, servers=2, device_type="A100"),)
+    assert ask(Optimus(), seen).allocations == (exactly(number("j"), 2, servers=2, device_type="A100"),)
 
 
 def test_a_job_gets_no_more_servers_than_its_most() -> None:
     seen = view(devices(2), [served_job(1)])
     seen = told(seen, j=Outlook(1.0, TIMES))
-    assert ask(Optimus(), seen).allocations == (exactly("j", 2, servers=1, device_type="A100"),)
+    assert ask(Optimus(), seen).allocations == (exactly(number("j"), 2, servers=1, device_type="A100"),)
 
 
 def test_workers_without_devices_share_cores() -> None:
@@ -109,7 +110,7 @@ def test_workers_without_devices_share_cores() -> None:
         cluster(1, node_set(devices=0, cores=4)), [job(name, most=4, need=core) for name in "ab"]
     )
     seen = told(seen, a=left(100, 1, 2, 3, 4), b=left(90, 1, 2, 3, 4))
-    assert ask(Optimus(), seen).allocations == (exactly("a", 2), exactly("b", 2))
+    assert ask(Optimus(), seen).allocations == (exactly(number("a"), 2), exactly(number("b"), 2))
 
 
 def test_pools_limits_hold() -> None:
@@ -147,7 +148,7 @@ def test_what_an_unknown_job_has_had_is_what_it_has_left() -> None:
 
 def test_the_faster_type_is_chosen_and_its_batch_said() -> None:
     seen = told(view(types(A=4, B=4), [job("a", most=2)]), a=on(A=1, B=3))
-    assert ask(Optimus(), seen).allocations == (exactly("a", 2, device_type="B", batch=128),)
+    assert ask(Optimus(), seen).allocations == (exactly(number("a"), 2, device_type="B", batch=128),)
 
 
 def test_equal_types_are_both_used() -> None:

@@ -11,6 +11,7 @@ from muster.policy.registry import POLICIES
 from muster.policy.room import UNBOUNDED, Room
 from muster.sim.worlds.power import PowerSpeed
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
+from tests.numbers import number
 
 FLAT = PoolTree({"p": Pool("p"), "q": Pool("q")})
 TREE = PoolTree(
@@ -93,7 +94,7 @@ def test_what_cannot_be_changed_has_its_part_already() -> None:
     moves = running(job("m", 2, pool="p"), placement(("n1", 1), ("n1", 2)))
     seen = view(cluster(2), [fixed, moves, job("w", pool="q")], FLAT)
     made = Room(seen, Entitlements({("p", "A100"): 8, ("q", "A100"): 8}, {"A100": 16}))
-    assert [state.name for state in made.movable] == ["m", "w"]
+    assert [state.job.name for state in made.movable] == ["m", "w"]
     assert (made.free("A100"), made.most(job("j", pool="p"), "A100")) == (14, 6)
 
 
@@ -102,7 +103,7 @@ def two_types() -> View:
     on = mixed((1, node_set("a", devices=4)), (1, node_set("b", device_type="V100", devices=4)))
     seen = view(on, [job("j", 2, pool="p")], FLAT)
     speed = PowerSpeed(2, 1.0, {"V100": 5.0})
-    return View(0, seen.cluster, seen.pools, seen.jobs, {"j": Outlook(100.0, speed)})
+    return View(0, seen.cluster, seen.pools, seen.jobs, {number("j"): Outlook(100.0, speed)})
 
 
 @pytest.mark.parametrize("name", ["afs", "optimus", "finish-time"])

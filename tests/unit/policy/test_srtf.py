@@ -11,6 +11,7 @@ from muster.policy.base import Shares
 from muster.policy.srtf import Srtf
 from tests.builders import cluster, job, mixed, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import by_number, name_of
 
 FOUR = node_set(devices=4)
 
@@ -21,7 +22,7 @@ def left(seconds: float, *rates: float) -> Outlook:
 
 
 def seen(*jobs: Job | JobState, outlooks: dict[str, Outlook], pools: PoolTree | None = None) -> View:
-    return replace(view(cluster(1, FOUR), jobs, pools), outlooks=outlooks)
+    return replace(view(cluster(1, FOUR), jobs, pools), outlooks=by_number(outlooks))
 
 
 def ask(at_hand: View, now: float = 0.0, devices: int = 4) -> Shares:
@@ -32,7 +33,7 @@ def ask(at_hand: View, now: float = 0.0, devices: int = 4) -> Shares:
 def dealt(shares: Shares) -> list[tuple[str, int]]:
     assert shares.steers
     assert all(each.least == each.most for each in shares.allocations)
-    return [(each.job, each.most) for each in shares.allocations]
+    return [(name_of(each.job), each.most) for each in shares.allocations]
 
 
 def test_a_shorter_job_takes_the_devices_of_a_longer_one_that_runs() -> None:
@@ -122,11 +123,11 @@ def test_of_several_types_the_first_with_room_is_named_and_a_job_stays_where_it_
     stays = running(job("stays", 2, device_types=("A100", "V100")), at(("n1", 1), ("n1", 2)))
     jobs = (stays, job("first", 3, device_types=("A100", "V100")), job("next", 2))
     outlooks = {"stays": left(1), "first": left(2), "next": left(3)}
-    at_hand = replace(view(both, jobs), outlooks=outlooks)
+    at_hand = replace(view(both, jobs), outlooks=by_number(outlooks))
     each = {"A100": 4, "V100": 4}
     entitled = Entitlements({("default", name): n for name, n in each.items()}, each)
     shares = Srtf().allocate(at_hand, entitled, 0.0, None)
-    assert [(a.job, a.most, a.device_type) for a in shares.allocations] == [
+    assert [(name_of(a.job), a.most, a.device_type) for a in shares.allocations] == [
         ("stays", 2, "V100"),
         ("first", 3, "A100"),
         ("next", 2, "V100"),

@@ -13,6 +13,7 @@ from muster.policy.base import Shares
 from muster.policy.tetris import Tetris
 from tests.builders import GB, cluster, job, mixed, node_set, running, slot, view
 from tests.builders import placement as at
+from tests.numbers import by_number, name_of
 
 NODE = node_set(devices=4, cores=4, memory=4 * GB)
 """A task of k devices, k cores and k GB takes k/4 of each: alignment with an empty node 3k/4."""
@@ -25,13 +26,13 @@ def task(devices: int) -> Need:
 
 def ask(seen: View, devices: int = 4, outlooks: dict[str, Outlook] | None = None) -> Shares:
     entitled = Entitlements({("default", "A100"): devices}, {"A100": devices})
-    return Tetris().allocate(replace(seen, outlooks=outlooks or {}), entitled, 0.0, None)
+    return Tetris().allocate(replace(seen, outlooks=by_number(outlooks or {})), entitled, 0.0, None)
 
 
 def dealt(shares: Shares) -> list[tuple[str, int]]:
     assert shares.steers
     assert all(each.least == each.most for each in shares.allocations)
-    return [(each.job, each.most) for each in shares.allocations]
+    return [(name_of(each.job), each.most) for each in shares.allocations]
 
 
 def one_node(*jobs: Job | JobState) -> View:
@@ -164,7 +165,7 @@ def test_of_several_types_the_first_on_which_it_fits_is_named() -> None:
     each = {"A100": 4, "V100": 8}
     entitled = Entitlements({("default", name): n for name, n in each.items()}, each)
     shares = Tetris().allocate(view(both, jobs), entitled, 0.0, None)
-    assert {a.job: (a.most, a.device_type) for a in shares.allocations} == {
+    assert {name_of(a.job): (a.most, a.device_type) for a in shares.allocations} == {
         "a": (6, "V100"),
         "b": (4, "A100"),
     }

@@ -17,6 +17,7 @@ from muster.policy.base import Shares
 from muster.policy.tiresias import Remembered, Tiresias
 from tests.builders import cluster, job, mixed, node_set, running, view
 from tests.builders import placement as at
+from tests.numbers import name_of, number
 
 TWELVE = cluster(3, node_set(devices=4))
 POLICY = Tiresias(thresholds=(80.0,))
@@ -38,7 +39,7 @@ def ask(
 def dealt(shares: Shares) -> list[tuple[str, int]]:
     assert shares.steers
     assert all(each.least == each.most for each in shares.allocations)
-    return [(each.job, each.most) for each in shares.allocations]
+    return [(name_of(each.job), each.most) for each in shares.allocations]
 
 
 def devices(first: int, count: int) -> Placement:
@@ -239,7 +240,7 @@ def test_of_several_types_the_first_with_room_is_named_and_who_runs_stays() -> N
     each = {"A100": 4, "V100": 4}
     room = Entitlements({("default", name): n for name, n in each.items()}, each)
     shares = POLICY.allocate(view(both, jobs), room, 1.0, None)
-    assert [(a.job, a.most, a.device_type) for a in shares.allocations] == [
+    assert [(name_of(a.job), a.most, a.device_type) for a in shares.allocations] == [
         ("first", 3, "A100"),
         ("next", 2, "V100"),
     ]
@@ -248,10 +249,10 @@ def test_of_several_types_the_first_with_room_is_named_and_who_runs_stays() -> N
 def test_what_it_remembers_is_only_about_live_jobs() -> None:
     memory = ask([runs("r", 0, 8), job("large", 12)], 5.0).memory
     assert isinstance(memory, Remembered)
-    assert set(memory.rungs) == {"r", "large"}
+    assert set(memory.rungs) == {number("r"), number("large")}
     memory = ask([runs("s", 0, 8), job("large", 12)], 6.0, memory).memory
     assert isinstance(memory, Remembered)
-    assert set(memory.rungs) == {"s", "large"}
+    assert set(memory.rungs) == {number("s"), number("large")}
 
 
 def test_a_job_that_has_the_name_of_one_that_is_gone_begins_anew() -> None:
@@ -259,8 +260,8 @@ def test_a_job_that_has_the_name_of_one_that_is_gone_begins_anew() -> None:
     # first queue: it goes before `other`; in the place of the first it would go after.
     other = runs("other", 8, 4, served=60.0)
     memory = ask([other, runs("r", 0, 8), waits(job("large", 12), 1.0)], 20.0).memory
-    shares = ask([other, waits(job("r", 12), 31.0)], 31.0, memory)
-    assert dealt(shares) == [("r", 12), ("other", 0)]
+    shares = ask([other, waits(job("r", 12, number=number("r2")), 31.0)], 31.0, memory)
+    assert dealt(shares) == [("r2", 12), ("other", 0)]
 
 
 def queue_of(seen: View, now: float) -> list[JobState]:
@@ -272,7 +273,9 @@ def queue_of(seen: View, now: float) -> list[JobState]:
         assert state.placement is not None
         return (1, (state.since or 0.0) + 80.0 / state.placement.devices)
 
-    return sorted(seen.jobs.values(), key=lambda state: (*arrival(state), state.submitted, state.name))
+    return sorted(
+        seen.jobs.values(), key=lambda state: (*arrival(state), state.submitted, state.number)
+    )
 
 
 states = st.lists(
@@ -299,7 +302,7 @@ def test_the_walk_is_that_of_the_naive_rule(drawn: list[tuple[int, int, bool]]) 
         fits = count <= left
         left -= count if fits else 0
         if fits != (state.placement is not None):
-            expected[state.name] = count if fits else 0
+            expected[state.job.name] = count if fits else 0
     assert dict(dealt(shares)) == expected
     assert shares == POLICY.allocate(seen, room, now, None)
 
@@ -385,7 +388,7 @@ class Asked:
         self.memory: object = None
 
     def __call__(self, live: list[Life], now: float) -> tuple[set[str], float]:
-        states = {life.name: life.state() for life in live}
+        states = {number(life.name): life.state() for life in live}
         free = 12 - sum(life.devices for life in live if life.since is not None)
         (node,) = cluster(1, node_set(devices=12)).nodes
         there = replace(TWELVE, nodes=(replace(node, free=(1 << free) - 1),))
@@ -395,7 +398,7 @@ class Asked:
         self.memory = shares.memory
         chosen = {life.name for life in live if life.since is not None}
         for each in shares.allocations:
-            (chosen.add if each.most else chosen.discard)(each.job)
+            (chosen.add if each.most else chosen.discard)(name_of(each.job))
         return chosen, shares.again
 
 

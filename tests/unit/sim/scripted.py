@@ -17,6 +17,7 @@ from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, node_set
+from tests.numbers import name_of, number
 
 FREE = Pauses(start=0.0, resize=0.0, migrate=0.0, release=0.0)
 """Nothing costs anything."""
@@ -36,12 +37,12 @@ class Script:
         begun = [act for at, act in self.acts if at <= now]
         wanted = begun[-1] if begun else {}
         again = next((at for at, _ in self.acts if at > now), inf)
-        found = tuple(_said(job, what) for job, what in wanted.items() if job in view.jobs)
+        found = tuple(_said(job, what) for job, what in wanted.items() if job in view.names)
         return Shares(found, memory, steers=True, again=again)
 
 
 def _said(job: str, what: Any) -> Any:
-    return exactly(job, **what) if isinstance(what, dict) else exactly(job, what)
+    return exactly(number(job), **what) if isinstance(what, dict) else exactly(number(job), what)
 
 
 def script(*acts: tuple[float, Mapping[str, Any]]) -> Script:
@@ -59,7 +60,7 @@ def setting(
 ) -> Setting:
     """Two nodes of four devices, one pool, changes that cost nothing; unless told otherwise."""
     on = on or cluster(2, node_set(devices=4))
-    whole = {each: on.count_devices(each) for each in on.device_types()}
+    whole = on.devices_by_type()
     made = Setting(on, pools or single_pool(whole), policy, pauses=FREE)
     return replace(made, **more)
 
@@ -82,7 +83,7 @@ def of(result: Result, name: str) -> JobRecord:
 def kinds(made: Sequence[Frame]) -> list[tuple[float, str, str]]:
     """When, who, what: every decision but waiting."""
     return [
-        (frame.now, decision.job, str(decision.kind))
+        (frame.now, name_of(decision.job), str(decision.kind))
         for frame in made
         for decision in frame.decided.decisions
         if decision.kind != "wait"

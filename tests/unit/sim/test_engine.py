@@ -15,6 +15,7 @@ from muster.model.job import Job
 from muster.model.pool import Entitlements
 from muster.model.reason import Reason
 from muster.model.view import View
+from muster.perf.learnt.held import Held
 from muster.policy.base import Shares, exactly
 from muster.policy.fifo import Fifo
 from muster.policy.registry import POLICIES
@@ -23,7 +24,7 @@ from muster.sim.disturbance import Disturbance
 from muster.sim.engine import SETTLED, Engine
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate
-from muster.sim.truth import Arrival, Crew, Shown
+from muster.sim.truth import Arrival, Shown
 from muster.sim.worlds.fixed import Fixed
 from tests.builders import cluster, job, mixed, node_set
 from tests.unit.sim.scripted import FREE, arrival, frames, kinds, of, run, script, setting
@@ -91,7 +92,7 @@ def test_an_arrival_an_end_and_a_lost_node_at_one_moment_are_one_cycle() -> None
     """At 100 `a` ends, `b` comes, n1 goes: one view has all of it, in that order."""
     made = setting(Fifo(), incidents=(NodeLost("n1", 100.0),))
     played = frames(made, arrival(job("a", 4)), arrival(job("b", 4), at=25.0))
-    assert [(f.now, sorted(f.before.jobs)) for f in played] == [
+    assert [(f.now, sorted(f.before.names)) for f in played] == [
         (0.0, ["a"]),
         (25.0, ["b"]),
         (50.0, []),
@@ -101,7 +102,7 @@ def test_an_arrival_an_end_and_a_lost_node_at_one_moment_are_one_cycle() -> None
 def test_the_incident_comes_last_at_its_moment() -> None:
     made = setting(Fifo(), incidents=(NodeLost("n0", 25.0), NodeLost("n1", 25.0)))
     played = frames(replace(made, until=100.0), arrival(job("a", 4)), arrival(job("b", 4), at=25.0))
-    assert [(f.now, sorted(f.before.jobs)) for f in played][:2] == [(0.0, ["a"]), (25.0, ["b"])]
+    assert [(f.now, sorted(f.before.names)) for f in played][:2] == [(0.0, ["a"]), (25.0, ["b"])]
     assert kinds(played) == [(0.0, "a", "start")]
 
 
@@ -176,7 +177,7 @@ def test_until_cuts_it_short_and_counts_up_to_then() -> None:
     assert (record.fate, record.ended) == (Fate.UNFINISHED, None)
     assert (record.run, record.held) == (60.0, 120.0)
     assert [(s.begin, s.end) for s in result.stints] == [(0.0, 60.0)]
-    assert any("told to stop" in note and "60 s" in note for note in result.notes)
+    assert any("simulation was stopped" in note and "60 s" in note for note in result.notes)
 
 
 def test_without_jobs_there_is_nothing() -> None:
@@ -351,7 +352,7 @@ class Notes(Oracle):
 
     steps: list[tuple[str, float]] = field(default_factory=list)
 
-    def watch(self, job: Job, crew: Crew, shown: Shown, done: float) -> None:
+    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
         self.steps.append((job.name, shown.step))
 
 

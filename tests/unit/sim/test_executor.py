@@ -18,6 +18,7 @@ from muster.sim.life import Life
 from muster.sim.result import Stint
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, job, node_set, placement, running
+from tests.numbers import name_of, number
 
 WHY = Reason(Code.STARTED)
 PAUSES = Pauses(start=30.0, resize=10.0, migrate=20.0, release=0.0, checkpoint=600.0)
@@ -39,7 +40,7 @@ class Stage:
         return self.executor.admit(asked, PowerLaw(work))
 
     def order(self, kind: Kind, generation: int, to: Placement | None = None, asked: Job = J) -> None:
-        self.executor.carry_out(asked, Decision(kind, asked.name, generation, WHY, to))
+        self.executor.carry_out(asked, Decision(kind, asked.number, generation, WHY, to))
 
     def at(self, moment: float) -> Sequence[Event]:
         self.clock.move_to(moment)
@@ -47,7 +48,7 @@ class Stage:
 
 
 def ends(events: Sequence[Event]) -> list[tuple[str, float]]:
-    return [(event.job, event.at) for event in events if isinstance(event, Ended)]
+    return [(name_of(event.job), event.at) for event in events if isinstance(event, Ended)]
 
 
 def test_a_start_pauses_and_then_works() -> None:
@@ -55,7 +56,7 @@ def test_a_start_pauses_and_then_works() -> None:
     stage = Stage()
     life = stage.admit()
     stage.order(Kind.START, 1, ONE)
-    assert stage.at(0.0) == [Started("j", 1, 0.0)]
+    assert stage.at(0.0) == [Started(number("j"), 1, 0.0)]
     assert stage.executor.next_due() == 130.0
     assert ends(stage.at(500.0)) == [("j", 130.0)]
     assert (life.seconds, life.paused, life.held, life.lost) == (130.0, 30.0, 130.0, 30.0)
@@ -74,7 +75,7 @@ def test_a_change_at_once_has_its_own_pause(
     stage.order(Kind.START, 1, ONE)
     stage.at(80.0)
     stage.order(kind, 2, to)
-    assert stage.at(80.0) == [event("j", 2, 80.0)]
+    assert stage.at(80.0) == [event(number("j"), 2, 80.0)]
     assert ends(stage.at(500.0)) == [("j", 80.0 + pause + 50.0 / to.devices)]
     assert life.paused == 30.0 + pause
     assert life.lost == 30.0 + pause * to.devices
@@ -89,7 +90,7 @@ def test_a_change_with_a_release_goes_on_working_until_then() -> None:
     stage.at(80.0)
     stage.order(Kind.RESIZE, 2, TWO)
     assert stage.at(84.0) == []
-    assert stage.at(85.0) == [Resized("j", 2, 85.0)]
+    assert stage.at(85.0) == [Resized(number("j"), 2, 85.0)]
     assert ends(stage.at(500.0)) == [("j", 117.5)]
 
 
@@ -101,7 +102,7 @@ def test_a_stop_keeps_the_work_and_the_next_start_goes_on_from_there(release: fl
     stage.order(Kind.START, 1, ONE)
     stage.at(80.0)
     stage.order(Kind.PREEMPT, 1)
-    assert stage.at(80.0 + release) == [Preempted("j", 1, 80.0 + release)]
+    assert stage.at(80.0 + release) == [Preempted(number("j"), 1, 80.0 + release)]
     stage.at(200.0)
     stage.order(Kind.START, 2, ONE)
     assert ends(stage.at(500.0)) == [("j", 200.0 + 30.0 + 50.0 - release)]
@@ -152,7 +153,7 @@ def test_a_job_whose_gang_is_broken_stops_where_it_last_saved() -> None:
     both = placement(("n0", 1), ("n1", 1))
     stage.order(Kind.START, 1, both)
     stage.at(130.0)
-    stage.executor.after_loss({"j": JobState(J, Phase.WAITING, 0.0, generation=2)}, "n1")
+    stage.executor.after_loss({J.number: JobState(J, Phase.WAITING, 0.0, generation=2)}, "n1")
     assert (life.done, life.failures, life.crew) == (0.0, 1, None)
     assert life.lost == 2 * 30.0 + 2 * 100.0
     assert stage.executor.next_due() is None
@@ -164,7 +165,7 @@ def test_a_job_whose_gang_is_whole_goes_on_with_what_is_left() -> None:
     life = stage.admit(work=1000.0)
     stage.order(Kind.START, 1, placement(("n0", 1), ("n1", 1)))
     stage.at(130.0)
-    stage.executor.after_loss({"j": running(J, ONE, generation=2)}, "n1")
+    stage.executor.after_loss({J.number: running(J, ONE, generation=2)}, "n1")
     assert (life.generation, life.placement, life.failures) == (2, ONE, 1)
     assert ends(stage.at(2000.0)) == [("j", 130.0 + 10.0 + 1000.0)]
 
@@ -178,7 +179,7 @@ def test_a_node_lost_during_a_change_ends_the_run(node: str) -> None:
     stage.at(50.0)
     stage.order(Kind.MIGRATE, 2, AWAY)
     stage.clock.move_to(55.0)
-    stage.executor.after_loss({"j": JobState(J, Phase.WAITING, 0.0, generation=3)}, node)
+    stage.executor.after_loss({J.number: JobState(J, Phase.WAITING, 0.0, generation=3)}, node)
     assert life.crew is None
     assert stage.at(1000.0) == []
 
@@ -188,7 +189,7 @@ def test_jobs_elsewhere_do_not_notice() -> None:
     life = stage.admit()
     stage.order(Kind.START, 1, ONE)
     stage.at(50.0)
-    stage.executor.after_loss({"j": running(J, ONE)}, "n1")
+    stage.executor.after_loss({J.number: running(J, ONE)}, "n1")
     assert (life.done, life.failures) == (0.0, 0)
     assert ends(stage.at(500.0)) == [("j", 130.0)]
 
@@ -248,7 +249,7 @@ def test_stints_say_who_held_what_and_the_last_are_closed() -> None:
     stage.at(80.0)
     stage.executor.close()
     assert stage.executor.stints == [Stint("j", "n0", 1, 0.0, 50.0), Stint("j", "n0", 3, 50.0, 80.0)]
-    assert stage.executor.lives["j"].held == 50.0 + 2 * 30.0
+    assert stage.executor.lives[number("j")].held == 50.0 + 2 * 30.0
 
 
 def test_what_is_changed_twice_at_a_moment_leaves_no_empty_stint() -> None:
@@ -268,4 +269,4 @@ def test_nodes_that_were_added_count() -> None:
     stage.executor.extend(cluster(3, node_set(devices=4)))
     stage.order(Kind.START, 1, placement(("n2", 1), ("n0", 1)))
     assert life.crew is not None
-    assert (life.crew.device_type, life.crew.nodes) == ("A100", (1, 1))
+    assert (life.crew.device_type, life.crew.shape) == ("A100", (1, 1))

@@ -40,8 +40,8 @@ def test_a_fact_of_any_kind_comes_back_as_it_went(kind: type[Fact], data: st.Dat
 
 
 @SOME
-@given(st.dictionaries(st.text(max_size=4), values(JobState, ANY_SIZE), max_size=2), st.integers(0, 9))
-def test_a_state_comes_back_as_it_went(jobs: dict[str, JobState], version: int) -> None:
+@given(st.dictionaries(st.integers(0, 99), values(JobState, ANY_SIZE), max_size=2), st.integers(0, 9))
+def test_a_state_comes_back_as_it_went(jobs: dict[int, JobState], version: int) -> None:
     state = replace(view(cluster(2, racks=2), version=version), jobs=jobs)
     found = decode(encode(state), View)
     assert found == state
@@ -52,7 +52,7 @@ def test_a_state_comes_back_as_it_went(jobs: dict[str, JobState], version: int) 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
 def test_any_value_of_a_known_type_can_be_kept(form: Form) -> None:
     for kind, value in (
-        (View, view(cluster(1), [job("a", 2)])),
+        (View, view(cluster(1), [job("a", 2, number=1)])),
         (dict[str, tuple[int, ...]], {"a": (1, 2), "b": ()}),
         (JobRecord, record(1, loss=0.5)),
     ):
@@ -103,11 +103,11 @@ def test_a_body_that_is_no_fact_is_told(body: str) -> None:
 @pytest.mark.parametrize(
     "fact",
     [
-        Started("a", 1, inf),
-        Started("a", 1, nan),
-        Submitted(job("a", duration=inf), 1.0),
-        Started("\ud800", 1, 1.0),
-        Submitted(job("a", command=["list"]), 1.0),
+        Started(1, 1, inf),
+        Started(1, 1, nan),
+        Submitted(job("a", duration=inf, number=1), 1.0),
+        Submitted(job("a", user="\ud800", number=1), 1.0),
+        Submitted(job("a", command=["list"], number=1), 1.0),
         PoolsSet(object(), 1.0),  # type: ignore[arg-type]
     ],
 )

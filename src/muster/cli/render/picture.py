@@ -1,9 +1,10 @@
-"""A picture of the cluster: a line for each node, a letter for each device."""
+"""A picture of the cluster: a row for each node, a letter for each device."""
 
 from rich.table import Table
 from rich.text import Text
 
 from muster.model.cluster import Node, NodeState
+from muster.model.job import Job
 from muster.model.topology import ConfigurationSet, Level
 from muster.model.view import View
 
@@ -13,15 +14,15 @@ FREE, GONE = "·", "x"
 _SHARED = "*"
 
 
-def letters(names: list[str]) -> dict[str, str]:
-    """A letter for each job; when they run out, a star for the rest."""
-    return {name: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, name in enumerate(names)}
+def letters(jobs: list[Job]) -> dict[int, str]:
+    """Give each job a letter, by number; `*` once they run out."""
+    return {job.number: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, job in enumerate(jobs)}
 
 
-def picture(view: View, letter_of: dict[str, str]) -> Table:
-    """The nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
+def picture(view: View, letter_of: dict[int, str]) -> Table:
+    """Draw the nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
 
-    A run of alike nodes that are wholly free is one line.
+    A run of idle nodes of one configuration is one row.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("NODE", "RACK", "TYPE", "DEVICES"):
@@ -46,7 +47,7 @@ def picture(view: View, letter_of: dict[str, str]) -> Table:
 
 
 def _runs(view: View) -> list[list[Node]]:
-    """Neighbouring nodes that look the same because all of them are wholly free."""
+    """Group neighbouring idle nodes of one configuration."""
     runs: list[list[Node]] = []
     for node in view.cluster.nodes:
         alike = runs and node.configuration == runs[-1][0].configuration
@@ -67,20 +68,20 @@ def _first_to_last(names: list[str]) -> str:
     return names[0] if names[0] == names[-1] else f"{names[0]} .. {names[-1]}"
 
 
-def legend(view: View, letter_of: dict[str, str]) -> Text:
-    """Which letter is which job, for those that hold something."""
+def legend(view: View, letter_of: dict[int, str]) -> Text:
+    """Which letter is which job, for jobs that hold something."""
     text = Text()
     for state in view.jobs.values():
         if state.held():
-            letter = letter_of[state.name]
+            letter = letter_of[state.number]
             text.append(letter, style=style(letter))
-            text.append(f" {state.name}  ")
+            text.append(f" {state.job.name}  ")
     text.append(f"{FREE} free", style="dim")
     return text
 
 
 def letter_of_number(number: int) -> str:
-    """A letter that a job keeps for as long as it lives; it comes again only 52 jobs later."""
+    """The letter that a job keeps all its life; reused after 52 jobs."""
     return _LETTERS[(number - 1) % len(_LETTERS)]
 
 
@@ -89,20 +90,20 @@ def style(letter: str) -> str:
     return f"bold {_COLOURS[_LETTERS.find(letter) % len(_COLOURS)]}"
 
 
-def _owners(view: View) -> dict[str, dict[int, str]]:
-    """For each node, the job on each device."""
-    found: dict[str, dict[int, str]] = {}
+def _owners(view: View) -> dict[str, dict[int, int]]:
+    """The job on each device of each node."""
+    found: dict[str, dict[int, int]] = {}
     for state in view.jobs.values():
         for slot in state.held():
             there = found.setdefault(slot.node, {})
             for position in range(slot.bits.bit_length()):
                 if slot.bits >> position & 1:
-                    there[position] = state.name
+                    there[position] = state.number
     return found
 
 
 def _devices(
-    node: Node, kind: ConfigurationSet, owners: dict[int, str], letter_of: dict[str, str]
+    node: Node, kind: ConfigurationSet, owners: dict[int, int], letter_of: dict[int, str]
 ) -> Text:
     text = Text()
     for position in range(kind.devices):
@@ -116,7 +117,7 @@ def _devices(
 
 
 def _gap(kind: ConfigurationSet, position: int) -> str:
-    """What separates a device from the one before it: nothing, a switch or a socket boundary."""
+    """The separator before a device: none, a switch or a socket boundary."""
     if position == 0:
         return ""
     level = kind.level_of(0b11 << (position - 1))
@@ -125,10 +126,10 @@ def _gap(kind: ConfigurationSet, position: int) -> str:
     return " " if level is Level.SOCKET else " | "
 
 
-def _bare_tasks(view: View, node: str, letter_of: dict[str, str]) -> Text:
+def _bare_tasks(view: View, node: str, letter_of: dict[int, str]) -> Text:
     text = Text()
     for state in view.jobs.values():
         for slot in state.held():
             if slot.node == node and not slot.bits:
-                text.append(f"{letter_of[state.name]}:{slot.role}-{slot.index} ")
+                text.append(f"{letter_of[state.number]}:{slot.role}-{slot.index} ")
     return text

@@ -10,18 +10,18 @@ from muster.cli.render.table import table
 from muster.cli.sim.figures import write_page, write_plots
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
-from muster.sim.report.bounds import Bounds, bounds
+from muster.sim.report.bounds import CompletionBounds, bounds
 from muster.sim.report.compare import compare, digest
-from muster.sim.report.files import Form, write_result
-from muster.sim.report.metrics import Summary, summary
+from muster.sim.report.files import TableFormat, write_result
+from muster.sim.report.metrics import RunSummary, summary
 from muster.sim.result import Result
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, run_prepared
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to come out of a run."""
+class RunOutputs:
+    """What a run writes and prints."""
 
     out: Path | None
     form: str
@@ -32,10 +32,10 @@ class Wanted:
     quiet: bool
 
 
-def run_one(configuration: Configuration, wanted: Wanted) -> str:
-    """Simulate, write what is to be written, and say what came of it."""
+def run_one(configuration: Configuration, wanted: RunOutputs) -> str:
+    """Simulate, write the files asked for, and return the figures."""
     if wanted.gantt and not (wanted.out or wanted.html or wanted.plots):
-        raise InputError.at("--gantt", "is of use only with --html, --plots or --out")
+        raise InputError.at("--gantt", "requires --html, --plots or --out")
     prepared = prepare(configuration)
     with Bars(quiet=wanted.quiet) as bars:
         bars.began(configuration, prepared.jobs.survey.jobs)
@@ -46,10 +46,10 @@ def run_one(configuration: Configuration, wanted: Wanted) -> str:
     return _as_json(result) if wanted.as_json else "\n".join(_as_text(result))
 
 
-def _write(result: Result, wanted: Wanted) -> None:
+def _write(result: Result, wanted: RunOutputs) -> None:
     if wanted.out is not None:
         try:
-            write_result(result, wanted.out, Form(wanted.form))
+            write_result(result, wanted.out, TableFormat(wanted.form))
         except OSError as error:
             raise InputError.at(str(wanted.out), error.strerror or str(error)) from None
     if wanted.html is None and wanted.plots is None:
@@ -80,7 +80,7 @@ def _as_json(result: Result) -> str:
     return json.dumps(answer, indent=2)
 
 
-def _to_bound(figures: Summary, lowest: Bounds | None) -> float | None:
+def _to_bound(figures: RunSummary, lowest: CompletionBounds | None) -> float | None:
     if figures.mean is None or lowest is None or lowest.best <= 0:
         return None
     return figures.mean / lowest.best
@@ -96,28 +96,28 @@ def _as_text(result: Result) -> Iterator[str]:
         above = f"; the mean is {ratio:.2f} times that" if ratio is not None else ""
         yield ""
         yield (
-            f"No mean can be below {lowest.best:,.0f} s: jobs alone {lowest.alone:,.0f} s, the cluster "
-            f"as one machine {lowest.machine:,.0f} s, both at once {lowest.mixed:,.0f} s{above}."
+            f"Lower bound of the mean: {lowest.best:,.0f} s (each job alone {lowest.alone:,.0f} s, the "
+            f"cluster as one machine {lowest.machine:,.0f} s, combined {lowest.mixed:,.0f} s){above}."
         )
     for note in result.notes:
         yield f"Note: {note}."
-    yield f"{result.cycles:,} cycles, {result.events:,} events, {result.cpu:.1f} s of processor time."
+    yield f"{result.cycles:,} cycles, {result.events:,} events, {result.cpu:.1f} s of CPU time."
 
 
-def _counted(figures: Summary) -> str:
+def _counted(figures: RunSummary) -> str:
     left = {"refused": figures.refused, "unfinished": figures.unfinished}
     others = "".join(f", {count:,} {name}" for name, count in left.items() if count)
     return f"{figures.done:,} of {figures.jobs:,} jobs done{others}"
 
 
-def _rows(figures: Summary) -> Iterator[tuple[str, str, str]]:
-    yield "mean", _seconds(figures.mean), "from submission to the end"
+def _rows(figures: RunSummary) -> Iterator[tuple[str, str, str]]:
+    yield "mean", _seconds(figures.mean), "from submission to end"
     yield "median", _seconds(figures.median), ""
     yield "p95", _seconds(figures.p95), ""
     yield "p99", _seconds(figures.p99), ""
-    yield "makespan", _seconds(figures.makespan), "from the first submission to the last end"
-    yield "wait", _seconds(figures.wait), "mean, to the first start"
-    yield "worst rho", _number(figures.rho_worst), "time / time with a fair share: above 1 is unfair"
+    yield "makespan", _seconds(figures.makespan), "from first submission to last end"
+    yield "wait", _seconds(figures.wait), "mean, until the first start"
+    yield "worst rho", _number(figures.rho_worst), "time / time with a fair share; above 1 is unfair"
     yield "unfair", _part(figures.rho_unfair), "of the jobs have a rho above 1.05"
     yield "used", _part(figures.utilisation), "of the devices"
     yield "fragmented", _part(figures.fragmentation), "of the free devices, on partly used nodes"

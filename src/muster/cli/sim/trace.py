@@ -1,4 +1,4 @@
-"""`muster sim trace`: what is in a trace, and which generators there are."""
+"""`muster sim trace`: what a trace holds, and the generators."""
 
 import json
 from dataclasses import MISSING, dataclass, fields
@@ -18,7 +18,7 @@ from muster.sim.truth import Arrival
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """How a trace is looked at."""
+    """How to look at a trace."""
 
     cluster: Path | None
     speeds: Path | None
@@ -32,13 +32,13 @@ class Looked:
 
 
 def run_trace(text: str | None, looked: Looked) -> str:
-    """The trace's summary or first jobs, or the list of generators."""
+    """Return the trace's summary or first jobs, or the list of generators."""
     if text is None:
         return _generators()
     devices = None
     if looked.cluster is not None:
         cluster = load_cluster(looked.cluster).cluster
-        devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+        devices = sum(cluster.devices_by_type().values())
     jobs = jobs_of(_configuration(text, looked))
     if looked.head is not None:
         return _head(jobs, looked.head, as_json=looked.as_json)
@@ -109,7 +109,7 @@ def _generators() -> str:
             if each.default is not None and each.default is not MISSING
         ]
         rows.append(f"{name}: {generator.about}\n    {name}:{','.join(defaults)}")
-    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/traces.md."
+    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/reference/traces.md."
 
 
 def _written(value: object) -> str:

@@ -101,7 +101,7 @@ def decide(
 def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
     """The jobs that go on as they are, and why: all that got no decision."""
     told = {decision.job for decision in decided.decisions}
-    return tuple(Kept(s.name, _why_kept(s)) for s in view.jobs.values() if s.name not in told)
+    return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in told)
 
 
 def _queue(desk: Desk) -> None:
@@ -132,36 +132,36 @@ def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:
     outcome, jobs = desk.outcome, desk.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions: list[Decision] = []
-    for name in desk.standing.in_order(changes.union(desk.standing.waiting)):
-        decision = _changed(desk, jobs[name])
+    for number in sorted(changes.union(desk.standing.waiting)):
+        decision = _changed(desk, jobs[number])
         if decision is None:
-            state = jobs[name]
+            state = jobs[number]
             reason = explainer.why_waiting(state) if explainer else _briefly(desk, state)
-            decision = Decision(Kind.WAIT, name, state.generation, reason)
+            decision = Decision(Kind.WAIT, number, state.generation, reason)
         decisions.append(decision)
     return tuple(decisions)
 
 
 def _briefly(desk: Desk, state: JobState) -> Reason:
-    return _BRIEF[desk.outcome.obstacles.get(state.name, Code.WAITING_POLICY)]
+    return _BRIEF[desk.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
 
 
 _BRIEF = {code: Reason(code) for code in Code}
 
 
 def _changed(desk: Desk, state: JobState) -> Decision | None:
-    outcome, name, following = desk.outcome, state.name, state.generation + 1
-    if name in outcome.stops:
-        return Decision(Kind.PREEMPT, name, state.generation, outcome.stops[name])
+    outcome, number, following = desk.outcome, state.number, state.generation + 1
+    if number in outcome.stops:
+        return Decision(Kind.PREEMPT, number, state.generation, outcome.stops[number])
     kinds = (
         (Kind.START, outcome.starts),
         (Kind.RESIZE, outcome.resizes),
         (Kind.MIGRATE, outcome.moves),
     )
     for kind, changes in kinds:
-        if name in changes:
-            change = changes[name]
-            return Decision(kind, name, following, change.reason, change.placement, change.batch)
+        if number in changes:
+            change = changes[number]
+            return Decision(kind, number, following, change.reason, change.placement, change.batch)
     return None
 
 

@@ -29,8 +29,8 @@ from muster.place.roomy import roomy
 from muster.place.spread import spread
 from muster.policy.base import Allocation
 
-Victim = tuple[int, float, str, Candidate]
-"""A gang that may be preempted: priority, cost per device, name, and itself; sorts in that order."""
+Victim = tuple[int, float, int, Candidate]
+"""A gang that may be preempted: priority, cost per device, number, and itself; sorts in that order."""
 
 STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even, "roomy": roomy}
 
@@ -76,7 +76,7 @@ class Desk:
         self.books = standing.books(entitled)
         self.allocations = {each.job: each for each in allocations}
         self.outcome = Outcome()
-        self.unserved: dict[str, Promise] = {}
+        self.unserved: dict[int, Promise] = {}
         """Promises of earlier cycles that keep something free and whose job has not had its turn."""
         self.hopeless: set[tuple[object, ...]] = set()
         """Ways to make room that failed for one job and would for its likes, this cycle."""
@@ -90,13 +90,13 @@ class Desk:
         self._claims: list[Claim] = []
         self._taken: list[Slot] = []
         self._given: list[Slot] = []
-        self._withheld: dict[str, list[tuple[Board, tuple[Withheld, ...]]]] = {}
-        self._counted: set[str] = set()
+        self._withheld: dict[int, list[tuple[Board, tuple[Withheld, ...]]]] = {}
+        self._counted: set[int] = set()
         """Jobs whose promise is in the books; before a job's turn it is not."""
         self._by_pool: dict[tuple[str, str], list[JobState]] | None = None
         self._grown: dict[tuple[str, str], list[JobState]] | None = None
         self._victims: dict[tuple[str, str], deque[Victim]] = {}
-        self._reserved: set[str] = set()
+        self._reserved: set[int] = set()
         self._leaving: tuple[Slot, ...] | None = None
         self._leaving_bits: dict[str, int] | None = None
         self._failed: set[Request] = set()
@@ -126,14 +126,14 @@ class Desk:
         """What jobs have in common that are served alike. By identity, which is quick: jobs that are
         alike but do not share these objects are only served one by one. One whose duration is known
         may be let past others, and is like nobody."""
-        alone = job.name if job.duration is not None else ""
+        alone = job.number if job.duration is not None else None
         own = (id(job.roles), id(job.locality), id(job.profile), id(job.model), job.batch)
         return (*own, job.pool, job.preemptible, job.device_types, job.same_generation, workers, alone)
 
     def least(self, job: Job) -> int:
         """Workers the job may be shrunk to. One that the policy leaves out keeps what it has, but
         that is no shield: what is asked back may still be taken."""
-        allocation = self.allocations.get(job.name)
+        allocation = self.allocations.get(job.number)
         return allocation.least if allocation else job.workers.gang
 
     def place(self, job: Job, request: Request) -> Placement | None:
@@ -159,14 +159,14 @@ class Desk:
 
     def untouched(self, state: JobState) -> bool:
         """Whether this cycle neither stops nor moves the job."""
-        return state.name not in self.outcome.stops and state.name not in self.outcome.moves
+        return state.number not in self.outcome.stops and state.number not in self.outcome.moves
 
     def leaving(self) -> tuple[Slot, ...]:
         """Slots that jobs are about to let go: stopped, shrunk or moved by an earlier cycle."""
         if self._leaving is None:
             found: list[Slot] = []
-            for name in self.standing.in_order(set(self.standing.changing)):
-                state = self.view.jobs[name]
+            for number in sorted(self.standing.changing):
+                state = self.view.jobs[number]
                 kept = set(state.target.slots) if state.target else set()
                 found += [slot for slot in state.held() if slot not in kept]
             self._leaving = tuple(found)
@@ -191,8 +191,8 @@ class Desk:
             self._later = Board(self.view.cluster)
             self._later.take(self._taken)
             self._later.put_back((*self.leaving(), *self._given))
-            for name, kept in self._withheld.items():
-                slots = self.outcome.promises[name].placement.slots
+            for number, kept in self._withheld.items():
+                slots = self.outcome.promises[number].placement.slots
                 kept.append((self._later, self._later.withhold(slots)))
         return self._later
 
@@ -222,7 +222,7 @@ class Desk:
 
     def placement_of(self, state: JobState) -> Placement:
         """Where the job will be after what this cycle has decided so far."""
-        change = self.outcome.starts.get(state.name) or self.outcome.resizes.get(state.name)
+        change = self.outcome.starts.get(state.number) or self.outcome.resizes.get(state.number)
         placement = change.placement if change else state.placement
         assert placement is not None
         return placement
@@ -245,16 +245,16 @@ class Desk:
         devices = sum(slot.bits.bit_count() for slot in slots)
         safe_since = max(state.started or 0.0, state.checkpointed or 0.0)
         lost = max(0.0, self.now - safe_since) + state.job.pause
-        return (state.job.priority, lost, state.name, Candidate(state.name, slots, devices * lost))
+        return (state.job.priority, lost, state.number, Candidate(state.number, slots, devices * lost))
 
     def _whole(self, victim: Victim) -> bool:
         """Whether this cycle has left the job alone."""
         state = self.view.jobs[victim[2]]
-        return self.untouched(state) and state.name not in self.outcome.resizes
+        return self.untouched(state) and state.number not in self.outcome.resizes
 
     def expected_end(self, state: JobState) -> float | None:
         """When a job that runs or starts in this cycle should end, in s, if its duration is known."""
-        begun = self.now if state.name in self.outcome.starts else state.started
+        begun = self.now if state.number in self.outcome.starts else state.started
         if state.job.duration is None or begun is None:
             return None
         return begun + state.job.duration
@@ -264,17 +264,17 @@ class Desk:
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Give a waiting job its gang."""
         self._commit(job, placement.slots)
-        asked = self.allocations.get(job.name)
-        self.outcome.starts[job.name] = Change(placement, reason, asked.batch if asked else None)
-        self.outcome.promises.pop(job.name, None)
+        asked = self.allocations.get(job.number)
+        self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)
+        self.outcome.promises.pop(job.number, None)
 
     def extend(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
         """Give a job more tasks, whether it runs or starts in this cycle."""
         placement = self.placement_of(state).with_slots(slots)
         self._commit(state.job, slots)
-        started = self.outcome.starts.get(state.name)
+        started = self.outcome.starts.get(state.number)
         if started is not None:
-            self.outcome.starts[state.name] = replace(started, placement=placement)
+            self.outcome.starts[state.number] = replace(started, placement=placement)
         else:
             self._resize(state, placement, reason)
 
@@ -291,26 +291,26 @@ class Desk:
         """Move a running job to devices of another type."""
         self._commit(state.job, placement.slots)
         self._give_back(state.job, self.placement_of(state).slots)
-        self.outcome.moves[state.name] = Change(placement, reason, self._batch(state))
+        self.outcome.moves[state.number] = Change(placement, reason, self._batch(state))
 
     def _resize(self, state: JobState, placement: Placement, reason: Reason) -> None:
-        self.outcome.resizes[state.name] = Change(placement, reason, self._batch(state))
+        self.outcome.resizes[state.number] = Change(placement, reason, self._batch(state))
 
     def _batch(self, state: JobState) -> int | None:
         """The batch the policy wants; a job it says nothing about keeps the one it has."""
-        asked = self.allocations.get(state.name)
+        asked = self.allocations.get(state.number)
         return asked.batch if asked else state.batch
 
     def replace(self, state: JobState, placement: Placement) -> None:
         """Give a job that starts in this cycle a larger placement on the same type of devices."""
-        old = self.outcome.starts[state.name]
+        old = self.outcome.starts[state.number]
         gone = set(old.placement.slots)
         self._put_back(old.placement.slots)
         self._taken = [slot for slot in self._taken if slot not in gone]
         self._claim(state.job, placement.slots, gives=old.placement.slots)
         more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
         self.books.add(state.job, more)
-        self.outcome.starts[state.name] = replace(old, placement=placement)
+        self.outcome.starts[state.number] = replace(old, placement=placement)
 
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
         """Take tasks above its least from a running job; it holds them until it has let go."""
@@ -321,14 +321,14 @@ class Desk:
     def stop(self, state: JobState, reason: Reason) -> None:
         """Preempt a whole gang; it holds its devices until it has stopped."""
         self._give_back(state.job, self.placement_of(state).slots)
-        self.outcome.stops[state.name] = reason
+        self.outcome.stops[state.number] = reason
 
     def move(self, state: JobState, placement: Placement, reason: Reason) -> None:
         """Migrate a job; it holds both places until it has moved."""
         held = set(state.held())
         self._claim(state.job, tuple(slot for slot in placement.slots if slot not in held))
         self._let_go(tuple(slot for slot in held if slot not in placement.slots))
-        self.outcome.moves[state.name] = Change(placement, reason, self._batch(state))
+        self.outcome.moves[state.number] = Change(placement, reason, self._batch(state))
 
     def promise(self, promise: Promise) -> None:
         """Withhold devices from everybody else, and count them as the pool's."""
@@ -343,39 +343,39 @@ class Desk:
         if self._keeps_something(promise):
             self.unserved[promise.job] = promise
 
-    def release(self, name: str) -> None:
+    def release(self, number: int) -> None:
         """Put back what is withheld for a job, so that it (or one let past) may use it."""
-        kept = self._withheld.pop(name, None)
+        kept = self._withheld.pop(number, None)
         if kept is not None:
             self.turned_away.clear()
             for board, parts in kept:
                 board.restore(parts)
-            self._count_promise(name, -1)
+            self._count_promise(number, -1)
 
     def _keeps_something(self, promise: Promise) -> bool:
         """Whether any of the devices promised is free now; where there are none, cores always are."""
         _, parts = self._withheld[promise.job][0]
         return any(entry.bits for entry in parts) or not promise.placement.devices
 
-    def retain(self, name: str) -> None:
+    def retain(self, number: int) -> None:
         """Withhold what is free of a promise."""
         self.turned_away.clear()
-        slots = self.outcome.promises[name].placement.slots
-        if self.outcome.promises[name].cause is Code.WAITING_DEVICES:
-            self._reserved.add(name)
+        slots = self.outcome.promises[number].placement.slots
+        if self.outcome.promises[number].cause is Code.WAITING_DEVICES:
+            self._reserved.add(number)
         boards = [self.board] if self._later is None else [self.board, self._later]
-        self._withheld[name] = [(board, board.withhold(slots)) for board in boards]
-        self._count_promise(name, 1)
+        self._withheld[number] = [(board, board.withhold(slots)) for board in boards]
+        self._count_promise(number, 1)
 
-    def _count_promise(self, name: str, sign: int) -> None:
-        if name in self._counted:
-            amounts = self.amounts(self.outcome.promises[name].placement.slots)
-            self.books.promise(self.view.jobs[name].job, amounts, sign)
+    def _count_promise(self, number: int, sign: int) -> None:
+        if number in self._counted:
+            amounts = self.amounts(self.outcome.promises[number].placement.slots)
+            self.books.promise(self.view.jobs[number].job, amounts, sign)
 
     def reserved(self) -> list[Promise]:
         """Promises to jobs served so far that wait for others to end: those behind get no other."""
         served = self._reserved & self._counted
-        return [self.outcome.promises[name] for name in served if name in self.outcome.promises]
+        return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
         """How the job is placed."""
@@ -396,10 +396,10 @@ class Desk:
 
     def _claim(self, job: Job, slots: tuple[Slot, ...], gives: tuple[Slot, ...] = ()) -> None:
         self.turned_away.clear()
-        claim = Claim(job.name, self.view.version, slots, gives)
+        claim = Claim(job.number, self.view.version, slots, gives)
         verdict = self.standing.ledger.commit(claim)
         if isinstance(verdict, Rejected):
-            raise LedgerRefusedError(f"{job.name}: {verdict.conflicts}")
+            raise LedgerRefusedError(f"job {job.number}: {verdict.conflicts}")
         self._claims.append(claim)
         self.board.take(slots)
         self._taken += slots

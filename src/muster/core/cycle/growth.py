@@ -38,7 +38,7 @@ def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
     if option is None or taken & set(desk.menu.types(option)):
         return
     lacking = _admitted(desk, state, option, base, allocation.most)
-    if lacking is None or (state.name in desk.outcome.starts and _start_larger(desk, state, lacking)):
+    if lacking is None or (state.number in desk.outcome.starts and _start_larger(desk, state, lacking)):
         return
     _add(desk, state, option, base, lacking)
 
@@ -57,10 +57,10 @@ def _start_larger(desk: Desk, state: JobState, lacking: Plan) -> bool:
 
 
 def _may_grow(desk: Desk, state: JobState) -> bool:
-    if state.name in desk.outcome.starts:
+    if state.number in desk.outcome.starts:
         return True
-    changed = state.name in desk.outcome.resizes or state.name in desk.outcome.moves
-    return state.phase is Phase.RUNNING and not changed and state.name not in desk.outcome.stops
+    changed = state.number in desk.outcome.resizes or state.number in desk.outcome.moves
+    return state.phase is Phase.RUNNING and not changed and state.number not in desk.outcome.stops
 
 
 def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:

@@ -33,7 +33,7 @@ def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
         migration = cheapest_migration(desk.board, request, movables) if movables else None
         if migration is not None and migration.cost < gain:
             _carry_out(desk, state, option, migration, gain)
-            return Promise(state.name, migration.placement, Code.WAITING_MIGRATION, inf)
+            return Promise(state.number, migration.placement, Code.WAITING_MIGRATION, inf)
         desk.too_little[request] = gain
     return None
 
@@ -47,7 +47,7 @@ def _movable(
     cost = devices * state.job.pause
     if not 0 < devices < wanted.plan.devices or cost >= gain:
         return None
-    if not state.job.preemptible or state.name in desk.outcome.resizes:
+    if not state.job.preemptible or state.number in desk.outcome.resizes:
         return None
     # To devices of the same type only: the books of the pool stay as they are.
     own = desk.menu.option_of(state.job, state.placement)
@@ -55,7 +55,7 @@ def _movable(
         return None
     plan = _as_placed(state)
     request = Request(plan, own, desk.menu.widest(state.job, plan.devices, own))
-    return Movable(Candidate(state.name, state.placement.slots, cost), request)
+    return Movable(Candidate(state.number, state.placement.slots, cost), request)
 
 
 def _as_placed(state: JobState) -> Plan:
@@ -70,13 +70,13 @@ def _carry_out(desk: Desk, state: JobState, option: Option, migration: Migration
     moved = [desk.view.jobs[move.job] for move in migration.moves]
     for job, move in zip(moved, migration.moves, strict=True):
         cost = job.job.pause * move.placement.devices
-        reason = Reason(Code.MIGRATED, beneficiary=state.name, cost=cost, gain=gain)
+        reason = Reason(Code.MIGRATED, beneficiary=state.job.name, cost=cost, gain=gain)
         desk.move(job, move.placement, reason)
     with desk.board.lifted(slot for job in moved for slot in job.held()):
         after = desk.board.fragmentation(option)
-    names = tuple(job.name for job in moved)
+    numbers = tuple(job.number for job in moved)
     desk.outcome.migrations.append(
-        MigrationReport(state.name, names, migration.cost, gain, before, after)
+        MigrationReport(state.number, numbers, migration.cost, gain, before, after)
     )
 
 
@@ -88,7 +88,7 @@ def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
     """
     if desk.now - state.submitted < desk.rules.patience or desk.reserved():
         return None
-    standing = desk.outcome.promises.get(state.name)
+    standing = desk.outcome.promises.get(state.number)
     if standing is not None:
         return standing
     for option in desk.short_of_room(state.job, workers):
@@ -102,7 +102,7 @@ def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
             known = [end for end in ends if end is not None]
             expected = max(known, default=None) if len(known) == len(ends) else None
             until = desk.now + desk.rules.patience
-            return Promise(state.name, clearing.placement, Code.WAITING_DEVICES, until, expected)
+            return Promise(state.number, clearing.placement, Code.WAITING_DEVICES, until, expected)
         desk.hopeless.add(("reserve", request))
     return None
 
@@ -113,7 +113,7 @@ def _ending(desk: Desk, state: JobState, option: Option) -> Candidate | None:
     Where no duration is given: as long again as it has run, and a job just begun is no sooner done
     than one that has run for as long as the patience.
     """
-    started = desk.outcome.starts.get(state.name)
+    started = desk.outcome.starts.get(state.number)
     held = started.placement.slots if started else state.held()
     kinds = {desk.view.cluster.node(slot.node).configuration for slot in held}
     if kinds.isdisjoint(option):
@@ -121,4 +121,4 @@ def _ending(desk: Desk, state: JobState, option: Option) -> Candidate | None:
     end = desk.expected_end(state)
     elapsed = desk.now - state.started if state.started is not None else 0.0
     left = max(elapsed, desk.rules.patience) if end is None else max(0.0, end - desk.now)
-    return Candidate(state.name, held, left * sum(slot.bits.bit_count() for slot in held))
+    return Candidate(state.number, held, left * sum(slot.bits.bit_count() for slot in held))

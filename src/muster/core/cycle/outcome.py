@@ -20,8 +20,8 @@ class Change:
 class MigrationReport:
     """A migration: for whom, who moves, cost and gain in device-seconds, fragmentation around it."""
 
-    job: str
-    moved: tuple[str, ...]
+    job: int
+    moved: tuple[int, ...]
     cost: float
     gain: float
     fragmentation_before: float
@@ -32,11 +32,11 @@ class MigrationReport:
 class Outcome:
     """What has been decided so far, by job."""
 
-    starts: dict[str, Change] = field(default_factory=dict)
-    resizes: dict[str, Change] = field(default_factory=dict)
-    moves: dict[str, Change] = field(default_factory=dict)
-    stops: dict[str, Reason] = field(default_factory=dict)
-    obstacles: dict[str, Code] = field(default_factory=dict)
+    starts: dict[int, Change] = field(default_factory=dict)
+    resizes: dict[int, Change] = field(default_factory=dict)
+    moves: dict[int, Change] = field(default_factory=dict)
+    stops: dict[int, Reason] = field(default_factory=dict)
+    obstacles: dict[int, Code] = field(default_factory=dict)
     """For each job that waits: what stopped it first."""
-    promises: dict[str, Promise] = field(default_factory=dict)
+    promises: dict[int, Promise] = field(default_factory=dict)
     migrations: list[MigrationReport] = field(default_factory=list)

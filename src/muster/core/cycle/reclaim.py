@@ -81,7 +81,7 @@ def _reclaim(desk: Desk, state: JobState, workers: int, *, evict: bool) -> Promi
         clearing = _cheapest(desk, _Claim(state, request, device_type, hard, evict, over))
         if clearing is not None:
             _carry_out(desk, state, clearing)
-            return Promise(state.name, clearing.placement, Code.WAITING_RECLAIM, inf)
+            return Promise(state.number, clearing.placement, Code.WAITING_RECLAIM, inf)
         desk.hopeless.add(key)
     return None
 
@@ -281,12 +281,12 @@ def _growth(desk: Desk, state: JobState) -> list[Candidate]:
 
 
 def _one(state: JobState, slot: Slot) -> Candidate:
-    return Candidate(state.name, (slot,), state.job.pause * slot.bits.bit_count(), whole=False)
+    return Candidate(state.number, (slot,), state.job.pause * slot.bits.bit_count(), whole=False)
 
 
-def _shrunk(removed: Iterable[Candidate]) -> dict[str, list[Slot]]:
+def _shrunk(removed: Iterable[Candidate]) -> dict[int, list[Slot]]:
     """The slots that jobs lose which keep their gang."""
-    shrunk: dict[str, list[Slot]] = defaultdict(list)
+    shrunk: dict[int, list[Slot]] = defaultdict(list)
     for candidate in removed:
         if not candidate.whole:
             shrunk[candidate.job].extend(candidate.slots)
@@ -294,12 +294,12 @@ def _shrunk(removed: Iterable[Candidate]) -> dict[str, list[Slot]]:
 
 
 def _carry_out(desk: Desk, state: JobState, clearing: Clearing) -> None:
-    cost: dict[str, float] = defaultdict(float)
+    cost: dict[int, float] = defaultdict(float)
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
-            reason = Reason(Code.PREEMPTED, beneficiary=state.name, cost=candidate.cost)
+            reason = Reason(Code.PREEMPTED, beneficiary=state.job.name, cost=candidate.cost)
             desk.stop(desk.view.jobs[candidate.job], reason)
-    for name, slots in _shrunk(clearing.removed).items():
-        reason = Reason(Code.SHRUNK, beneficiary=state.name, cost=cost[name])
-        desk.shrink(desk.view.jobs[name], tuple(slots), reason)
+    for number, slots in _shrunk(clearing.removed).items():
+        reason = Reason(Code.SHRUNK, beneficiary=state.job.name, cost=cost[number])
+        desk.shrink(desk.view.jobs[number], tuple(slots), reason)

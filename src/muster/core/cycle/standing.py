@@ -36,12 +36,10 @@ class Standing:
         self.available = capacity(view.cluster)
         self.demand = Demand(view.cluster, view.pools)
         self.tallies = Tallies(view.pools)
-        self.waiting: dict[str, int] = {}
+        self.waiting: dict[int, int] = {}
         """Devices of the gang of each job that waits."""
-        self.changing: dict[str, JobState] = {}
+        self.changing: dict[int, JobState] = {}
         """Jobs that are about to let go of something."""
-        self._place: dict[str, int] = {}
-        self._seen = 0
         for state in view.jobs.values():
             self._enter(state)
 
@@ -61,46 +59,35 @@ class Standing:
             self.available = capacity(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
 
-    def in_order(self, names: set[str]) -> list[str]:
-        """The names as the view has them: in the order of submission."""
-        return sorted(names, key=self._place.__getitem__)
-
     def books(self, entitled: Entitlements) -> Books:
         """The books to begin a cycle with."""
         return Books(self.view.pools, entitled, self.available, self.tallies.copy())
 
-    def _follow_jobs(self, old: Mapping[str, JobState], new: Mapping[str, JobState]) -> None:
+    def _follow_jobs(self, old: Mapping[int, JobState], new: Mapping[int, JobState]) -> None:
         replaced = map(is_not, map(old.get, new), new.values())
         fresh = list(compress(new.values(), replaced))
-        known = sum(state.name in old for state in fresh)
+        known = sum(state.number in old for state in fresh)
         if len(old) + len(fresh) - known != len(new):
-            for name in [name for name in old if name not in new]:
-                self._strike(old[name])
-                del self._place[name]
+            for number in old.keys() - new.keys():
+                self._strike(old[number])
         for state in fresh:
-            before = old.get(state.name)
+            before = old.get(state.number)
             if before is not None:
                 self._strike(before)
-                if before.job is not state.job or before.submitted != state.submitted:
-                    del self._place[state.name]  # another job of this name: it stands at the end
             self._enter(state)
 
     def _enter(self, state: JobState) -> None:
-        name = state.name
-        if name not in self._place:
-            self._place[name] = self._seen
-            self._seen += 1
         if state.phase is Phase.WAITING:
-            self.waiting[name] = plan_for(state.job, state.job.workers.gang).devices
+            self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
         elif state.phase in _CHANGING:
-            self.changing[name] = state
+            self.changing[state.number] = state
         self.ledger.enter(state)
         self.tallies.enter(self.view.cluster, state, 1)
         self.demand.enter(state, 1)
 
     def _strike(self, state: JobState) -> None:
-        self.waiting.pop(state.name, None)
-        self.changing.pop(state.name, None)
+        self.waiting.pop(state.number, None)
+        self.changing.pop(state.number, None)
         self.ledger.strike(state)
         self.tallies.enter(self.view.cluster, state, -1)
         self.demand.enter(state, -1)

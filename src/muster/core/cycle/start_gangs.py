@@ -45,13 +45,13 @@ def serve(desk: Desk, allocation: Allocation) -> None:
     state = desk.view.jobs[allocation.job]
     if state.phase is not Phase.WAITING:
         return
-    promise = desk.outcome.promises.get(state.name)
+    promise = desk.outcome.promises.get(state.number)
     likes = desk.likes(state.job, allocation.least)
     if promise is None and likes in desk.turned_away:
-        desk.outcome.obstacles[state.name] = desk.turned_away[likes]
+        desk.outcome.obstacles[state.number] = desk.turned_away[likes]
         return
-    desk.unserved.pop(state.name, None)
-    desk.release(state.name)
+    desk.unserved.pop(state.number, None)
+    desk.release(state.number)
     with _juniors_yield(desk, state.job):
         placement, obstacle = find(desk, state.job, allocation.least)
         if placement is not None:
@@ -59,36 +59,36 @@ def serve(desk: Desk, allocation: Allocation) -> None:
             desk.start(state.job, placement, Reason(code))
         elif promise and _paid_for(promise, obstacle):
             desk.promise(_ageing(desk, promise))
-            desk.outcome.obstacles[state.name] = promise.cause
+            desk.outcome.obstacles[state.number] = promise.cause
         else:
             _make_room(desk, state, allocation, obstacle)
     outcome = desk.outcome
-    if state.name not in outcome.starts and state.name not in outcome.promises:
-        desk.turned_away[likes] = outcome.obstacles[state.name]
+    if state.number not in outcome.starts and state.number not in outcome.promises:
+        desk.turned_away[likes] = outcome.obstacles[state.number]
 
 
 def borrow(desk: Desk, allocation: Allocation) -> None:
     """Start a preemptible gang on idle devices beyond its pool's entitlement."""
     job = desk.view.jobs[allocation.job].job
-    blocked = desk.outcome.obstacles.get(job.name)
+    blocked = desk.outcome.obstacles.get(job.number)
     if blocked not in (Code.WAITING_QUOTA, Code.WAITING_DEVICES) or not job.preemptible:
         return
-    promised = job.name in desk.outcome.promises
+    promised = job.number in desk.outcome.promises
     likes = desk.likes(job, allocation.least)
     if not promised and likes in desk.turned_away:
         return
-    desk.release(job.name)
+    desk.release(job.number)
     placement, obstacle = find(desk, job, allocation.least, borrow=True)
     if placement is not None:
-        del desk.outcome.obstacles[job.name]
+        del desk.outcome.obstacles[job.number]
         desk.start(job, placement, Reason(Code.STARTED_BORROWING))
         return
     if promised:
-        desk.retain(job.name)
+        desk.retain(job.number)
     else:
         desk.turned_away[likes] = obstacle
     if obstacle is Code.WAITING_LIMIT:
-        desk.outcome.obstacles[job.name] = obstacle
+        desk.outcome.obstacles[job.number] = obstacle
 
 
 def find(desk: Desk, job: Job, workers: int, *, borrow: bool = False) -> tuple[Placement | None, Code]:
@@ -131,15 +131,15 @@ def _juniors_yield(desk: Desk, job: Job) -> Iterator[None]:
     of its own pool, whose devices are the pool's before they are one job's."""
     jobs = desk.view.jobs
     yielding = [
-        name
-        for name, promise in desk.unserved.items()
-        if promise.cause is Code.WAITING_DEVICES or jobs[name].job.pool == job.pool
+        number
+        for number, promise in desk.unserved.items()
+        if promise.cause is Code.WAITING_DEVICES or jobs[number].job.pool == job.pool
     ]
-    for name in yielding:
-        desk.release(name)
+    for number in yielding:
+        desk.release(number)
     yield
-    for name in yielding:
-        desk.retain(name)
+    for number in yielding:
+        desk.retain(number)
 
 
 def _paid_for(promise: Promise, obstacle: Code) -> bool:
@@ -157,17 +157,17 @@ def _ageing(desk: Desk, promise: Promise) -> Promise:
 
 
 def _make_room(desk: Desk, state: JobState, allocation: Allocation, obstacle: Code) -> None:
-    desk.outcome.obstacles[state.name] = obstacle
+    desk.outcome.obstacles[state.number] = obstacle
     if _backfill(desk, state.job, allocation.least):
-        del desk.outcome.obstacles[state.name]
+        del desk.outcome.obstacles[state.number]
         return
     for attempt in _attempts(desk, state.job, allocation.least, obstacle):
         promise = attempt(desk, state, allocation.least)
         if promise is not None:
             desk.promise(promise)
-            desk.outcome.obstacles[state.name] = promise.cause
+            desk.outcome.obstacles[state.number] = promise.cause
             return
-    desk.outcome.promises.pop(state.name, None)
+    desk.outcome.promises.pop(state.number, None)
     if obstacle is not Code.WAITING_DEVICES:
         _earmark(desk, state, allocation.least, fixed=obstacle is Code.WAITING_RESERVATION)
 
@@ -197,19 +197,19 @@ def _backfill(desk: Desk, job: Job, workers: int) -> bool:
     lenders = {
         promise.job: promise
         for promise in desk.outcome.promises.values()
-        if promise.expected is not None and end <= promise.expected and promise.job != job.name
+        if promise.expected is not None and end <= promise.expected and promise.job != job.number
     }
     if not lenders:
         return False
-    for name in lenders:
-        desk.release(name)
+    for number in lenders:
+        desk.release(number)
     placement, _ = find(desk, job, workers)
     if placement is not None:
-        used = [name for name, p in lenders.items() if _share_nodes(p.placement, placement)]
-        lender = next(iter(used or lenders))
+        used = [number for number, p in lenders.items() if _share_nodes(p.placement, placement)]
+        lender = desk.view.jobs[next(iter(used or lenders))].job.name
         desk.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lender))
-    for name in lenders:
-        desk.retain(name)
+    for number in lenders:
+        desk.retain(number)
     return placement is not None
 
 
@@ -218,7 +218,7 @@ def _share_nodes(one: Placement, other: Placement) -> bool:
 
 
 def _still_asked(job: Job, allocation: Allocation, promise: Promise) -> bool:
-    """Whether the promise has the shape that would start now: another job may bear the name."""
+    """Whether the promise has the shape that would start now: the job may have been reshaped since."""
     plan = plan_for(job, allocation.least)
     needs = {part.role: part.need for part in plan.parts}
     alike = all(slot.need == needs.get(slot.role) for slot in promise.placement.slots)

@@ -52,7 +52,7 @@ def steer(desk: Desk) -> None:
 def _to_change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
     """Whether the job runs, is to go on, and has not been changed by this cycle."""
     goes_on = state.phase is Phase.RUNNING and allocation.most > 0 and desk.untouched(state)
-    return goes_on and state.name not in desk.outcome.resizes
+    return goes_on and state.number not in desk.outcome.resizes
 
 
 def _stop_to_change(
@@ -95,14 +95,14 @@ def _stop_to_enlarge(desk: Desk, enlarged: list[tuple[JobState, Allocation]]) ->
 
 def _break_circle(desk: Desk, blocked: list[tuple[JobState, Allocation]]) -> None:
     """Stop the jobs that each hold what another of them is to have: none can move before the other."""
-    held = {state.name: desk.amounts(state.held()) for state, _ in blocked}
+    held = {state.number: desk.amounts(state.held()) for state, _ in blocked}
     before = len(blocked) + 1
     while len(blocked) < before:
         before = len(blocked)
         blocked = [
             (state, wanted)
             for state, wanted in blocked
-            if any(wanted.device_type in held[o.name] for o, _ in blocked if o is not state)
+            if any(wanted.device_type in held[o.number] for o, _ in blocked if o is not state)
         ]
     for state, _ in blocked:
         desk.stop(state, Reason(Code.MIGRATED_POLICY))
@@ -157,24 +157,24 @@ def _within_contract(desk: Desk, state: JobState, placement: Placement) -> bool:
 def _start(desk: Desk, state: JobState, allocation: Allocation) -> None:
     """Give a waiting job its tasks; if what it is to have is not coming, as many as there are."""
     job, obstacles = state.job, desk.outcome.obstacles
-    promise = desk.outcome.promises.get(job.name)
-    desk.release(job.name)
+    promise = desk.outcome.promises.get(job.number)
+    desk.release(job.number)
     for workers in _sizes(desk, job, allocation):
         placement, obstacle = _find(desk, job, workers, allocation)
         if placement is not None:
-            obstacles.pop(job.name, None)
+            obstacles.pop(job.number, None)
             desk.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
             return
-        obstacles.setdefault(job.name, obstacle)
-    desk.outcome.promises.pop(job.name, None)
+        obstacles.setdefault(job.number, obstacle)
+    desk.outcome.promises.pop(job.number, None)
     if desk.is_coming():
         if promise is not None:
             desk.promise(promise)
-    elif obstacles[job.name] is Code.WAITING_DEVICES and allocation.device_type is None:
+    elif obstacles[job.number] is Code.WAITING_DEVICES and allocation.device_type is None:
         promise = migrate(desk, state, job.workers.gang)
         if promise is not None:
             desk.promise(promise)
-            obstacles[job.name] = promise.cause
+            obstacles[job.number] = promise.cause
 
 
 def _sizes(desk: Desk, job: Job, allocation: Allocation) -> Iterator[int]:

@@ -47,7 +47,7 @@ class Conflict:
 
     node: str
     bits: int
-    holders: tuple[str, ...]
+    holders: tuple[int, ...]
     why: Why
 
 
@@ -107,9 +107,9 @@ class Ledger:
         self._free = [node.free for node in cluster.nodes]
         self._millicores = [node.millicores for node in cluster.nodes]
         self._memory = [node.memory for node in cluster.nodes]
-        self._slots: dict[str, dict[Slot, None]] = {}
+        self._slots: dict[int, dict[Slot, None]] = {}
         # How many slots of each job are on each node: finds the holders of a conflict quickly.
-        self._jobs_on: list[dict[str, int]] = [{} for _ in cluster.nodes]
+        self._jobs_on: list[dict[int, int]] = [{} for _ in cluster.nodes]
 
     @classmethod
     def of(cls, view: View) -> "Ledger":
@@ -133,12 +133,12 @@ class Ledger:
     def enter(self, state: JobState) -> None:
         """Note what a job of the view holds."""
         for slot in state.held():
-            self._enter(state.name, slot)
+            self._enter(state.number, slot)
 
     def strike(self, state: JobState) -> None:
         """Strike out what `enter` noted."""
         for slot in state.held():
-            self._strike(state.name, slot)
+            self._strike(state.number, slot)
 
     def undo(self, claims: Sequence[Claim]) -> None:
         """Make as if these claims, the last ones approved, had never been."""
@@ -157,7 +157,7 @@ class Ledger:
                 self._version, tuple(self._free), tuple(self._millicores), tuple(self._memory)
             )
 
-    def held(self, job: str) -> tuple[Slot, ...]:
+    def held(self, job: int) -> tuple[Slot, ...]:
         """The slots the job holds now."""
         with self._lock:
             return tuple(self._slots.get(job, ()))
@@ -167,7 +167,7 @@ class Ledger:
         with self._lock:
             if claim.version > self._version:
                 raise ClaimError(
-                    f"job {claim.job!r} claims on version {claim.version}; "
+                    f"job {claim.job} claims on version {claim.version}; "
                     f"the ledger is at {self._version}"
                 )
             rooms: dict[int, _Room] = {}
@@ -177,7 +177,7 @@ class Ledger:
             self._write(claim, rooms)
             return Approved(self._version)
 
-    def release(self, job: str) -> int:
+    def release(self, job: int) -> int:
         """Free all the job holds, if anything; the version after it."""
         with self._lock:
             slots = tuple(self._slots.get(job, ()))
@@ -185,7 +185,7 @@ class Ledger:
                 self._give_all(job, slots)
             return self._version
 
-    def _give_all(self, job: str, slots: tuple[Slot, ...]) -> None:
+    def _give_all(self, job: int, slots: tuple[Slot, ...]) -> None:
         claim = Claim(job, self._version, takes=(), gives=slots)
         rooms: dict[int, _Room] = {}
         self._try_gives(claim, rooms)
@@ -253,13 +253,13 @@ class Ledger:
             rooms[at] = _Room(self._free[at], self._millicores[at], self._memory[at])
         return rooms[at]
 
-    def _holders(self, node: str, bits: int) -> tuple[str, ...]:
+    def _holders(self, node: str, bits: int) -> tuple[int, ...]:
         """The jobs that hold any of these bits."""
         at = self._index.get(node)
         jobs = self._jobs_on[at] if at is not None else ()
         return tuple(sorted(job for job in jobs if self._bits(job, node) & bits))
 
-    def _bits(self, job: str, node: str) -> int:
+    def _bits(self, job: int, node: str) -> int:
         bits = 0
         for slot in self._slots[job]:
             if slot.node == node:
@@ -278,12 +278,12 @@ class Ledger:
             self._enter(claim.job, slot)
         self._version += 1
 
-    def _enter(self, job: str, slot: Slot) -> None:
+    def _enter(self, job: int, slot: Slot) -> None:
         self._slots.setdefault(job, {})[slot] = None
         jobs = self._jobs_on[self._index[slot.node]]
         jobs[job] = jobs.get(job, 0) + 1
 
-    def _strike(self, job: str, slot: Slot) -> None:
+    def _strike(self, job: int, slot: Slot) -> None:
         slots = self._slots[job]
         del slots[slot]
         if not slots:

@@ -43,7 +43,7 @@ class Bound:
 class Earmark:
     """Devices that younger jobs of a pool leave to an old one."""
 
-    job: str
+    job: int
     devices: int
     fixed: bool
     """What it waits for is the reservation, which binds only jobs that are not preemptible."""
@@ -144,16 +144,16 @@ class Books:
             if amount > self._entitled.of(pool, device_type):
                 return
         for device_type, amount in amounts.items():
-            self._earmarks[job.pool, device_type] = Earmark(job.name, amount, fixed)
+            self._earmarks[job.pool, device_type] = Earmark(job.number, amount, fixed)
 
-    def left_to(self, job: Job, quantity: Quantity) -> str | None:
+    def left_to(self, job: Job, quantity: Quantity) -> int | None:
         """The older job of the pool that these devices are left to."""
         earmark = self._earmarks.get((quantity.pool, quantity.device_type))
-        return earmark.job if earmark and earmark.job != job.name else None
+        return earmark.job if earmark and earmark.job != job.number else None
 
     def earmarked_for(self, job: Job) -> bool:
         """Whether the job has an earmark."""
-        return any(earmark.job == job.name for earmark in self._earmarks.values())
+        return any(earmark.job == job.number for earmark in self._earmarks.values())
 
     def within_reservation(self, job: Job, amounts: Amounts) -> bool:
         """Whether the pool, with this much more, would still be inside its own reservation."""
@@ -222,7 +222,7 @@ class Books:
 
     def _set_aside(self, job: Job, pool: str, device_type: str, *, fixed: bool) -> int:
         earmark = self._earmarks.get((pool, device_type))
-        if earmark is None or earmark.job == job.name or earmark.fixed != fixed:
+        if earmark is None or earmark.job == job.number or earmark.fixed != fixed:
             return 0
         return earmark.devices
 

@@ -47,11 +47,13 @@ def _expect(held: bool, sentence: str) -> None:
 
 
 def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
-    names = {decision.job for decision in decided.decisions}
-    _expect(len(names) == len(decided.decisions), "no job gets two decisions")
-    _expect(names <= view.jobs.keys(), "decisions are about jobs of the view")
+    numbers = {decision.job for decision in decided.decisions}
+    _expect(len(numbers) == len(decided.decisions), "no job gets two decisions")
+    _expect(numbers <= view.jobs.keys(), "decisions are about jobs of the view")
     waits = map(is_, map(_PHASE, view.jobs.values()), repeat(Phase.WAITING))
-    _expect(names.issuperset(compress(view.jobs, waits)), "a job that waits is started or told to wait")
+    _expect(
+        numbers.issuperset(compress(view.jobs, waits)), "a job that waits is started or told to wait"
+    )
 
 
 _PHASES = {
@@ -67,12 +69,12 @@ _PHASES = {
 def _check_decision(view: View, decision: Decision) -> None:
     state = view.jobs[decision.job]
     if state.phase not in _PHASES[decision.kind]:
-        raise BrokenInvariantError(f"{state.name}: {decision.kind} suits the phase {state.phase}")
+        raise BrokenInvariantError(f"job {state.number}: {decision.kind} suits the phase {state.phase}")
     changes = decision.kind in (Kind.START, Kind.RESIZE, Kind.MIGRATE)
     _expect(changes == (decision.placement is not None), "a placement comes with every change")
     _expect(decision.generation == state.generation + changes, "each change is one generation")
     if decision.kind is Kind.PREEMPT:
-        _expect(state.job.preemptible, f"{state.name}: only preemptible jobs are preempted")
+        _expect(state.job.preemptible, f"job {state.number}: only preemptible jobs are preempted")
     if decision.placement is not None:
         _check_placement(view, state.job, decision.placement)
 
@@ -80,20 +82,22 @@ def _check_decision(view: View, decision: Decision) -> None:
 def _check_placement(view: View, job: Job, placement: Placement) -> None:
     for spec in job.roles:
         count = placement.count(spec.role)
-        _expect(count >= spec.gang, f"{job.name}: a gang is whole or absent ({spec.role} {count})")
-        _expect(count <= spec.most, f"{job.name}: no role has more than its most")
+        _expect(
+            count >= spec.gang, f"job {job.number}: a gang is whole or absent ({spec.role} {count})"
+        )
+        _expect(count <= spec.most, f"job {job.number}: no role has more than its most")
     keys = [(slot.role, slot.index) for slot in placement.slots]
-    _expect(len(keys) == len(set(keys)), f"{job.name}: each task has one place")
+    _expect(len(keys) == len(set(keys)), f"job {job.number}: each task has one place")
     needs = {spec.role: spec.need for spec in job.roles}
     for slot in placement.slots:
         right = slot.need == needs[slot.role] and slot.bits.bit_count() == slot.need.devices
-        _expect(right, f"{job.name}: each task has just the devices it needs")
+        _expect(right, f"job {job.number}: each task has just the devices it needs")
     kinds = {view.cluster.node(s.node).configuration for s in placement.slots if s.bits}
     mine = [o for o in options(job, view.cluster) if kinds <= set(o)]
-    _expect(bool(mine), f"{job.name}: devices are of allowed types, one generation if so asked")
+    _expect(bool(mine), f"job {job.number}: devices are of allowed types, one generation if so asked")
     span = spanned(view.cluster, placement)
     kept = any(span <= _widest(view, job, placement.devices, option) for option in mine)
-    _expect(kept, f"{job.name}: a contract is never broken")
+    _expect(kept, f"job {job.number}: a contract is never broken")
 
 
 def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
@@ -116,9 +120,9 @@ def _nothing_is_held_twice(view: View, decided: Decisions) -> None:
     for decision in [d for d in decided.decisions if d.placement is not None]:
         for slot in _taken(view, decision):
             node = view.cluster.node(slot.node)
-            _expect(node.state is NodeState.UP, f"{decision.job}: tasks go to nodes that are up")
+            _expect(node.state is NodeState.UP, f"job {decision.job}: tasks go to nodes that are up")
             there = free.setdefault(slot.node, node.free)
-            _expect(slot.bits & ~there == 0, f"{decision.job}: no device is held twice")
+            _expect(slot.bits & ~there == 0, f"job {decision.job}: no device is held twice")
             free[slot.node] = there & ~slot.bits
             cores[slot.node] = cores.get(slot.node, node.millicores) - slot.need.millicores
             memory[slot.node] = memory.get(slot.node, node.memory) - slot.need.memory
@@ -135,7 +139,7 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     if not limited and all(map(_PREEMPTIBLE, states)):
         return
     for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
-        for device_type, count in _most_held(view, state, placed.get(state.name)).items():
+        for device_type, count in _most_held(view, state, placed.get(state.number)).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
             if not state.job.preemptible:

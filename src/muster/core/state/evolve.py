@@ -48,8 +48,8 @@ class EventError(ValueError):
 class StaleEventError(EventError):
     """An event that names another generation than the one its job has or comes to."""
 
-    def __init__(self, job: str, named: int, expected: int) -> None:
-        super().__init__(f"job {job!r}: the event names generation {named}, not {expected}")
+    def __init__(self, job: int, named: int, expected: int) -> None:
+        super().__init__(f"job {job}: the event names generation {named}, not {expected}")
         self.job = job
         self.named = named
         self.expected = expected
@@ -60,14 +60,14 @@ class UnknownNameError(EventError):
 
 
 class NameTakenError(EventError):
-    """A second job or node of a name that is in use."""
+    """A second job or node of a name or number that is in use."""
 
 
 class OverbookedError(EventError):
     """A slot on a node that does not have so much free."""
 
-    def __init__(self, job: str, slot: Slot, lacks: str) -> None:
-        super().__init__(f"job {job!r}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
+    def __init__(self, job: int, slot: Slot, lacks: str) -> None:
+        super().__init__(f"job {job}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
         self.job = job
         self.slot = slot
 
@@ -84,7 +84,7 @@ def evolve(view: View, events: Iterable[Event]) -> View:
 class _Draft:
     """A view under change: the nodes and jobs of a batch, copied once."""
 
-    __slots__ = ("_grown", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
+    __slots__ = ("_grown", "_names", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -94,6 +94,8 @@ class _Draft:
         self.nodes = list(view.cluster.nodes)
         self.index: Mapping[str, int] = view.cluster.index
         self.jobs = dict(view.jobs)
+        self._names: dict[str, int] | None = None
+        """Copied when the first job comes or goes."""
         self.pools = view.pools
 
     def view(self) -> View:
@@ -103,14 +105,36 @@ class _Draft:
             cluster = replace(cluster, nodes=tuple(self.nodes))
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes))
-        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks)
+        names = self._view.names if self._names is None else self._names
+        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks, names)
 
-    def job(self, name: str) -> JobState:
-        """The live job of this name."""
+    def job(self, number: int) -> JobState:
+        """The live job of this number."""
         try:
-            return self.jobs[name]
+            return self.jobs[number]
         except KeyError:
-            raise UnknownNameError(f"no live job is called {name!r}") from None
+            raise UnknownNameError(f"no live job has the number {number}") from None
+
+    @property
+    def names(self) -> dict[str, int]:
+        """The numbers of live jobs by name."""
+        if self._names is None:
+            self._names = dict(self._view.names)
+        return self._names
+
+    def submit(self, state: JobState) -> None:
+        """One more live job; its number and its name must be free."""
+        if state.number in self.jobs:
+            raise NameTakenError(f"job {state.number} is live already")
+        if state.job.name in self.names:
+            raise NameTakenError(f"a live job is called {state.job.name!r} already")
+        self.jobs[state.number] = state
+        self.names[state.job.name] = state.number
+
+    def end(self, state: JobState) -> None:
+        """The job is over: its devices and its name are free."""
+        self.free(state.held())
+        del self.jobs[state.number], self.names[state.job.name]
 
     def node(self, name: str) -> Node:
         """The node of this name."""
@@ -130,7 +154,7 @@ class _Draft:
         self.nodes.append(node)
         self._grown = True
 
-    def take(self, job: str, slots: Iterable[Slot]) -> None:
+    def take(self, job: int, slots: Iterable[Slot]) -> None:
         """Take the slots from what is free."""
         for slot in slots:
             node = self.node(slot.node)
@@ -187,10 +211,7 @@ def _more(node: Node, slot: Slot) -> Node:
 
 
 def _submitted(draft: _Draft, event: Submitted) -> None:
-    name = event.job.name
-    if name in draft.jobs:
-        raise NameTakenError(f"a live job is called {name!r} already")
-    draft.jobs[name] = JobState(event.job, BORN, submitted=event.at)
+    draft.submit(JobState(event.job, BORN, submitted=event.at))
 
 
 def _start_begun(draft: _Draft, event: StartBegun) -> None:
@@ -270,7 +291,7 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
     phase = advance(state.phase, TasksLost)
     kept = set(event.placement.slots)
     if not kept < set(state.held()) or not _gang_whole(state, event.placement):
-        raise EventError(f"job {event.job!r}: what is left must be a part of what it held, and a gang")
+        raise EventError(f"job {event.job}: what is left must be a part of what it held, and a gang")
     draft.free(slot for slot in state.held() if slot not in kept)
     draft.jobs[event.job] = replace(
         _counted(state, event.at), phase=phase, placement=event.placement, generation=event.generation
@@ -280,7 +301,7 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
 def _reshaped(draft: _Draft, event: Reshaped) -> None:
     state = draft.job(event.job)
     if [spec.role for spec in event.roles] != [spec.role for spec in state.job.roles]:
-        raise EventError(f"job {event.job!r}: it has other roles")
+        raise EventError(f"job {event.job}: it has other roles")
     phase = advance(state.phase, Reshaped)
     job = replace(state.job, roles=event.roles)
     draft.jobs[event.job] = replace(state, phase=phase, job=job, reshaped=True)
@@ -291,15 +312,13 @@ def _ended(draft: _Draft, event: Ended) -> None:
     if _of_past_run(state, event.generation):
         return
     advance(state.phase, Ended)
-    draft.free(state.held())
-    del draft.jobs[event.job]
+    draft.end(state)
 
 
 def _cancelled(draft: _Draft, event: Cancelled) -> None:
     state = draft.job(event.job)
     advance(state.phase, Cancelled)
-    draft.free(state.held())
-    del draft.jobs[event.job]
+    draft.end(state)
 
 
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
@@ -314,7 +333,7 @@ def _node_lost(draft: _Draft, event: NodeLost) -> None:
     draft.put(_nothing_free(replace(node, state=NodeState.LOST)))
     for state in list(draft.jobs.values()):
         if any(slot.node == event.node for slot in state.held()):
-            draft.jobs[state.name] = _after_loss(draft, state, event)
+            draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
@@ -338,7 +357,8 @@ def _pools_set(draft: _Draft, event: PoolsSet) -> None:
     for state in draft.jobs.values():
         if state.job.pool not in leaves:
             raise EventError(
-                f"job {state.name!r} is in pool {state.job.pool!r}, which would take no jobs"
+                f"job {state.number} ({state.job.name}) is in pool {state.job.pool!r}, "
+                "which would take no jobs"
             )
     draft.pools = event.pools
 
@@ -383,13 +403,13 @@ def _nothing_free(node: Node) -> Node:
     return replace(node, free=0, millicores=0, memory=0)
 
 
-def _refuse_twins(job: str, placement: Placement) -> None:
+def _refuse_twins(job: int, placement: Placement) -> None:
     """One task has one place; twins without devices would not clash, but be counted once."""
     if len({(slot.role, slot.index) for slot in placement.slots}) < len(placement.slots):
-        raise EventError(f"job {job!r}: a task has two places in one placement")
+        raise EventError(f"job {job}: a task has two places in one placement")
 
 
-def _expect(job: str, named: int, expected: int) -> None:
+def _expect(job: int, named: int, expected: int) -> None:
     if named != expected:
         raise StaleEventError(job, named, expected)
 
@@ -397,14 +417,14 @@ def _expect(job: str, named: int, expected: int) -> None:
 def _late(state: JobState, named: int) -> bool:
     """Whether a completion is about an older set of tasks; one from the future is refused."""
     if named > state.generation:
-        raise StaleEventError(state.name, named, state.generation)
+        raise StaleEventError(state.number, named, state.generation)
     return named < state.generation
 
 
 def _of_past_run(state: JobState, named: int) -> bool:
     """Whether a report is about a run that was stopped; a resize under way does not make it late."""
     if named > state.generation:
-        raise StaleEventError(state.name, named, state.generation)
+        raise StaleEventError(state.number, named, state.generation)
     return named < state.run
 
 

@@ -1,4 +1,4 @@
-"""The life of a job as one table. `docs/lifecycle.md` is drawn from it.
+"""The life of a job as one table. `docs/reference/lifecycle.md` is drawn from it.
 
 Whatever is not in the table is an error, never a guess. A job is born WAITING by `Submitted`. A lost
 node that leaves the gang whole is no entry here: the job runs on, smaller (see `evolve`).

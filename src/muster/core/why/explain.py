@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.core.cycle.cycle_state import Desk
-from muster.core.cycle.options import Option
+from muster.core.cycle.options import Option, admission_key
 from muster.core.cycle.start_gangs import find
 from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
@@ -31,7 +31,7 @@ class Explainer:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._known: dict[tuple[object, ...], Reason] = {}
-        self._by_node: dict[str, list[tuple[str, int]]] | None = None
+        self._by_node: dict[str, list[tuple[int, int]]] | None = None
         self._lenders: dict[tuple[object, ...], str | None] | None = None
         self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
         self._amounts: list[tuple[JobState, Counter[str]]] | None = None
@@ -39,15 +39,15 @@ class Explainer:
     def why_waiting(self, state: JobState) -> Reason:
         """The reason this job waits."""
         desk, job = self._desk, state.job
-        if not (asked := desk.allocations.get(job.name)) or not asked.most:
+        if not (asked := desk.allocations.get(job.number)) or not asked.most:
             return Reason(Code.WAITING_POLICY)
-        code = desk.outcome.obstacles[job.name]
-        promise = desk.outcome.promises.get(job.name)
+        code = desk.outcome.obstacles[job.number]
+        promise = desk.outcome.promises.get(job.number)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
             return Reason(code, holders=self._holders(promise.placement.bits()))
         if self._lenders is None:
             self._lenders = self._without_promises()
-        workers = desk.allocations[job.name].least
+        workers = desk.allocations[job.number].least
         key = (*self._likes(job), code)
         if key not in self._known:
             self._known[key] = self._explain(job, workers, code)
@@ -56,20 +56,19 @@ class Explainer:
     def _likes(self, job: Job) -> tuple[object, ...]:
         """What jobs that get the same answer have in common; one with a promise is like no other."""
         desk = self._desk
-        speed = (job.profile, job.model, job.batch)
-        asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
-        own = job.name if job.name in desk.outcome.promises else desk.books.earmarked_for(job)
-        return (*asked, job.pool, job.preemptible, desk.allocations[job.name].least, own)
+        own = job.number if job.number in desk.outcome.promises else None
+        workers = desk.allocations[job.number].least
+        return (*admission_key(job), workers, own, desk.books.earmarked_for(job))
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         desk = self._desk
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
             return self._quota_reason(job, workers, code)
-        promised = job.name in desk.outcome.promises
-        desk.release(job.name)  # its own promise is not in its way
+        promised = job.number in desk.outcome.promises
+        desk.release(job.number)  # its own promise is not in its way
         reason = self._room_reason(job, workers)
         if promised:
-            desk.retain(job.name)
+            desk.retain(job.number)
         return reason
 
     def _room_reason(self, job: Job, workers: int) -> Reason:
@@ -100,7 +99,7 @@ class Explainer:
             quantity=quantity,
             holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
-            beneficiary=self._desk.books.left_to(job, quantity) if quantity else None,
+            beneficiary=self._left_to(job, quantity) if quantity else None,
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
@@ -135,26 +134,26 @@ class Explainer:
         Asked once for all that wait: lifting every promise for each of them would take long.
         """
         desk, promises = self._desk, self._desk.outcome.promises
-        for name in promises:
-            desk.release(name)
+        for number in promises:
+            desk.release(number)
         found: dict[tuple[object, ...], str | None] = {}
-        for name, code in desk.outcome.obstacles.items() if promises else ():
-            job = desk.view.jobs[name].job
+        for number, code in desk.outcome.obstacles.items() if promises else ():
+            job = desk.view.jobs[number].job
             likes = self._likes(job)
             if code is Code.WAITING_DEVICES and likes not in found:
-                placement, _ = find(desk, job, desk.allocations[name].least)
-                found[likes] = self._promised_to(placement, name) if placement else None
-        for name in promises:
-            desk.retain(name)
+                placement, _ = find(desk, job, desk.allocations[number].least)
+                found[likes] = self._promised_to(placement, number) if placement else None
+        for number in promises:
+            desk.retain(number)
         return found
 
-    def _promised_to(self, placement: Placement, name: str) -> str | None:
-        """The first other job to whom some of these devices are promised."""
+    def _promised_to(self, placement: Placement, job: int) -> str | None:
+        """The name of the first other job to whom some of these devices are promised."""
         bits = placement.bits()
         for promise in self._desk.outcome.promises.values():
             promised = promise.placement.bits()
-            if promise.job != name and any(promised.get(node, 0) & b for node, b in bits.items()):
-                return promise.job
+            if promise.job != job and any(promised.get(node, 0) & b for node, b in bits.items()):
+                return self._name(promise.job)
         return None
 
     def _largest(self, job: Job, workers: int, option: Option) -> int:
@@ -201,10 +200,10 @@ class Explainer:
 
     def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
         """Who holds these devices of these nodes."""
-        found: Counter[str] = Counter()
+        found: Counter[int] = Counter()
         for node, mask in wanted.items():
-            for name, bits in self._index().get(node, ()):
-                found[name] += (bits & mask).bit_count()
+            for job, bits in self._index().get(node, ()):
+                found[job] += (bits & mask).bit_count()
         return self._largest_holders(found)
 
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
@@ -213,26 +212,34 @@ class Explainer:
             slots = ((state, self._slots(state)) for state in self._desk.view.jobs.values())
             self._amounts = [(state, self._desk.amounts(held)) for state, held in slots if held]
         around, kind = self._desk.books.around, quantity.device_type
-        found = {s.name: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
+        found = {s.number: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
         return self._largest_holders(found)
 
     def _slots(self, state: JobState) -> tuple[Slot, ...]:
         """What the job will hold once this cycle's starts are done."""
-        started = self._desk.outcome.starts.get(state.name)
+        started = self._desk.outcome.starts.get(state.number)
         return started.placement.slots if started else state.held()
 
-    def _largest_holders(self, found: Mapping[str, int]) -> tuple[Holder, ...]:
-        ranked = sorted(((n, name) for name, n in found.items() if n), key=lambda e: (-e[0], e[1]))
-        jobs = self._desk.view.jobs
-        return tuple(Holder(name, jobs[name].job.pool, n) for n, name in ranked[:HOLDERS])
+    def _largest_holders(self, found: Mapping[int, int]) -> tuple[Holder, ...]:
+        ranked = sorted((-devices, job) for job, devices in found.items() if devices)
+        jobs = [(self._desk.view.jobs[job].job, -less) for less, job in ranked[:HOLDERS]]
+        return tuple(Holder(job.name, job.pool, devices) for job, devices in jobs)
 
-    def _index(self) -> dict[str, list[tuple[str, int]]]:
+    def _left_to(self, job: Job, quantity: Quantity) -> str | None:
+        """The name of the older job of the pool that these devices are left to."""
+        older = self._desk.books.left_to(job, quantity)
+        return None if older is None else self._name(older)
+
+    def _name(self, job: int) -> str:
+        return self._desk.view.jobs[job].job.name
+
+    def _index(self) -> dict[str, list[tuple[int, int]]]:
         """For each node, who holds which of its devices once this cycle's starts are done."""
         if self._by_node is None:
             self._by_node = {}
             for state in self._desk.view.jobs.values():
                 for slot in self._slots(state):
-                    self._by_node.setdefault(slot.node, []).append((state.name, slot.bits))
+                    self._by_node.setdefault(slot.node, []).append((state.number, slot.bits))
         return self._by_node
 
 

@@ -9,7 +9,7 @@ def tell(reason: Reason) -> str:
     """One line: the sentence of the code, then its figures."""
     parts = [SENTENCES[reason.code], *_figures(reason)]
     if reason.holders:
-        held = ", ".join(f"{holder.job} ({holder.devices})" for holder in reason.holders)
+        held = ", ".join(f"{holder.name} ({holder.devices})" for holder in reason.holders)
         parts.append(f"held by {held}")
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")

@@ -1,34 +1,31 @@
-"""What the lists say of live jobs: kept beside the view, written with the facts that change it."""
+"""Summaries of live jobs for lists: kept beside the view, written with the facts that change them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.core.why.words import tell
-from muster.daemon.gang.gang import Gang
+from muster.daemon.gang.state import GangState
 from muster.daemon.learn import Progress
 from muster.model.event import (
     Cancelled,
     Ended,
     Outcome,
     Preempted,
-    Reshaped,
     Resized,
     StartBegun,
     Submitted,
 )
 from muster.model.job import Job, Role
 from muster.model.reason import Reason
-from muster.model.task import Fact, StopAsked, TaskEnded
-from muster.model.view import JobState, Phase, View
-from muster.wire.records import JobRecord
+from muster.model.task import Fact, StopAsked, job_of
+from muster.model.view import JobState, Phase
+from muster.wire.records import JobRecord, PredictionRecord
 
 
-@dataclass(slots=True)
-class Card:
-    """What is known of a live job beyond its state in the view."""
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """What lists show of a live job beyond its state in the view and its gang."""
 
-    job: Job
-    submitted: float
     started: float | None = None
     stopping: bool = False
     reason: Reason | None = None
@@ -36,109 +33,93 @@ class Card:
     text: str = ""
     predicted_start: float | None = None
     predicted_finish: float | None = None
-    first_predicted_finish: float | None = None
+    first_prediction: PredictionRecord | None = None
+    """Of its finish: compared with the real one when the job ends."""
+    last_prediction: PredictionRecord | None = None
+    """Of its finish, as stored last."""
     resizes: int = 0
     preemptions: int = 0
-    failures: int = 0
-    losses: int = 0
     error: str | None = None
     exit_code: int | None = None
     outcome: str = ""
     ended: float | None = None
 
-    def explain(self, reason: Reason) -> bool:
-        """Say why it is as it is; True if that is news."""
+    def explain(self, reason: Reason) -> "JobSummary":
+        """Return the summary with this reason for the job's state."""
         if reason == self.reason:
-            return False
-        self.reason, self.code, self.text = reason, reason.code.value, tell(reason)
-        return True
+            return self
+        return replace(self, reason=reason, code=reason.code.value, text=tell(reason))
 
 
-def card_of(record: JobRecord, job: Job) -> Card:
-    """The card that an earlier daemon had of a live job."""
-    return Card(
-        job=job,
-        submitted=record.submitted,
+def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:
+    """Return the summary that the previous daemon had of a live job."""
+    finishes = [each for each in predictions if each.what == "finish"]
+    return JobSummary(
         started=record.started,
         stopping=record.status == "stopping",
         code=record.code,
         text=record.reason,
         predicted_start=record.predicted_start,
         predicted_finish=record.predicted_finish,
-        first_predicted_finish=record.first_predicted_finish,
+        first_prediction=finishes[0] if finishes else None,
+        last_prediction=finishes[-1] if finishes else None,
         resizes=record.resizes,
         preemptions=record.preemptions,
-        failures=record.failures,
-        losses=record.losses,
     )
 
 
-class Cards:
-    """The cards of all live jobs, by name."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, Card] = {}
-
-    def note(self, fact: Fact, gangs: Mapping[str, Gang]) -> None:
-        """Take a fact in."""
+def fold_summaries(summaries: Mapping[int, JobSummary], facts: Iterable[Fact]) -> dict[int, JobSummary]:
+    """Return the summaries that these facts change, after them."""
+    changed: dict[int, JobSummary] = {}
+    for fact in facts:
         if isinstance(fact, Submitted):
-            self.of[fact.job.name] = Card(fact.job, fact.at)
-            return
-        name = getattr(fact, "job", None)
-        card = self.of.get(name) if name is not None else None
-        if card is not None:
-            self._count(card, fact)
-            if isinstance(fact, Ended | Cancelled):
-                self._close(card, fact, gangs.get(card.job.name))
-
-    def _count(self, card: Card, fact: Fact) -> None:
-        if isinstance(fact, StartBegun):
-            card.started = card.started if card.started is not None else fact.at
-        elif isinstance(fact, Resized):
-            card.resizes += 1
-        elif isinstance(fact, Preempted):
-            card.preemptions += 1
-        elif isinstance(fact, Reshaped):
-            card.job = replace(card.job, roles=fact.roles)
-        elif isinstance(fact, StopAsked):
-            card.stopping = True
-        elif isinstance(fact, TaskEnded):
-            card.failures += fact.fault
-            card.losses += fact.lost
-
-    def _close(self, card: Card, fact: Ended | Cancelled, gang: Gang | None) -> None:
-        card.ended = fact.at
-        if isinstance(fact, Cancelled):
-            card.outcome = "cancelled"
-            card.code, card.text = "", "its user stopped it"
-            return
-        succeeded = fact.outcome is Outcome.SUCCEEDED
-        card.outcome, card.code, card.text = fact.outcome.value, "", ""
-        if gang is not None:
-            card.exit_code = gang.exit_code
-            card.error = None if succeeded else gang.error or "its tasks failed"
+            changed[fact.job.number] = JobSummary()
+            continue
+        number = job_of(fact)
+        if number is not None and (summary := changed.get(number) or summaries.get(number)) is not None:
+            changed[number] = _after(summary, fact)
+    return changed
 
 
-def status_of(card: Card, state: JobState | None) -> str:
-    """One word for how a job is."""
-    if state is None:
-        return card.outcome
-    if card.stopping and state.phase is not Phase.WAITING:
-        return "stopping"
-    return state.phase.value
+def _after(summary: JobSummary, fact: Fact) -> JobSummary:
+    match fact:
+        case StartBegun() if summary.started is None:
+            summary = replace(summary, started=fact.at)
+        case Resized():
+            summary = replace(summary, resizes=summary.resizes + 1)
+        case Preempted():
+            summary = replace(summary, preemptions=summary.preemptions + 1)
+        case StopAsked():
+            summary = replace(summary, stopping=True)
+        case Cancelled():
+            text = "stopped by its user"
+            summary = replace(summary, ended=fact.at, outcome="cancelled", code="", text=text)
+        case Ended(outcome=outcome):
+            error = fact.error if outcome is Outcome.FAILED else None
+            summary = replace(summary, ended=fact.at, outcome=outcome.value, code="", text="")
+            summary = replace(summary, error=error, exit_code=fact.exit_code)
+    return summary
 
 
-def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | None) -> JobRecord:
-    """The record of a live job, or of one that has just ended."""
-    state = view.jobs.get(card.job.name)
-    job = state.job if state is not None else card.job
-    placed = state.placement if state is not None else None
+def status_of(summary: JobSummary, phase: Phase) -> str:
+    """Return the status that users see."""
+    if summary.outcome:
+        return summary.outcome
+    return "stopping" if summary.stopping and phase is not Phase.WAITING else phase.value
+
+
+def record_of(
+    summary: JobSummary, state: JobState, gang: GangState | None, progress: Progress | None
+) -> JobRecord:
+    """Return the list entry of a live job, or of one that has just ended, in its last state."""
+    job, over = state.job, bool(summary.outcome)
+    placed = None if over else state.placement
     return JobRecord(
         number=job.number,
         name=job.name,
         user=job.user,
         pool=job.pool,
-        status=status_of(card, state),
+        status=status_of(summary, state.phase),
         priority=job.priority,
         command=job.command,
         asked=asked(job),
@@ -146,34 +127,32 @@ def record_of(card: Card, view: View, gang: Gang | None, progress: Progress | No
         servers=placed.count(Role.SERVER) if placed else 0,
         devices=placed.devices if placed else 0,
         nodes=tuple(sorted(placed.nodes())) if placed else (),
-        generation=state.generation if state is not None else (gang.generation if gang else 0),
-        submitted=card.submitted,
-        started=card.started,
-        ended=card.ended,
+        generation=state.generation,
+        submitted=state.submitted,
+        started=summary.started,
+        ended=summary.ended,
         step=progress.step if progress else None,
         steps=progress.steps if progress else None,
         epoch=progress.epoch if progress else None,
         loss=progress.loss if progress else None,
         rate=progress.rate if progress and placed else None,
-        code=card.code,
-        reason=card.text,
-        predicted_start=card.predicted_start,
-        predicted_finish=card.predicted_finish if card.ended is None else None,
-        first_predicted_finish=card.first_predicted_finish,
-        resizes=card.resizes,
-        preemptions=card.preemptions,
-        failures=card.failures,
-        losses=card.losses,
+        code=summary.code,
+        reason=summary.text,
+        predicted_start=summary.predicted_start,
+        predicted_finish=None if over else summary.predicted_finish,
+        first_predicted_finish=summary.first_prediction.predicted if summary.first_prediction else None,
+        resizes=summary.resizes,
+        preemptions=summary.preemptions,
+        failures=gang.failures if gang else 0,
+        losses=gang.losses if gang else 0,
         pause=progress.pause if progress else 0.0,
         live=gang.live if gang else False,
-        error=card.error,
-        exit_code=card.exit_code,
+        error=summary.error,
+        exit_code=summary.exit_code,
     )
 
 
 def asked(job: Job) -> str:
-    """The tasks a job asks for: `4`, `1..8`, `1..8+2`."""
-    words = []
-    for spec in job.roles:
-        words.append(f"{spec.least}" if spec.least == spec.most else f"{spec.least}..{spec.most}")
-    return "+".join(words)
+    """Return how many tasks a job asks for: `4`, `1..8`, `1..8+2`."""
+    spans = ((spec.least, spec.most) for spec in job.roles)
+    return "+".join(f"{least}" if least == most else f"{least}..{most}" for least, most in spans)

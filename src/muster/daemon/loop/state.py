@@ -1,11 +1,11 @@
-"""The state of a daemon: all that its journal determines, and the fold that makes it."""
+"""The state of a daemon: what its journal folds to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from muster.core.state.evolve import evolve
-from muster.daemon.gang.images import GangImage, folded
+from muster.daemon.gang.state import GangState, fold_gangs
 from muster.model.event import Event
 from muster.model.task import Fact, PolicySet
 from muster.model.view import View
@@ -15,19 +15,17 @@ _EVENTS = get_args(Event)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that survives the daemon: the journal folds to it."""
+    """Everything that survives a restart of the daemon."""
 
     view: View
-    gangs: Mapping[str, GangImage]
+    gangs: Mapping[int, GangState]
     policy: str
 
     def after(self, facts: Iterable[Fact]) -> "State":
-        """The state after these facts; raises what `evolve` raises, and nothing has changed then."""
+        """Return the state after these facts; raises what `evolve` raises."""
         known = list(facts)
-        view = evolve(self.view, [fact for fact in known if isinstance(fact, _EVENTS)])
-        gangs, policy = self.gangs, self.policy
-        for fact in known:
-            gangs = folded(gangs, fact)
-            if isinstance(fact, PolicySet):
-                policy = fact.policy
-        return replace(self, view=view, gangs=gangs, policy=policy)
+        events = [fact for fact in known if isinstance(fact, _EVENTS)]
+        view = evolve(self.view, events) if events else self.view
+        policies = [fact.policy for fact in known if isinstance(fact, PolicySet)]
+        policy = policies[-1] if policies else self.policy
+        return replace(self, view=view, gangs=fold_gangs(self.gangs, known), policy=policy)

@@ -4,6 +4,7 @@ import hmac
 
 import structlog
 
+from muster.daemon.gang.events import Heard
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.tasks.orders import Surroundings
@@ -20,43 +21,47 @@ class TaskMessages:
 
     def __init__(self, daemon: Daemon, around: Surroundings) -> None:
         self._daemon, self._around = daemon, around
-        self._saved: dict[str, float] = {}
-        self._changed: dict[str, int] = {}
+        self._saved: dict[int, float] = {}
+        self._changed: dict[int, int] = {}
         """The last formation of each job that was counted."""
 
-    def admit(self, hello: Hello) -> str | None:
+    def admit(self, hello: Hello) -> int | None:
         """Return the job of a task with the right token, None for strangers."""
-        gang = self._daemon.gangs.get(hello.job)
-        if gang is None or hello.task not in gang.tasks:
+        number = self._daemon.view.names.get(hello.job)
+        gang = self._daemon.state.gangs.get(number) if number is not None else None
+        if number is None or gang is None or gang.task(hello.task) is None:
             return None
-        token = self._around.token(hello.job, gang.job.number)
-        return hello.job if hmac.compare_digest(hello.token.encode(), token.encode()) else None
+        token = self._around.token(self._daemon.view.jobs[number].job)
+        return number if hmac.compare_digest(hello.token.encode(), token.encode()) else None
 
-    def hear(self, job: str, message: Message) -> None:
+    def hear(self, job: int, message: Message) -> None:
         """Handle a message of a job's task."""
         daemon = self._daemon
-        gang = daemon.gangs.get(job)
-        if gang is None:
+        state = daemon.view.jobs.get(job)
+        if state is None:
             return
         daemon.metrics.heard()
-        daemon.beliefs.hear(gang.job, message, daemon.clock.now())
-        if isinstance(message, Transferred) or (
-            isinstance(message, StepDone) and not gang.step(message)
-        ):
-            return
+        daemon.beliefs.hear(state.job, message, daemon.clock.now())
         if isinstance(message, Changed):
             self._note_change(job, message)
         elif isinstance(message, Saved):
             self._note_saved(job)
-        gang.hear(message)
-        daemon.hands_out()
+        if self._concerns_gang(job, message):
+            daemon.post(Entry(events=[(job, Heard(message))]))
 
-    def _note_change(self, job: str, change: Changed) -> None:
+    def _concerns_gang(self, job: int, message: Message) -> bool:
+        """Whether the gang must react: most messages are steps, and most steps change nothing."""
+        if isinstance(message, StepDone):
+            sight = self._daemon.sights.get(job)
+            return sight is not None and sight.roster.is_news(message)
+        return not isinstance(message, Transferred)
+
+    def _note_change(self, job: int, change: Changed) -> None:
         if change.cause != "start" and change.formation > self._changed.get(job, 0):
             self._changed[job] = change.formation
             self._daemon.metrics.resized(change.pause)
 
-    def _note_saved(self, job: str) -> None:
+    def _note_saved(self, job: int) -> None:
         now, state = self._daemon.clock.now(), self._daemon.view.jobs.get(job)
         soon = now < self._saved.get(job, 0.0) + SAVES
         if state is None or soon or state.phase in (Phase.WAITING, Phase.STARTING):
@@ -64,7 +69,7 @@ class TaskMessages:
         self._saved[job] = now
         self._daemon.post(Entry([Checkpointed(job, state.generation, now)]))
 
-    def forget(self, job: str) -> None:
+    def forget(self, job: int) -> None:
         """Drop what is kept of a job that has ended."""
         self._saved.pop(job, None)
         self._changed.pop(job, None)

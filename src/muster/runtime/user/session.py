@@ -118,9 +118,7 @@ class Session:
         `allow_unused`: leave parameters without a gradient alone, as in plain training.
         """
         if self._state is not None:
-            raise BadTrainingError(
-                "wrap() was called twice: there is one model and one optimiser"
-            )
+            raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
         model.to(self.device)
         if optimizer.state:
             optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters

@@ -1,0 +1,103 @@
+"""How a gang handles the end of a task or the loss of a node."""
+
+from muster.daemon.gang.draft import ReactionDraft
+from muster.daemon.gang.events import Exited
+from muster.daemon.gang.exits import blame, is_fault, words
+from muster.daemon.gang.settle import are_workers_done
+from muster.daemon.gang.steer import act, aim, end_training, resize_roster, terminate_now
+from muster.daemon.gang.transitions import Goal, Trigger
+from muster.model.task import TaskEnded, TaskExited, TaskOrdered
+from muster.model.view import Phase
+
+MAX_START_ATTEMPTS = 3
+"""Consecutive tasks that may be lost before they train; one more, and the job fails."""
+
+
+def exited(draft: ReactionDraft, event: Exited) -> None:
+    """Handle the exit of a task's process."""
+    task, report = draft.gang.find(event.report.task), event.report
+    if task is None:
+        return
+    if draft.gang.goal is not Goal.RUN:
+        _ended_while_stopping(draft, task, event)
+    elif not report.begun and report.code is None:
+        _retry_order(draft, task, event)
+    else:
+        _ended_while_running(draft, task, event)
+
+
+def node_lost(draft: ReactionDraft, node: str) -> None:
+    """Drop the tasks on a lost node; a job that must start over clears the rest."""
+    how = f"node {node} is lost"
+    gone = [each for each in draft.gang.tasks if each.slot.node == node]
+    for task in gone:
+        _drop(draft, TaskExited(task.task, draft.now, error=how), lost=True)
+    if draft.job.phase is Phase.WAITING:
+        aim(draft, Trigger.RUN_LOST, kill=True)
+        return
+    for task in gone if draft.gang.live else ():
+        act(draft, draft.roster.exited(task.task.name, how))
+
+
+def _drop(
+    draft: ReactionDraft, report: TaskExited, tail: str = "", *, fault: bool = False, lost: bool = False
+) -> None:
+    draft.see(running=draft.sight.running - {report.task})
+    draft.note(TaskEnded(draft.key, report, draft.now, tail if fault else "", fault, lost))
+
+
+def _ended_while_running(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
+    report, name = event.report, task.task.name
+    leaving = task.slot not in draft.placement.slots
+    fault = is_fault(report) and not leaving
+    lost = report.code is None and not fault and not leaving
+    joined = name in draft.sight.roster.members
+    _drop(draft, report, event.tail, fault=fault, lost=lost)
+    if _is_over_budget(draft):
+        aim(draft, Trigger.FAILED, blame(report, event.tail), report.code)
+    elif draft.gang.live:
+        act(draft, draft.roster.exited(name, words(report)))
+        if lost and not joined and draft.gang.goal is Goal.RUN:
+            _retry_start(draft)
+    elif report.code == 0:
+        if are_workers_done(draft):
+            end_training(draft, "")
+    else:
+        draft.order(name, task.slot)
+
+
+def _is_over_budget(draft: ReactionDraft) -> bool:
+    program, gang = draft.job.job.program, draft.gang
+    lost_too_many = program.losses is not None and gang.losses > program.losses
+    return gang.failures > program.failures or lost_too_many
+
+
+def _retry_order(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
+    """Order a task again that never began: the order was lost, or the daemon that gave it."""
+    _drop(draft, event.report)
+    draft.see(start_failures=draft.sight.start_failures + 1)
+    if draft.sight.start_failures <= MAX_START_ATTEMPTS * len(draft.placement.slots):
+        draft.order(task.task.name, task.slot)
+    else:
+        aim(draft, Trigger.FAILED, blame(event.report, event.tail), event.report.code)
+
+
+def _retry_start(draft: ReactionDraft) -> None:
+    """Replace a task that was lost before it trained."""
+    draft.see(start_failures=draft.sight.start_failures + 1)
+    if draft.sight.start_failures <= MAX_START_ATTEMPTS:
+        act(draft, resize_roster(draft))
+
+
+def _ended_while_stopping(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
+    report, goal = event.report, draft.gang.goal
+    _drop(draft, report)
+    if report.code == 0 and not draft.gang.live and not draft.sight.warned:
+        draft.see(finished=are_workers_done(draft))
+    if draft.gang.live and goal in (Goal.PREEMPT, Goal.CANCEL):
+        act(draft, draft.roster.exited(task.task.name, words(report)))
+    elif goal is Goal.FINISH and is_fault(report):
+        draft.see(stopping=Goal.FAIL)  # let the others complete what they do after the training
+        aim(draft, Trigger.FAILED, blame(report, event.tail), report.code)
+    if not draft.has_workers:
+        terminate_now(draft)

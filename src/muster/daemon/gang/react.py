@@ -1,0 +1,128 @@
+"""A gang's reaction to an event, without clock, socket or process.
+
+start      order a task for every slot; `Started` when all of them run (or train, see `settle`)
+change     live: joiners start beside the others, the roster changes the members, leavers go;
+           else: all are stopped, and all start again in their new places
+stop       ask for a checkpoint, SIGTERM, SIGKILL; `Preempted` or `Cancelled` when all are gone
+failure    restart the task in its place while the budget lasts; then the gang ends as a whole
+"""
+
+from muster.daemon.gang.draft import Reaction, ReactionDraft
+from muster.daemon.gang.ends import exited, node_lost
+from muster.daemon.gang.events import (
+    Exited,
+    GangEvent,
+    Heard,
+    KillLeft,
+    Resumed,
+    RosterTimeout,
+    Terminate,
+    Unheard,
+)
+from muster.daemon.gang.settle import fix_size, settle
+from muster.daemon.gang.state import GangState, Sight
+from muster.daemon.gang.steer import (
+    act,
+    aim,
+    begin,
+    fill,
+    kill_left,
+    new_roster,
+    resize_roster,
+    stop,
+    terminate,
+)
+from muster.daemon.gang.transitions import Goal, Trigger
+from muster.model.event import MigrateBegun, NodeLost, PreemptBegun, ResizeBegun, StartBegun
+from muster.model.task import RuntimeSeen, StopAsked, TaskStarted
+from muster.model.view import JobState, Phase
+from muster.roster.acts import Wake
+from muster.wire.messages import Failed, Hello, Message
+
+
+def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: float) -> Reaction:
+    """Return the reaction to an event; facts among events are already in `gang` and `job`."""
+    draft = ReactionDraft(gang, sight, job, now)
+    _handle(draft, event)
+    settle(draft)
+    return draft.reaction()
+
+
+def _handle(draft: ReactionDraft, event: GangEvent) -> None:
+    match event:
+        case StartBegun():
+            if not draft.gang.tasks and draft.gang.goal in (Goal.RUN, Goal.CLEAR):
+                begin(draft)
+        case ResizeBegun() | MigrateBegun():
+            _change(draft)
+        case PreemptBegun() | StopAsked():
+            _stop_if_new(draft)
+        case NodeLost():
+            node_lost(draft, event.node)
+        case TaskStarted():
+            if draft.gang.find(event.task) is not None:
+                draft.see(running=draft.sight.running | {event.task})
+        case Exited():
+            exited(draft, event)
+        case Heard():
+            _hear(draft, event.message)
+        case Resumed():
+            _resume(draft)
+        case _:
+            _time_out(draft, event)
+
+
+def _change(draft: ReactionDraft) -> None:
+    if draft.gang.goal is Goal.RUN and draft.gang.live:
+        act(draft, resize_roster(draft))
+    else:
+        _stop_if_new(draft)
+
+
+def _stop_if_new(draft: ReactionDraft) -> None:
+    """Stop the tasks for the goal that a fact has set, once."""
+    if draft.gang.goal not in (Goal.RUN, Goal.CLEAR, draft.sight.stopping):
+        stop(draft)
+
+
+def _hear(draft: ReactionDraft, message: Message) -> None:
+    if isinstance(message, Hello):
+        if not draft.gang.live:
+            draft.note(RuntimeSeen(draft.key, draft.now))
+        act(draft, draft.roster.hello(message))
+    elif draft.gang.live:
+        acts = draft.roster.heard(message)
+        if isinstance(message, Failed) and draft.gang.goal is Goal.RUN:
+            aim(draft, Trigger.FAILED, message.trace or message.error)
+        act(draft, acts)
+
+
+def _time_out(draft: ReactionDraft, event: Terminate | KillLeft | Unheard | RosterTimeout) -> None:
+    """Handle a timeout, unless it was set for an earlier stop, generation or roster."""
+    match event:
+        case Terminate(stop=number) if number == draft.sight.stops:
+            terminate(draft)
+        case KillLeft(stop=number) if number == draft.sight.stops:
+            kill_left(draft)
+        case Unheard(generation=number) if number == draft.job.generation:
+            if not draft.gang.live and draft.gang.goal is Goal.RUN:
+                fix_size(draft)
+        case RosterTimeout(act=wanted, roster=number) if number == draft.sight.rosters:
+            roster = draft.roster
+            decide = roster.woken if isinstance(wanted, Wake) else roster.check_plan
+            act(draft, decide(wanted.formation))
+
+
+def _resume(draft: ReactionDraft) -> None:
+    """Continue where the previous daemon was; the executor will report which tasks run."""
+    draft.replace_roster(new_roster(draft))
+    gang, job = draft.gang, draft.job
+    if gang.goal is Goal.RUN and gang.failures > job.job.program.failures:
+        aim(draft, Trigger.FAILED, gang.error, gang.exit_code)
+    elif gang.goal is Goal.RUN and job.phase is not Phase.WAITING:
+        act(draft, resize_roster(draft))
+        fill(draft)
+    elif gang.goal in (Goal.RUN, Goal.CLEAR):
+        aim(draft, Trigger.RUN_LOST, kill=True)
+    else:
+        stop(draft)

@@ -1,0 +1,128 @@
+"""After each event: is the gang as decided, gone, or permanently short of tasks?"""
+
+from dataclasses import replace
+
+from muster.daemon.gang.commands import SetTimer
+from muster.daemon.gang.draft import ReactionDraft
+from muster.daemon.gang.events import Unheard
+from muster.daemon.gang.steer import aim, begin, place
+from muster.daemon.gang.transitions import Goal, Trigger
+from muster.model.event import (
+    Cancelled,
+    Ended,
+    Migrated,
+    Outcome,
+    Preempted,
+    Reshaped,
+    Resized,
+    Started,
+    TasksLost,
+)
+from muster.model.placement import Placement
+from muster.model.view import Phase
+
+UNHEARD = 120.0
+"""s after which a job whose processes all run, but never speak, is taken for one without the runtime:
+importing torch takes 3 s, on a busy machine 30."""
+
+COMPLETES: dict[Phase, type[Started | Resized | Migrated]] = {
+    Phase.STARTING: Started,
+    Phase.RESIZING: Resized,
+    Phase.MIGRATING: Migrated,
+}
+"""The fact that completes a job's change, by phase."""
+
+
+def settle(draft: ReactionDraft) -> None:
+    """Conclude, report a completed change, or give back lost slots."""
+    if draft.gang.goal is not Goal.RUN:
+        _conclude(draft)
+        return
+    unplaced = draft.sight.unplaced
+    draft.see(unplaced=())
+    for wanted in unplaced:
+        place(draft, wanted)
+    completed = COMPLETES.get(draft.job.phase)
+    if completed is not None and (_is_up(draft) or _is_short(draft)):
+        draft.note(completed(draft.key, draft.job.generation, draft.now))
+        draft.see(start_failures=0)
+    if draft.job.phase not in COMPLETES and _is_short(draft):
+        _give_back(draft)
+
+
+def _conclude(draft: ReactionDraft) -> None:
+    """Once all tasks are gone, note the job's outcome or start again."""
+    gang = draft.gang
+    if gang.tasks:
+        return
+    if gang.goal is Goal.RESTART or (gang.goal is Goal.CLEAR and draft.job.phase is Phase.STARTING):
+        begin(draft)
+        settle(draft)
+    elif gang.goal is Goal.CANCEL:
+        draft.note(Cancelled(draft.key, draft.now))
+    elif gang.goal is Goal.PREEMPT and not draft.sight.finished:
+        draft.note(Preempted(draft.key, draft.job.generation, draft.now))
+    elif gang.goal is not Goal.CLEAR:
+        outcome = Outcome.FAILED if gang.goal is Goal.FAIL else Outcome.SUCCEEDED
+        generation = draft.job.generation
+        error = (gang.error or "its tasks failed") if outcome is Outcome.FAILED else ""
+        draft.note(Ended(draft.key, generation, outcome, draft.now, error, gang.exit_code))
+
+
+def are_workers_done(draft: ReactionDraft) -> bool:
+    """Whether every worker of a job without the runtime has succeeded."""
+    workers = [slot for slot in draft.placement.slots if slot.role == "worker"]
+    return set(workers) <= set(draft.gang.done)
+
+
+def _is_up(draft: ReactionDraft) -> bool:
+    """Whether every slot has a task that runs and, in a live job, that trains.
+
+    A job that could be resized live is not up until it has named its members: it could not be resized
+    before. One that never does is of fixed size.
+    """
+    slots, tasks = set(draft.placement.slots), draft.gang.tasks
+    if draft.gang.live:
+        names = {each.task.name for each in tasks}
+        return draft.gang.held == slots and set(draft.sight.roster.members) == names
+    running = {each.slot for each in tasks if each.task in draft.sight.running}
+    if not slots <= running | set(draft.gang.done):
+        return False
+    if not draft.job.job.elastic or draft.job.job.restarts or draft.sight.fixed:
+        return True
+    if not draft.sight.awaiting_word:
+        draft.see(awaiting_word=True)
+        draft.do(SetTimer(UNHEARD, Unheard(draft.job.generation)))
+    return False
+
+
+def fix_size(draft: ReactionDraft) -> None:
+    """Fix the job's current size: it does not use the runtime."""
+    placed = draft.placement
+    roles = tuple(
+        replace(spec, gang=count, least=count, most=count)
+        for spec in draft.job.job.roles
+        for count in (placed.count(spec.role),)
+    )
+    draft.see(fixed=True)
+    draft.note(Reshaped(draft.key, roles, draft.now))
+
+
+def _is_short(draft: ReactionDraft) -> bool:
+    """Whether the members train without a task that will not be replaced."""
+    if not draft.gang.live or not draft.gang.tasks:
+        return False
+    roster, names = draft.sight.roster, {each.task.name for each in draft.gang.tasks}
+    wanted = sum(roster.target.values())
+    return set(roster.members) == names and wanted <= len(names) < len(draft.placement.slots)
+
+
+def _give_back(draft: ReactionDraft) -> None:
+    """Give back the slots of lost tasks; a job without a whole gang fails."""
+    held = draft.gang.held
+    left = Placement(tuple(slot for slot in draft.placement.slots if slot in held))
+    if all(left.count(spec.role) >= spec.gang for spec in draft.job.job.roles):
+        draft.note(TasksLost(draft.key, draft.job.generation + 1, left, draft.now))
+    else:
+        error = draft.gang.error or "more tasks were lost than the gang can do without"
+        aim(draft, Trigger.FAILED, error)

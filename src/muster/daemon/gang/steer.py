@@ -1,0 +1,176 @@
+"""Brings a gang to its goal with orders, messages and signals."""
+
+import signal
+from collections.abc import Iterable
+
+from muster.daemon.gang.commands import SetTimer, SignalTask, TellTask
+from muster.daemon.gang.draft import ReactionDraft
+from muster.daemon.gang.events import KillLeft, RosterTimeout, Terminate
+from muster.daemon.gang.state import fold
+from muster.daemon.gang.transitions import Goal, Trigger, advance
+from muster.model.job import Role
+from muster.model.task import GangStopping
+from muster.model.view import Phase
+from muster.roster.acts import Act, Begin, Finish, Kill, Tell, Terms
+from muster.roster.roster import Roster
+
+DEADLINE = 30.0
+"""Seconds after which the runtime counts a silent member as gone."""
+RESTARTS = 1_000
+"""How often all workers of a job may be lost if its user sets no limit."""
+KILL_AGAIN = 5.0
+"""s after which SIGKILL is sent again: a process inside a system call dies late."""
+LINGER = 600.0
+"""s that workers have for what their script does after the training."""
+_GENTLY = (Goal.PREEMPT, Goal.CANCEL, Goal.RESTART)
+
+
+def begin(draft: ReactionDraft) -> None:
+    """Order a task for every slot."""
+    sight = draft.sight
+    draft.see(
+        running=frozenset(),
+        stops=sight.stops + 1,  # timeouts of the last stop are void
+        stopping=None,
+        warned=False,
+        finished=False,
+        awaiting_word=False,
+        start_failures=0,
+        unplaced=(),
+    )
+    for slot in draft.placement.slots:
+        draft.order(draft.new_name(slot), slot)
+    draft.replace_roster(new_roster(draft))
+    act(draft, resize_roster(draft))
+
+
+def fill(draft: ReactionDraft) -> None:
+    """Order a task for every slot that has none and is not done; the roster orders replacements."""
+    live = draft.gang.live
+    held = draft.gang.held | (set() if live else set(draft.gang.done))
+    for slot in draft.placement.slots:
+        if slot not in held and (not live or draft.job.phase is Phase.STARTING):
+            draft.order(draft.new_name(slot), slot)
+
+
+def new_roster(draft: ReactionDraft) -> Roster:
+    """Return a roster that waits for a message from each current task."""
+    program = draft.job.job.program
+    restarts = RESTARTS if program.losses is None else program.losses
+    terms = Terms(DEADLINE, program.sync, program.owners, replace=True, restarts=restarts)
+    names = {each.task.name for each in draft.gang.tasks}
+    return Roster(terms, used=set(draft.gang.used), expected=names)
+
+
+def resize_roster(draft: ReactionDraft) -> list[Act]:
+    """Tell the roster how many tasks are wanted, and which ones lose their place."""
+    placed = draft.placement
+    leave = [each.task.name for each in draft.gang.tasks if each.slot not in placed.slots]
+    return draft.roster.resize(placed.count(Role.WORKER), placed.count(Role.SERVER), leave=leave)
+
+
+def act(draft: ReactionDraft, acts: Iterable[Act]) -> None:
+    """Turn the acts of the roster into commands."""
+    for each in acts:
+        match each:
+            case Begin():
+                place(draft, each)
+            case Tell():
+                draft.do(TellTask(each.task, each.message))
+            case Kill():
+                _kill(draft, each.task)
+            case Finish():
+                end_training(draft, each.error)
+            case _:
+                draft.do(SetTimer(each.seconds, RosterTimeout(each, draft.sight.rosters)))
+
+
+def place(draft: ReactionDraft, wanted: Begin) -> None:
+    """Put a task that the roster wants into a slot that has none.
+
+    The members may report a lost task before its process is seen to end: the slot is free then.
+    """
+    held = draft.gang.held
+    free = [s for s in draft.placement.slots if s.role == wanted.role and s not in held]
+    if free and draft.gang.goal is Goal.RUN:
+        draft.order(wanted.task, free[0])
+    else:
+        draft.see(unplaced=(*draft.sight.unplaced, wanted))
+
+
+def _kill(draft: ReactionDraft, name: str) -> None:
+    draft.see(unplaced=tuple(each for each in draft.sight.unplaced if each.task != name))
+    task = draft.gang.task(name)
+    if task is not None:
+        draft.do(SignalTask(task.task, signal.SIGKILL))
+
+
+def end_training(draft: ReactionDraft, error: str) -> None:
+    """Handle the end of the training."""
+    if draft.gang.goal in (Goal.PREEMPT, Goal.CANCEL):
+        draft.see(finished=not error)
+    elif error:
+        aim(draft, Trigger.FAILED, error)
+    else:
+        aim(draft, Trigger.FINISHED, exit_code=0)
+
+
+def aim(
+    draft: ReactionDraft,
+    trigger: Trigger,
+    error: str = "",
+    exit_code: int | None = None,
+    *,
+    kill: bool = False,
+) -> None:
+    """Note a goal that follows from no other fact, and stop the tasks."""
+    goal = advance(draft.gang.goal, trigger)
+    fact = GangStopping(draft.key, goal, draft.now, error, exit_code)
+    if goal in (Goal.FAIL, Goal.FINISH) and not draft.gang.tasks:
+        draft.gang = fold(draft.gang, fact)  # `Ended` follows at once, and says it all
+    elif goal is not draft.gang.goal:
+        draft.note(fact)
+    if kill or goal is not draft.sight.stopping:
+        stop(draft, kill=kill)
+
+
+def stop(draft: ReactionDraft, *, kill: bool = False) -> None:
+    """Stop all tasks, gently at first."""
+    goal, number = draft.gang.goal, draft.sight.stops + 1
+    draft.see(stopping=goal, stops=number, warned=False)
+    program, live = draft.job.job.program, draft.gang.live
+    asks = program.checkpoint_signal if goal in (Goal.PREEMPT, Goal.RESTART) else None
+    if kill:
+        kill_left(draft)
+    elif goal is Goal.FINISH and live:
+        # Training is complete; give the script time for what it does afterwards.
+        draft.do(SetTimer(LINGER, Terminate(number)))
+    elif live and goal in _GENTLY:
+        act(draft, draft.roster.stop(goal.value, leave=True))
+        draft.do(SetTimer(program.grace, Terminate(number)))
+    elif asks:
+        draft.signal(signal.Signals[asks])
+        draft.do(SetTimer(program.checkpoint_grace, Terminate(number)))
+    else:
+        terminate(draft)
+
+
+def terminate(draft: ReactionDraft) -> None:
+    """Send SIGTERM, and SIGKILL after the grace period."""
+    if draft.gang.tasks:
+        draft.see(warned=True)
+        draft.signal(signal.SIGTERM)
+        draft.do(SetTimer(draft.job.job.program.grace, KillLeft(draft.sight.stops)))
+
+
+def terminate_now(draft: ReactionDraft) -> None:
+    """Send SIGTERM to the servers, now that no worker is left."""
+    draft.see(stops=draft.sight.stops + 1)
+    terminate(draft)
+
+
+def kill_left(draft: ReactionDraft) -> None:
+    """Send SIGKILL until no task is left."""
+    if draft.gang.tasks:
+        draft.signal(signal.SIGKILL)
+        draft.do(SetTimer(KILL_AGAIN, KillLeft(draft.sight.stops)))
