@@ -69,7 +69,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs, without PostgreSQL")
     parser.add_argument(
-        "--only", choices=PARTS, action="append", help="only these parts; may be repeated"
+        "--only", choices=PARTS, action="append", help="only these parts"
     )
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
