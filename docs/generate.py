@@ -6,16 +6,23 @@ With `--check` nothing is written; the exit code is 1 if anything is stale.
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 from rich.console import Console
+from typer.main import get_command
 
+from muster.api.app import create_app
+from muster.api.openapi import describe
+from muster.cli.main import app
 from muster.cli.offline.plan import run_curve, run_plan
 from muster.cli.offline.play import run_play
 from muster.cli.offline.profile import described, shipped_table
 from muster.core.state.lifecycle import BORN, NEXT
 from muster.daemon.gang import transitions
+from muster.daemon.service.protocol import Service
 from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
@@ -46,6 +53,33 @@ def reasons() -> str:
     """Return one row per code, in the order of `model/reason.py`."""
     rows = [f"| `{code}` | {SENTENCES[code]} |" for code in Code]
     return "\n".join(["| code | what it says |", "|---|---|", *rows])
+
+
+def requests() -> str:
+    """Return one row per request of the API, from its OpenAPI document."""
+    service = cast(Service, SimpleNamespace(identify=None))
+    rows = [
+        f"| `{method.upper()} {path}` | {operation['summary']} |"
+        for path, operations in describe(create_app(service))["paths"].items()
+        for method, operation in operations.items()
+    ]
+    return "\n".join(["| request | does |", "|---|---|", *rows])
+
+
+def commands() -> str:
+    """Return one row per command, from its help."""
+    rows = [
+        f"| `{' '.join(words)}` | {text} |" for words, text in _commands(get_command(app), "muster")
+    ]
+    return "\n".join(["| command | does |", "|---|---|", *rows])
+
+
+def _commands(group: Any, *words: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, *words, name)
+        else:
+            yield (*words, name), " ".join(command.help.partition("\n\n")[0].split())
 
 
 def demo() -> str:
@@ -97,6 +131,8 @@ def plans() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "reference/api.md": requests,
+    "reference/cli.md": commands,
     "reference/gang.md": gang,
     "reference/lifecycle.md": lifecycle,
     "explanation/planner.md": plans,

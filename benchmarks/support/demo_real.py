@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 
 from muster.daemon.learn.live import LiveState, state_of
-from muster.daemon.learn.notes import PROGRESS, SHOWN, Showing, shown_of
+from muster.daemon.learn.notes import PROGRESS, SHOWN, StepNote, shown_of
 from muster.model.event import (
     Ended,
     PreemptBegun,
@@ -153,7 +153,7 @@ def read_waits(folder: Path) -> dict[tuple[str, int], float]:
         notes = [shown_of(note) for note in store.notes(SHOWN, NOTES)]
     finally:
         store.close()
-    shown = (each for each in notes if isinstance(each, Showing))
+    shown = (each for each in notes if isinstance(each, StepNote))
     return {(each.kin.application, sum(each.workers)): each.sync / each.step for each in shown}
 
 

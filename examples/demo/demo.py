@@ -27,7 +27,7 @@ from rich.live import Live
 from stage import StageError, stage
 
 from muster.cli.jobs.top import Gathering
-from muster.cli.render.live import Board, live
+from muster.cli.render.live import ClusterFrame, live
 from muster.cli.render.outcome import outcome_table
 from muster.client import Client, Handle
 from muster.client.job_record import read_file
@@ -117,12 +117,12 @@ class Show:
             act = self._coming.pop(0)
             self._handles.append(self._client.submit(act.record))
 
-    def _board(self) -> Board:
+    def _board(self) -> ClusterFrame:
         """How things stand, jobs that are over among them."""
         jobs = [handle.record() for handle in self._handles]
         return replace(self._gathering.board(), jobs=jobs)
 
-    def _show(self, board: Board) -> None:
+    def _show(self, board: ClusterFrame) -> None:
         if self._screen is not None:
             self._screen.update(live(board, time.time()), refresh=True)
             return

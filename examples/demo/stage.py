@@ -16,7 +16,7 @@ import httpx
 from muster.client import Client, ClientError
 from muster.wire.records import LIVE
 
-MUSTER = (sys.executable, "-c", "from muster.app import main; main()")
+MUSTER = (sys.executable, "-c", "from muster.cli.main import main; main()")
 """The command of the very Python that runs the demo, wherever it is installed."""
 GONE = 60.0
 """Seconds for jobs that are stopped to be gone: a worker says good-bye at its next step, one that is

@@ -65,6 +65,11 @@ class Executor(Protocol):
         log that is not there, or a name that leads out of the folder of logs."""
         ...
 
+    def prune(self, older_than: float) -> int:
+        """Delete the files of jobs without live tasks and without activity since then; return how
+        many jobs."""
+        ...
+
     def close(self) -> None:
         """Stop watching; the tasks live on."""
         ...

@@ -134,6 +134,9 @@ class FakeExecutor:
         part = data[begin : begin + size]
         return LogPiece(part, begin, begin + len(part))
 
+    def prune(self, older_than: float) -> int:
+        return 0
+
     def close(self) -> None:
         self.machine.executors.remove(self)
 
@@ -190,6 +193,9 @@ class RefusingExecutor:
 
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
         raise LookupError(log)
+
+    def prune(self, older_than: float) -> int:
+        return 0
 
     def close(self) -> None:
         pass

@@ -18,7 +18,7 @@ LONG = 120.0
 """Seconds that anything may take on a busy machine."""
 LOOK = 0.02
 """Seconds between two looks at whether something has come true."""
-MUSTER = (sys.executable, "-c", "from muster.app import main; main()")
+MUSTER = (sys.executable, "-c", "from muster.cli.main import main; main()")
 """The command, whether or not its folder is in PATH."""
 OWN = ("MUSTER_", "VIRTUAL_ENV")
 """Variables of whoever tests that are nothing to the daemon."""
@@ -164,7 +164,7 @@ class Daemon:
     def client_of(self, user: str) -> Client:
         """Another user's."""
         secret = self.client.create_token(user, user).secret
-        return Client(self.client.channel.url, secret)
+        return Client(self.client.connection.url, secret)
 
     def muster(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """The command line, as its owner types it."""

@@ -57,7 +57,7 @@ FULL = "the journal cannot be written"
 
 def connection(daemon: Daemon) -> http.client.HTTPConnection:
     """To the daemon, with nothing between that would mend what is sent."""
-    parts = urlsplit(daemon.client.channel.url)
+    parts = urlsplit(daemon.client.connection.url)
     assert parts.hostname
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
 
@@ -151,7 +151,7 @@ def test_another_users_jobs_are_none_of_yours(daemon: Daemon) -> None:
         assert own.wait(60).user == "eve", "nobody submits in another's name"
     daemon.client.revoke_token("eve")
     with (
-        Client(daemon.client.channel.url, "guessed") as stranger,
+        Client(daemon.client.connection.url, "guessed") as stranger,
         pytest.raises(ClientError) as refused,
     ):
         list(stranger.jobs())

@@ -87,7 +87,7 @@ def assert_the_rest_is_done(out: Path, done: int, uninterrupted: Path) -> None:
     """Going on does what is missing, and what comes out is what would have."""
     again = gone_on(out)
     assert again.returncode == 0, again.stderr
-    assert f"{done} of {SIMULATIONS} done before, {SIMULATIONS - done} to do" in again.stderr
+    assert f"{done} of {SIMULATIONS} already done, {SIMULATIONS - done} to do" in again.stderr
     assert compared(out) == compared(uninterrupted)
 
 

@@ -1,4 +1,4 @@
-"""HTTP: the daemon's service, with tokens, limits and streams around it."""
+"""The HTTP API of a daemon: tokens, limits and streams around its service."""
 
 from muster.api.app import create_app
 from muster.api.limits import Limits

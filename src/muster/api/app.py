@@ -10,8 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from muster import __version__
-from muster.api.gate import Gate
-from muster.api.identity import Identity
+from muster.api.gate import RequestGate
 from muster.api.limits import Limits
 from muster.api.openapi import describe
 from muster.api.parts import Parts
@@ -22,6 +21,7 @@ from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
 from muster.api.streams import Streams
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)
@@ -35,17 +35,21 @@ def create_app(
     anonymous: Caller = ANYBODY,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """The API of a service. Without `auth` nobody needs a token, and everybody is `anonymous`."""
+    """Make the API of a service. Without `auth` no token is needed, and every caller is `anonymous`."""
     limits = limits or Limits()
-    identity = Identity(service.identify, clock)
+    tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
     app = FastAPI(
         title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.add_middleware(
-        Gate, identity=identity, limits=limits, clock=clock, anonymous=None if auth else anonymous
+        RequestGate,
+        tokens=tokens,
+        limits=limits,
+        clock=clock,
+        anonymous=None if auth else anonymous,
     )
-    parts = Parts(service, limits, identity, streams, tokens=auth)
+    parts = Parts(service, limits, tokens, streams, auth)
     for routes in (
         job_routes,
         log_routes,
@@ -56,7 +60,7 @@ def create_app(
         token_routes,
         daemon_routes,
     ):
-        # Put in as they are: what `include_router` wraps around them is walked with every request.
+        # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(routes(parts).routes)
     _answer_errors(app)
     app.state.streams = streams
@@ -85,18 +89,18 @@ def _answer_errors(app: FastAPI) -> None:
             return problem_response(error.problem, headers)
         if error.status_code == 405:
             headers["Allow"] = _allowed(app, request)
-            return problem_response(problem(405, f"{request.method} does not go here"), headers)
-        detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
+            return problem_response(problem(405, f"{request.method} is not allowed here"), headers)
+        detail = f"no such path: {request.url.path}" if error.status_code == 404 else str(error.detail)
         return problem_response(problem(error.status_code, detail), headers)
 
 
 def _field(loc: tuple[str | int, ...]) -> str:
-    """The place without the word for where it was sent in, which the name says already."""
+    """The path of the field, without the part of the request it is in."""
     return ".".join(str(step) for step in (loc[1:] if len(loc) > 1 else loc))
 
 
 def _allowed(app: FastAPI, request: Request) -> str:
-    """The methods of every route that has this path."""
+    """The methods of all routes with this path."""
     found: set[str] = set()
     for route in app.routes:
         if route.matches(request.scope)[0] is not Match.NONE:

@@ -1,4 +1,4 @@
-"""What requests bring, other than jobs."""
+"""Bodies of requests, except jobs."""
 
 from typing import Annotated, Literal
 
@@ -16,55 +16,55 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
 class _Body(BaseModel):
-    """Taken as it is: no text for numbers, nothing unknown."""
+    """Strict: no text for numbers, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class ShapeBody(_Body):
-    """Numbers of tasks to ask for."""
+    """How many tasks a job asks for."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"least": 2, "most": 8}]})
 
-    least: Count = Field(description="Workers it would rather not go below.")
-    most: Count = Field(description="Workers it can use at all.")
+    least: Count = Field(description="Fewest workers.")
+    most: Count = Field(description="Most workers.")
     servers: Annotated[int, Field(ge=0, le=MAX_TASKS)] | None = Field(
-        default=None, description="Parameter servers; null: as before."
+        default=None, description="Parameter servers; null: unchanged."
     )
 
     @model_validator(mode="after")
     def _forwards(self) -> "ShapeBody":
         if self.least > self.most:
-            raise ValueError(f"least is {self.least}, above most, {self.most}")
+            raise ValueError(f"least ({self.least}) is above most ({self.most})")
         return self
 
     def shape(self) -> Shape:
-        """The same, as the service takes it."""
+        """Convert to the service's type."""
         return Shape(self.least, self.most, self.servers)
 
 
 class QuotaBody(_Body):
-    """A pool's claim on one device type."""
+    """A pool's quota of one device type."""
 
-    reservation: Devices = Field(default=0, description="Devices it can always get back.")
+    reservation: Devices = Field(default=0, description="Devices it can always reclaim.")
     share: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = Field(
-        default=1.0, description="Its weight when idle devices are lent."
+        default=1.0, description="Weight in sharing idle devices."
     )
-    limit: Devices | None = Field(default=None, description="Devices it never goes above.")
+    limit: Devices | None = Field(default=None, description="Maximum number of devices; null: none.")
 
     def quota(self) -> Quota:
-        """The same, as the model has it."""
+        """Convert to the model's type."""
         return Quota(self.reservation, self.share, self.limit)
 
 
 class PoolBody(_Body):
-    """A pool; what is not given stays as it is."""
+    """A pool; what is not given stays unchanged."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"quotas": {"P100": {"reservation": 8, "limit": 16}}}]}
     )
 
-    parent: Name | None = Field(default=None, description="The pool above.")
+    parent: Name | None = Field(default=None, description="Parent pool.")
     quotas: dict[Name, QuotaBody] = Field(default_factory=dict, description="By device type.")
     shared: bool | None = Field(
         default=None, description="Whether its users may see and stop each other's jobs."
@@ -78,10 +78,10 @@ class PolicyBody(_Body):
 
 
 class TokenBody(_Body):
-    """A token to make."""
+    """A token to create."""
 
-    name: Name = Field(description="What the token is called.", examples=["laptop"])
+    name: Name = Field(description="Name of the token.", examples=["laptop"])
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$")] = Field(
-        description="Whose it is.", examples=["ada"]
+        description="Its user.", examples=["ada"]
     )
-    role: Literal["admin", "user"] = Field(default="user", description="What it may do.")
+    role: Literal["admin", "user"] = Field(default="user", description="Its rights.")

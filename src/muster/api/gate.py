@@ -1,4 +1,4 @@
-"""What every request passes first: its size, its token, its rate; what breaks behind it is a 500."""
+"""Checks every request's size, token and rate; unexpected errors behind it become a 500."""
 
 import math
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from collections.abc import Callable
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muster.api.identity import Identity
-from muster.api.limits import Limits, Rates
-from muster.api.problem import Problem, ProblemError, of_service, problem, problem_response
+from muster.api.limits import Limits, RateLimiter
+from muster.api.problem import ProblemError, of_service, problem, problem_response
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, ServiceError
 
 OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/openapi.json"})
-"""What needs no token: whether the daemon lives, how it is, and what can be asked."""
+"""Paths that need no token."""
 
 CALLER = "muster.caller"
 SECRET = "muster.secret"
@@ -20,24 +20,24 @@ SECRET = "muster.secret"
 log = structlog.get_logger("muster.api")
 
 
-class Gate:
-    """An ASGI middleware; `anonymous`: who everybody is where no tokens are asked for."""
+class RequestGate:
+    """An ASGI middleware. `anonymous`: the caller if no tokens are required."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        identity: Identity,
+        tokens: TokenCache,
         limits: Limits,
         clock: Callable[[], float],
         anonymous: Caller | None,
     ) -> None:
-        self._app, self._identity, self._limits = app, identity, limits
+        self._app, self._tokens, self._limits = app, tokens, limits
         self._anonymous = anonymous
-        self._rates = Rates(limits.rate, limits.burst, clock)
+        self._rates = RateLimiter(limits.rate, limits.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,10 +60,10 @@ class Gate:
         except Exception:
             log.exception("request failed", path=scope["path"], method=scope["method"])
             if not begun:
-                await problem_response(_broken())(scope, receive, send)
+                await problem_response(problem(500, "internal error"))(scope, receive, send)
 
     def _measure(self, headers: dict[bytes, bytes]) -> None:
-        """Refuse what says that it is too large before any of it is read."""
+        """Reject by its headers what is too large or not JSON, before reading it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._limits.body:
             raise self._too_large()
@@ -78,19 +78,19 @@ class Gate:
         if caller is None and scope["path"] not in OPEN_PATHS:
             secret = _bearer(headers)
             try:
-                caller = await self._identity.caller(secret)
+                caller = await self._tokens.caller(secret)
             except ServiceError as error:
                 raise of_service(error) from None
             if caller is None:
-                raise _unknown("the token is not, or no longer, valid")
+                raise _unauthorized("the token is not valid")
         wait = self._rates.wait(secret)
         if wait > 0.0:
-            detail = f"more than {self._limits.rate:g} requests a second"
+            detail = f"more than {self._limits.rate:g} requests per second"
             raise ProblemError(429, detail, headers={"Retry-After": str(math.ceil(wait))})
         scope[CALLER], scope[SECRET] = caller, secret
 
     def _counted(self, receive: Receive) -> Receive:
-        """The body as it comes, cut off where it becomes too large: nobody need say how long it is."""
+        """Cut the body off where it becomes too large, whatever length was announced."""
         taken = 0
 
         async def counted() -> Message:
@@ -105,23 +105,19 @@ class Gate:
 
     def _too_large(self) -> ProblemError:
         detail = f"the body is larger than {self._limits.body} bytes"
-        # The rest of it is on its way: only hanging up stops it.
+        # The rest of it is on its way: only closing the connection stops it.
         return ProblemError(413, detail, headers={"Connection": "close"})
 
 
 def _bearer(headers: dict[bytes, bytes]) -> str:
     given = headers.get(b"authorization")
     if given is None:
-        raise _unknown("a token is needed")
+        raise _unauthorized("a token is required")
     scheme, _, secret = given.decode("latin-1").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
-        raise _unknown("the header Authorization is not 'Bearer <token>'")
+        raise _unauthorized("the header Authorization is not 'Bearer <token>'")
     return secret.strip()
 
 
-def _unknown(detail: str) -> ProblemError:
+def _unauthorized(detail: str) -> ProblemError:
     return ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
-
-
-def _broken() -> Problem:
-    return problem(500, "something went wrong inside the daemon")

@@ -1,27 +1,27 @@
-"""What a caller may take of the daemon at once."""
+"""Limits on callers."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_KEYS = 1_000
-"""Callers remembered: who was not heard of for longest is forgotten, and begins anew."""
+"""Callers to remember; the least recent one is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on requests; generous for people and scripts, tight enough for a loop gone wild."""
+    """Bounds on requests: generous for people and scripts, tight enough for a runaway loop."""
 
     body: int = 1 << 20
-    """Bytes of a request's body: a job file is below a kilobyte, the largest profile below 100."""
+    """Bytes of a body: a job file is below 1 kB, the largest profile below 100 kB."""
     rate: float = 1_000.0
     """Requests per s and token, sustained."""
     burst: int = 2_000
     """Requests at once, after a pause."""
     streams: int = 32
-    """Streams of events and logs open at once, for each token."""
+    """Open streams of events and logs, per token."""
     heartbeat: float = 15.0
-    """s after which a silent stream says that it lives: below the minute of most proxies."""
+    """s between heartbeats of a silent stream: below the minute of most proxies."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _Bucket:
     at: float
 
 
-class Rates:
+class RateLimiter:
     """A token bucket for each caller."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
@@ -38,7 +38,7 @@ class Rates:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def wait(self, key: str) -> float:
-        """Take one; 0.0, or s until there is one to take."""
+        """Take a token from the bucket; return 0.0, or s until there is one."""
         now = self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:

@@ -1,4 +1,4 @@
-"""The API on a socket, inside an event loop that has other things to do as well."""
+"""The API on a socket, in an event loop shared with the daemon."""
 
 import asyncio
 import socket
@@ -13,15 +13,15 @@ from fastapi import FastAPI
 LOOPBACK = "127.0.0.1"
 
 BACKLOG = 2048
-"""Connections that may wait to be taken."""
+"""Connections waiting to be accepted."""
 
 PATIENCE = 5
-"""s for requests under way when the daemon ends; each is a matter of milliseconds."""
+"""s for requests in progress when the daemon stops; each takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The files of a certificate; `key` None: it is in the same file."""
+    """The files of a certificate; `key` None: in the same file."""
 
     certificate: Path
     key: Path | None = None
@@ -37,14 +37,14 @@ class _Listener(uvicorn.Server):
 
 
 def bound(host: str = LOOPBACK, port: int = 0) -> socket.socket:
-    """A socket for `serve`; OSError at once where the port is taken. Port 0: any that is free."""
+    """Open a socket for `serve`; OSError if the port is taken. Port 0: any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named asyncio turns Nagle's algorithm off; else every answer takes 40 ms more.
+    # asyncio turns Nagle's algorithm off only if the protocol is named; else answers take 40 ms more.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
-        # Only who listens has the port to itself.
+        # Binding alone does not reserve the port.
         found.listen(BACKLOG)
     except OSError:
         found.close()
@@ -53,7 +53,7 @@ def bound(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def url_of(listening: socket.socket, tls: Tls | None = None) -> str:
-    """Where a client finds it."""
+    """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if tls else 'http'}://{shown}:{port}"
@@ -67,7 +67,7 @@ async def serve(
     tls: Tls | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer on a socket until told to stop; then requests under way end, and streams at once."""
+    """Serve until `stop` is set; then finish requests in progress, and end streams at once."""
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -83,22 +83,22 @@ async def serve(
     )
     listener = _Listener(config)
     answering = asyncio.create_task(listener.serve([listening]))
-    told = asyncio.create_task(stop.wait())
+    stopping = asyncio.create_task(stop.wait())
     try:
         await _begun(listener, answering)
         ready()
-        await asyncio.wait({answering, told}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({answering, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         app.state.streams.close()
         listener.should_exit = True
-        told.cancel()
+        stopping.cancel()
         await answering
 
 
 async def _begun(listener: uvicorn.Server, answering: "asyncio.Task[None]") -> None:
-    """Wait until it answers (uvicorn says so by a flag alone), or raise why it never will."""
+    """Wait until it answers (uvicorn only sets a flag), or raise why it cannot."""
     while not listener.started:
         if answering.done():
             answering.result()
-            raise RuntimeError("the API ended before it began")
+            raise RuntimeError("the API ended before it started")
         await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""A job's logs as they are written: one, or all that there are and will be."""
+"""A job's logs as they are written: one, or all."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -9,10 +9,10 @@ from muster.daemon.service.protocol import Caller, NotFoundError, Service
 from muster.wire.records import OVER, JobDetail
 
 POLL = 0.2
-"""s between two looks at logs that have nothing new: below what a reader notices."""
+"""s between two reads of idle logs: below what a reader notices."""
 
 LOOK = 2.0
-"""s after which the job is looked at again though nobody said that it changed."""
+"""s after which the job is checked again without an event."""
 
 CHUNK = 65_536
 _LONGEST_CHARACTER = 4
@@ -20,7 +20,7 @@ _LONGEST_CHARACTER = 4
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """What a log says, from `offset` to `next`."""
+    """The text of a log from `offset` to `next`."""
 
     log: str
     offset: int
@@ -29,12 +29,12 @@ class LogText:
 
 
 def mark_of(offsets: Mapping[str, int]) -> str:
-    """How far each log was read, as an event's id: `1/worker-0=512,1/worker-1=80`."""
+    """Write the offset of each log as an event's id: `1/worker-0=512,1/worker-1=80`."""
     return ",".join(f"{log}={offset}" for log, offset in offsets.items())
 
 
 def offsets_of(mark: str) -> dict[str, int]:
-    """The same, read; ValueError for anything else."""
+    """Parse such an id; ValueError if it is none."""
     return {
         log: int(offset) for log, _, offset in (each.partition("=") for each in mark.split(",") if each)
     }
@@ -42,21 +42,21 @@ def offsets_of(mark: str) -> dict[str, int]:
 
 @dataclass(slots=True)
 class LogFollower:
-    """Reads a job's logs for one reader; `only`: of these one."""
+    """Reads a job's logs for one reader; `only`: just this one."""
 
     service: Service
     who: Caller
     which: str
     only: str | None
     offset: int
-    """Where logs that were there at the beginning are read from."""
+    """Where reading begins in logs that already exist."""
     read: dict[str, int] = field(default_factory=dict)
     """How far each log was read."""
     _ended: set[str] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """What the logs say, then `end` once nothing more will come."""
+        """Yield what the logs say, and `end` once they are complete."""
         watch = asyncio.create_task(self._watch())
         try:
             detail = await self._look(first=True)
@@ -77,13 +77,13 @@ class LogFollower:
             await asyncio.gather(watch, return_exceptions=True)
 
     def _more(self, detail: JobDetail) -> bool:
-        """Whether anything may still be written that is to be read."""
+        """Whether more may be written."""
         if any(log not in self._ended for log in self.read):
             return True
         return self.only is None and detail.job.status not in OVER
 
     async def _wait(self, detail: JobDetail) -> JobDetail:
-        """A moment, and a look at the job if something happened to it."""
+        """Wait a moment; return the job's new state if it has changed."""
         loop = asyncio.get_running_loop()
         until = loop.time() + (POLL if self.read else LOOK)
         try:
@@ -102,7 +102,7 @@ class LogFollower:
         return detail
 
     async def _watch(self) -> None:
-        """Say when something happened to the job, and now and then in any case."""
+        """Signal every event of the job, and once in a while without one."""
         async for _ in self.service.follow(self.who, None, self.which):
             self._changed.set()
         while True:
@@ -110,10 +110,10 @@ class LogFollower:
             await asyncio.sleep(LOOK)
 
     async def _piece(self, log: str, finished: bool) -> LogText | None:
-        """The next part of a log, whole characters only; None if there is nothing new."""
+        """Return the next part of a log, in whole characters; None if there is nothing new."""
         try:
             piece = await self.service.log(self.who, self.which, log, self.read[log], CHUNK)
-        except NotFoundError:  # ordered, and not begun; or kept no longer
+        except NotFoundError:  # not started yet, or already deleted
             piece = None
         if piece is None or not piece.data:
             if finished:
@@ -128,7 +128,7 @@ class LogFollower:
 
 
 def _finished(log: str, detail: JobDetail) -> bool:
-    """Whether nobody writes to a log any more: its tasks are gone, and none takes their place."""
+    """Whether a log is complete: its tasks have ended and will not be replaced."""
     if detail.job.status in OVER:
         return True
     tasks = [task for task in detail.tasks if task.log == log]
@@ -137,10 +137,10 @@ def _finished(log: str, detail: JobDetail) -> bool:
 
 
 def _whole(data: bytes) -> int:
-    """Bytes up to the last whole character; all of them where the end is no beginning of one."""
+    """Bytes up to the last whole character; all of them if the end is not UTF-8."""
     for back in range(1, min(_LONGEST_CHARACTER, len(data)) + 1):
         byte = data[-back]
-        if byte & 0b1100_0000 == 0b1000_0000:  # goes on with a character
+        if byte & 0b1100_0000 == 0b1000_0000:  # a continuation byte
             continue
         length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
         return len(data) - back if length > back else len(data)

@@ -1,4 +1,4 @@
-"""The description of the API: what the routes say, the job file's schema, and every error."""
+"""The OpenAPI document: the routes, the schema of jobs, and every error."""
 
 import ast
 import inspect
@@ -16,20 +16,20 @@ from muster.wire import records
 
 Schema = dict[str, Any]
 
-_ABOUT = """Jobs, nodes, pools and the rest of a Muster daemon. Errors are problems of RFC 9457 with
-`errors` for each field and a `hint`. See docs/reference/api.md."""
+_ABOUT = """The API of a Muster daemon. Errors are problems of RFC 9457, with `errors` by field and a
+`hint`. See docs/reference/api.md."""
 _ERRORS = {
     400: "The body is not JSON.",
-    401: "No token, or not a valid one.",
-    403: "The caller may not do that.",
-    404: "Nothing of that name, or nothing that the caller may know of.",
-    409: "It does not go with how things stand.",
+    401: "The token is missing or not valid.",
+    403: "Not allowed for this caller.",
+    404: "Not found, or not visible to the caller.",
+    409: "Conflicts with the current state.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "What was sent is not valid, or could never be; `errors` says why.",
-    429: "Too many requests or streams; `Retry-After` says how long to wait.",
-    500: "A fault of the daemon.",
-    503: "The daemon cannot now; `/v1/status` says why.",
+    422: "Not valid, or impossible on this cluster; `errors` says why.",
+    429: "Too many requests or streams; retry after `Retry-After` s.",
+    500: "Internal error.",
+    503: "Temporarily unavailable; `/v1/status` says why.",
 }
 _ALWAYS = (401, 403, 404, 413, 415, 422, 429, 500, 503)
 _WITH_CHANGE = (400, 409)
@@ -40,11 +40,11 @@ _LOOSE: dict[str, Schema] = {
     "integer": {"type": ["integer", "string"], "pattern": r"^[+-]?[0-9]{1,15}$"},
     "number": {"type": ["number", "string"], "pattern": r"^[0-9]{1,15}(\.[0-9]{1,9})?$"},
 }
-"""Types of the job file's fields, and what a request may bring for them."""
+"""Types of the job file's fields, and what a request may send for them."""
 
 
 def describe(app: FastAPI) -> Schema:
-    """The OpenAPI document, made once."""
+    """Return the OpenAPI document, made once."""
     if app.openapi_schema is None:
         app.openapi_schema = _made(app)
     return app.openapi_schema
@@ -67,7 +67,7 @@ def _made(app: FastAPI) -> Schema:
 
 
 def _complete(operation: Schema, path: str, method: str) -> None:
-    """Add the errors that any request may meet, and that a token is needed."""
+    """Add the errors of every request, and the token."""
     open_path = path in OPEN_PATHS
     operation["security"] = [] if open_path else [{"token": []}]
     codes = _ALWAYS if method == "get" else _ALWAYS + _WITH_CHANGE
@@ -81,7 +81,7 @@ def _error(text: str) -> Schema:
 
 
 def _job_schemas() -> Schema:
-    """The schema of job files, as JSON may hold them: a number may be text, and text a number."""
+    """The schema of jobs as JSON: a number may be text, and text a number."""
     schema = job_schema()
     found = {name: _loosened(each) for name, each in schema.pop("$defs").items()}
     schema.pop("$schema")
@@ -103,7 +103,7 @@ def _loosened(schema: Any) -> Any:
 
 
 def _explain(schemas: Schema) -> None:
-    """Give the fields of records what their docstrings say of them."""
+    """Add the docstrings of records' fields."""
     for module in (records, problems):
         for name, kind in vars(module).items():
             if is_dataclass(kind) and name in schemas:

@@ -1,4 +1,4 @@
-"""What the routes work with."""
+"""What the routes share."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ from fastapi import Depends, Path, Request
 from starlette.responses import Response
 
 from muster.api.gate import CALLER, SECRET
-from muster.api.identity import Identity
 from muster.api.limits import Limits
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
+from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service
 from muster.files.errors import did_you_mean
 
 MAX_NUMBER = 2**63 - 1
-"""What a database and every language's JSON can count to."""
+"""The largest integer of databases and of most JSON libraries."""
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks, as the gate found out. (A plain function would be given a thread of its own.)"""
+    """Return the caller, as the gate found it. (A sync function would run in a thread of its own.)"""
     caller: Caller = request.scope[CALLER]
     return caller
 
 
 async def known_query(request: Request) -> None:
-    """Refuse a parameter that there is not, rather than answer something else than was asked."""
+    """Reject unknown parameters."""
     if not request.scope["query_string"]:
         return
     known = [field.alias for field in request.scope["route"].dependant.query_params]
@@ -35,42 +35,40 @@ async def known_query(request: Request) -> None:
     if unknown:
         words = ", ".join(known) or "none"
         found = tuple(
-            FieldProblem(
-                name, f"unknown parameter{did_you_mean(name, known) or f'; there are: {words}'}"
-            )
+            FieldProblem(name, f"unknown parameter{did_you_mean(name, known) or f'; known: {words}'}")
             for name in unknown
         )
         raise ProblemError(422, "the request is not valid", errors=found)
 
 
 CHECKED = [Depends(known_query)]
-"""What every route of the API does first."""
+"""Dependencies of every route."""
 
 Who = Annotated[Caller, Depends(caller_of)]
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 Which = Annotated[
-    str, Path(description="The job's number or name.", pattern=_NAME, examples=["12", "resnet50"])
+    str, Path(description="Number or name of the job.", pattern=_NAME, examples=["12", "resnet50"])
 ]
 Named = Annotated[str, Path(pattern=_NAME, examples=["gpu1"])]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The service and what guards it."""
+    """The service, and what guards it."""
 
     service: Service
     limits: Limits
-    identity: Identity
+    tokens: TokenCache
     streams: Streams
-    tokens: bool
-    """Whether callers need one."""
+    auth: bool
+    """Whether callers need a token."""
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
-        """The answer that lasts, for as long as the caller's token holds."""
+        """Make a streaming answer, which ends when the caller's token is revoked."""
         secret: str = request.scope[SECRET]
 
         async def valid() -> bool:
-            return not self.tokens or await self.identity.caller(secret) is not None
+            return not self.auth or await self.tokens.caller(secret) is not None
 
         return EventStream(
             events,
@@ -82,10 +80,10 @@ class Parts:
 
 
 def reply(record: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A record as JSON. Encoded as it is: it was made here, and needs no second look."""
+    """Answer with a record as JSON, without validating it again."""
     return Response(msgspec.json.encode(record), status, headers, "application/json")
 
 
 def answers(model: Any, text: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """What a route answers with, for its page."""
+    """Describe a route's answer."""
     return {status: {"model": model, "description": text}}

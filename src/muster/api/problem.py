@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them: what was wrong, field by field, and what would help."""
+"""Errors as problems of RFC 9457: what is wrong, by field, and what to do."""
 
 from dataclasses import dataclass
 
@@ -38,24 +38,24 @@ _TITLES = {
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
-"""As RFC 9110 has them; Python's own list changed with a version."""
+"""As in RFC 9110; Python's own list differs between versions."""
 
 _HINTS = {
-    401: "send the header 'Authorization: Bearer <token>'; muster token create makes a token",
+    401: "send the header 'Authorization: Bearer <token>'; muster token create makes one",
     403: "ask an administrator, or use a token with the role admin",
-    404: "GET /v1/jobs lists the jobs that you may see; /openapi.json all there is to ask",
-    405: "the header Allow says what goes here",
-    413: "send less; what a job reads belongs into files, not into the request",
+    404: "GET /v1/jobs lists your jobs; /openapi.json describes all paths",
+    405: "see the header Allow",
+    413: "keep the job's data in files, not in the request",
     415: "send JSON with 'Content-Type: application/json' (curl --json does)",
-    429: "wait as long as the header Retry-After says",
-    500: "this is a fault of the daemon; its log says more",
-    503: "GET /v1/status says what is wrong; try again when that is put right",
+    429: "wait for the s of the header Retry-After",
+    500: "this is a bug in the daemon; see its log",
+    503: "GET /v1/status says what is wrong; retry when it is fixed",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing wrong with what was sent, and where."""
+    """One fault of a request, and its field."""
 
     field: str
     problem: str
@@ -63,20 +63,20 @@ class FieldProblem:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request was not carried out."""
+    """Why a request failed."""
 
     type: str
-    """A name for the kind of problem: "urn:muster:not-found"."""
+    """The kind of problem: "urn:muster:not-found"."""
     title: str
-    """The kind in words, always the same."""
+    """The kind in words."""
     status: int
-    """The HTTP status, once more."""
+    """The HTTP status."""
     detail: str
-    """What was wrong this time."""
+    """What went wrong."""
     errors: tuple[FieldProblem, ...] = ()
-    """Everything wrong with what was sent, field by field."""
+    """Every fault of the request, by field."""
     hint: str | None = None
-    """What would help."""
+    """What to do."""
 
 
 class ProblemError(HTTPException):
@@ -95,19 +95,19 @@ class ProblemError(HTTPException):
 
 
 def problem(status: int, detail: str, errors: tuple[FieldProblem, ...] = ()) -> Problem:
-    """A problem with the title and the hint that go with its status."""
+    """Make a problem, with its status's title and hint."""
     title = _TITLES.get(status, "Error")
     kind = title.lower().replace(" ", "-")
     return Problem(f"urn:muster:{kind}", title, status, detail, errors, _HINTS.get(status))
 
 
 def problem_response(found: Problem, headers: dict[str, str] | None = None) -> Response:
-    """A problem on its way."""
+    """Make the response for a problem."""
     return Response(msgspec.json.encode(found), found.status, headers, MEDIA_TYPE)
 
 
 def of_service(error: ServiceError) -> ProblemError:
-    """What the service refused, with its status."""
+    """Convert an error of the service."""
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
     headers = {"Retry-After": "1"} if status == 503 else None
     return ProblemError(status, str(error), headers=headers)

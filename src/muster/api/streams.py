@@ -1,4 +1,4 @@
-"""Server-sent events: a response that lasts, says that it lives, and ends when nobody listens."""
+"""Server-sent events, with heartbeats; a stream ends when its reader disconnects."""
 
 import asyncio
 from collections import Counter
@@ -23,13 +23,13 @@ EVENT_CONTENT = {
         }
     }
 }
-"""A stream as the description has it: each event by itself."""
+"""The OpenAPI description of a stream's events."""
 
 END = b"event: end\ndata: {}\n\n"
-"""Nothing follows any more: whoever reads need not come back."""
+"""The stream is complete: its reader need not reconnect."""
 
 CHECKED = 1.0
-"""s between two looks at whether the caller's token still holds."""
+"""s between two checks of the caller's token."""
 
 _BEAT = b": alive\n\n"
 
@@ -37,12 +37,12 @@ log = structlog.get_logger("muster.api")
 
 
 def event(data: object, mark: str | int) -> bytes:
-    """One event; `mark` is what a reader gives back as Last-Event-ID to go on after it."""
+    """Encode an event; `mark`: what a reader sends as Last-Event-ID to resume after it."""
     return b"id: %s\ndata: %s\n\n" % (str(mark).encode(), msgspec.json.encode(data))
 
 
 class Streams:
-    """The streams that are open: so many for each token, and an end to all when the daemon ends."""
+    """The open streams: limited per token, and ended when the daemon stops."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -52,9 +52,9 @@ class Streams:
 
     @contextmanager
     def place(self, key: str) -> Iterator[asyncio.Event]:
-        """Hold one of a token's places, to be left when the event is set; a problem if none is left."""
+        """Take one of a token's streams until the event is set; ProblemError if all are in use."""
         if self._open[key] >= self._most:
-            detail = f"{self._most} streams are open with this token already"
+            detail = f"{self._most} streams are already open with this token"
             raise ProblemError(429, detail, headers={"Retry-After": "1"})
         end = asyncio.Event()
         if self._closed:
@@ -70,14 +70,14 @@ class Streams:
                 del self._open[key]
 
     def close(self) -> None:
-        """End all of them; readers come back to the next daemon."""
+        """End all streams; readers reconnect to the next daemon."""
         self._closed = True
         for end in self._ends:
             end.set()
 
 
 class EventStream(Response):
-    """Sends events as they come, until they end, the reader is gone or its token is revoked."""
+    """Sends events until they end, the reader disconnects or its token is revoked."""
 
     media_type = EVENT_STREAM
 
@@ -96,7 +96,7 @@ class EventStream(Response):
         self._heartbeat, self._valid = heartbeat, valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the stream."""
+        """Send the stream."""
         with self._streams.place(self._key) as closing:
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
@@ -113,7 +113,7 @@ class EventStream(Response):
 
     async def _pass_on(self, send: Send, ends: "list[asyncio.Task[bool]]") -> None:
         clock = asyncio.get_running_loop().time
-        spoken = checked = clock()
+        sent = checked = clock()
         coming: asyncio.Task[bytes | None] | None = None
         try:
             while True:
@@ -131,10 +131,10 @@ class EventStream(Response):
                     if piece is None:
                         return
                     await _send(send, piece)
-                    spoken = clock()
-                elif clock() - spoken >= self._heartbeat:
+                    sent = clock()
+                elif clock() - sent >= self._heartbeat:
                     await _send(send, _BEAT)
-                    spoken = clock()
+                    sent = clock()
         finally:
             if coming is not None:
                 coming.cancel()
@@ -143,7 +143,7 @@ class EventStream(Response):
 
 
 async def _next(events: AsyncGenerator[bytes, None]) -> bytes | None:
-    """What comes next; None if nothing will. A refusal is an event of its own: the status is out."""
+    """Return the next event, or None. An error becomes an event: the status was already sent."""
     try:
         return await anext(events, None)
     except ServiceError as error:
@@ -154,14 +154,14 @@ async def _next(events: AsyncGenerator[bytes, None]) -> bytes | None:
 
 
 async def _gone(receive: Receive) -> bool:
-    """Ends when the reader hangs up."""
+    """Return when the reader disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     return True
 
 
 async def _set(event: asyncio.Event) -> bool:
-    """Ends when the event is set."""
+    """Return when the event is set."""
     return await event.wait()
 
 

@@ -7,7 +7,6 @@ import getpass
 import os
 import secrets
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -18,12 +17,11 @@ import structlog
 
 from muster.api.app import create_app
 from muster.api.listener import Tls, bound, serve, url_of
-from muster.cli.daemon.commands import Listening, UpOptions
-from muster.cli.daemon.pid_file import held
-from muster.cli.daemon.start import STANDBY as STANDING_BY
+from muster.app.daemon_folder import DaemonStatus, held, write_status
+from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
-from muster.client.settings import Settings, read_settings, settings_path, write_settings
-from muster.daemon.assembly import House, PortTakenError, Site, open_house
+from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
+from muster.daemon.assembly import PortTakenError, RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import ClusterChangedError
 from muster.daemon.service.administration import digest
@@ -34,34 +32,38 @@ from muster.files.cluster.cluster_file import load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree, single_pool
+from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
 
 log = structlog.get_logger()
 
-STANDBY = 1.0
-"""Seconds between two looks whether the daemon in charge is gone."""
+LOOK = 1.0
+"""s between two looks at the claim on the store."""
 OWNER = "owner"
-"""The name of the token that `muster up` makes for its own user."""
+"""Name of the token that `muster up` creates for its own user."""
 FOLDER = "folder"
 """The setting that names the folder of the jobs' tasks."""
 RETENTION = 7 * 86400.0
-"""Seconds for which logs of finished jobs are kept."""
-PRUNED = 3600.0
-"""Seconds between two looks for logs that are too old."""
-GARBAGE = (7_000, 10, 100)
-"""Ten times Python's own: to look through everything stops all threads, for 60 ms at 8,000 jobs, and
-finds next to nothing."""
+"""s to keep the logs of finished jobs."""
+PRUNE_EVERY = 3600.0
+"""s between two searches for expired logs."""
+GC_THRESHOLD = (7_000, 10, 100)
+"""Ten times Python's default: a full collection stops all threads, for 60 ms at 8,000 jobs, and finds
+next to nothing."""
 SWITCH = 0.001
-"""Seconds after which a cycle's thread lets the API's run: lists answer while it decides."""
+"""s after which the cycle's thread yields to the API's: lists answer while it decides."""
+
+Ready = Callable[[Listening], None]
 
 
-def run(options: UpOptions, ready: Callable[[Listening], None]) -> None:
-    """Run a daemon until SIGTERM or SIGINT; its jobs go on."""
+def run(options: UpOptions, ready: Ready) -> None:
+    """Run a daemon until SIGTERM or SIGINT; its jobs keep running. `ready` is called when it is."""
     _log_to_stderr(options.log_format)
     sys.setswitchinterval(SWITCH)
-    gc.set_threshold(*GARBAGE)
-    site = site_of(options)
+    gc.set_threshold(*GC_THRESHOLD)
+    cluster, pools = _cluster(options)
+    site = Site(cluster, pools, options.policy, options.data / "jobs")
     try:
         with held(options.data):
             asyncio.run(_serve(options, site, ready))
@@ -69,13 +71,8 @@ def run(options: UpOptions, ready: Callable[[Listening], None]) -> None:
         raise InputError(f"up: {error}") from None
 
 
-def site_of(options: UpOptions) -> Site:
-    """What there is: the cluster of a file, virtual devices, or what the machine has."""
-    cluster, pools = _cluster(options)
-    return Site(cluster, pools, options.policy, options.data / "jobs")
-
-
 def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
+    """Return the cluster of a file, of virtual devices, or of this machine."""
     if options.cluster is not None:
         loaded = load_cluster(options.cluster)
         return loaded.cluster, loaded.pools
@@ -83,88 +80,93 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
         cluster = discover(options.devices, topology=options.topology)
     except ValueError as error:
         raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
-    return cluster, single_pool(cluster.devices_by_type())
+    return cluster, one_pool(cluster)
 
 
-async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], None]) -> None:
+def one_pool(cluster: Cluster) -> PoolTree:
+    """One pool that may use every device."""
+    return single_pool(cluster.devices_by_type())
+
+
+def executor_for(folder: Path) -> Executor:
+    """Return the executor that runs tasks with these files; every other kind is chosen here."""
+    return LocalExecutor(folder, time.time)
+
+
+async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with contextlib.closing(_store(options)) as store:
-        await _take_charge(store, stop)
-        if stop.is_set():
-            return
-        # At once, before anything is begun: a port in use is told while nothing has happened.
-        listening = bound(options.host, options.port)
-        folder = _folder(options, store)
-        executor = LocalExecutor(folder, time.time)
-        site = replace(site, folder=folder / "jobs")
-        house = await open_house(site, store, executor, Pace(interval=options.interval))
-        gc.freeze()  # what there is now stays to the end: it need not be looked through for garbage
-        try:
-            await _run(options, house, store, executor, listening, stop, ready)
-        finally:
-            await house.close()
+        await _take_charge(options, store, stop)
+        if not stop.is_set():
+            await _run(options, site, store, stop, ready)
 
 
-async def _run(
-    options: UpOptions,
-    house: House,
-    store: Store,
-    executor: LocalExecutor,
-    listening: socket.socket,
-    stop: asyncio.Event,
-    ready: Callable[[Listening], None],
-) -> None:
-    tls = Tls(options.tls_cert, options.tls_key) if options.tls_cert else None
-    url = url_of(listening, tls)
-    token_file = _leave_token(options, store, url, house.daemon.clock.now())
-    me = Caller(getpass.getuser(), admin=True)
-    app = create_app(house.front, auth=options.auth, anonymous=me)
-    house.begin()
-    said = _listening(options, house, url, token_file)
-    watch = asyncio.create_task(_watch(house, store, executor, stop))
+async def _run(options: UpOptions, site: Site, store: Store, stop: asyncio.Event, ready: Ready) -> None:
+    # First of all: a port in use is reported before anything has happened.
+    listening = bound(options.host, options.port)
+    folder = _folder(options, store)
+    executor = executor_for(folder)
+    site = replace(site, folder=folder / "jobs")
+    running = await open_daemon(site, store, executor, Pace(interval=options.interval))
+    gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
-        await serve(app, listening, stop, tls=tls, ready=lambda: ready(said))
+        tls = Tls(options.tls_cert, options.tls_key) if options.tls_cert else None
+        said = _listening(options, running, store, url_of(listening, tls))
+        me = Caller(getpass.getuser(), admin=True)
+        app = create_app(running.service, auth=options.auth, anonymous=me)
+        running.begin()
+        watch = asyncio.create_task(_watch(running, store, executor, stop))
+        try:
+            await serve(app, listening, stop, tls=tls, ready=lambda: _announce(options, said, ready))
+        finally:
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
     finally:
-        watch.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watch
+        await running.close()
 
 
-async def _watch(house: House, store: Store, executor: LocalExecutor, stop: asyncio.Event) -> None:
-    """End when the daemon does, or when another may be in charge; throw old logs away."""
-    ended = asyncio.create_task(house.ended())
+def _announce(options: UpOptions, said: Listening, ready: Ready) -> None:
+    write_status(options.data, DaemonStatus(os.getpid(), "ready", said))
+    ready(said)
+
+
+async def _watch(running: RunningDaemon, store: Store, executor: Executor, stop: asyncio.Event) -> None:
+    """Stop when the daemon ends or the claim on the store is lost; delete expired logs."""
+    ended = asyncio.create_task(running.ended())
     pruned = 0.0
     while not stop.is_set():
-        done, _ = await asyncio.wait({ended}, timeout=STANDBY)
+        done, _ = await asyncio.wait({ended}, timeout=LOOK)
         if done:
             stop.set()
             await ended
         if not await asyncio.to_thread(store.holds):
-            log.error("the claim on the store is lost: another daemon may be in charge")
+            log.error("lost the claim on the store: another daemon may be active")
             os._exit(1)
-        now = house.daemon.clock.now()
-        if now > pruned + PRUNED:
+        now = running.daemon.clock.now()
+        if now > pruned + PRUNE_EVERY:
             pruned = now
             await asyncio.to_thread(executor.prune, now - RETENTION)
 
 
-async def _take_charge(store: Store, stop: asyncio.Event) -> None:
-    """Be the one active daemon of the store; wait as long as another is."""
-    told = False
+async def _take_charge(options: UpOptions, store: Store, stop: asyncio.Event) -> None:
+    """Become the one active daemon of the store; wait while another is."""
+    standby = False
     while not stop.is_set() and not await asyncio.to_thread(store.claim):
-        if not told:
-            log.info(STANDING_BY)
-            told = True
+        if not standby:
+            standby = True
+            log.info("standby: another daemon uses the store")
+            write_status(options.data, DaemonStatus(os.getpid(), "standby"))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), STANDBY)
+            await asyncio.wait_for(stop.wait(), LOOK)
 
 
 def _folder(options: UpOptions, store: Store) -> Path:
-    """Where the tasks and checkpoints are of the jobs that the store knows: a daemon that takes over
-    from one with a folder of its own goes on there, or it would start running jobs a second time."""
+    """Return the folder of the jobs that the store knows: a daemon that takes over from one with
+    another folder must continue there, or it would start running jobs a second time."""
     known = store.setting(FOLDER)
     if known is not None and (Path(known) / "tasks").is_dir():
         return Path(known)
@@ -178,21 +180,21 @@ def _store(options: UpOptions) -> Store:
 
 
 def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path | None:
-    """Let the user's own command line in: the token of before, if it is still good, or a new one."""
+    """Let the user's own command line in, with the existing token if it is still valid."""
     ca = str(options.tls_cert) if options.tls_cert else None
     if not options.auth:
-        write_settings(Settings(url, None, ca))
+        write_settings(ClientSettings(url, None, ca))
         return None
     token = _known_token(store)
     if token is None:
         token = secrets.token_urlsafe(32)
         store.revoke_token(OWNER)
         store.add_token(OWNER, getpass.getuser(), "admin", digest(token), now)
-    return write_settings(Settings(url, token, ca))
+    return write_settings(ClientSettings(url, token, ca))
 
 
 def _known_token(store: Store) -> str | None:
-    with contextlib.suppress(ClientError):  # a file that cannot be read is written anew
+    with contextlib.suppress(ClientError):  # an unreadable file is replaced
         if settings_path().exists():
             token = read_settings({**os.environ, "MUSTER_URL": "", "MUSTER_API_TOKEN": ""}).token
             if token and store.token(digest(token)) is not None:
@@ -200,29 +202,29 @@ def _known_token(store: Store) -> str | None:
     return None
 
 
-def _listening(options: UpOptions, house: House, url: str, token_file: Path | None) -> Listening:
-    cluster = house.daemon.view.cluster
+def _listening(options: UpOptions, running: RunningDaemon, store: Store, url: str) -> Listening:
+    daemon = running.daemon
+    cluster = daemon.view.cluster
     counts = cluster.devices_by_type()
+    token_file = _leave_token(options, store, url, daemon.clock.now())
     return Listening(
         url=url,
         cluster=cluster.name,
         nodes=len(cluster.nodes),
         devices=sum(counts.values()),
         device_types=tuple(counts),
-        policy=house.daemon.state.policy,
-        role="active",
-        data=options.data,
-        token_file=token_file,
-        jobs=len(house.daemon.view.jobs),
+        policy=daemon.state.policy,
+        data=str(options.data),
+        token_file=None if token_file is None else str(token_file),
+        jobs=len(daemon.view.jobs),
     )
 
 
 class _Lines:
-    """Writes lines where they can be written: a full disk, on which the log lies as well, must not be
-    the end of the daemon."""
+    """Writes log lines, and ignores failures: a full disk must not end the daemon."""
 
     def __init__(self, *_: object) -> None:
-        """What is said of the logger is in the lines."""
+        """The logger's name is in the lines already."""
 
     def msg(self, line: str) -> None:
         """Write a line."""
@@ -233,7 +235,7 @@ class _Lines:
 
 
 def _log_to_stderr(form: str) -> None:
-    """Structured lines on standard error; standard output is for what is announced."""
+    """Log structured lines to standard error; standard output is for announcements."""
     colours = form == "text" and sys.stderr.isatty()
     last = (
         structlog.processors.JSONRenderer()

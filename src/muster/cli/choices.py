@@ -1,16 +1,16 @@
-"""Values that options of several commands may have. Quick to import."""
+"""Values of options that several commands share. Quick to import."""
 
 from enum import StrEnum
 
 
 class Output(StrEnum):
-    """How an answer is printed."""
+    """How one answer is printed."""
 
     TEXT = "text"
     JSON = "json"
 
 
-class Form(StrEnum):
+class ListFormat(StrEnum):
     """How a list is printed."""
 
     TABLE = "table"
@@ -19,14 +19,14 @@ class Form(StrEnum):
 
 
 class Resize(StrEnum):
-    """How a running job gets other tasks."""
+    """How a running job is resized."""
 
     LIVE = "live"
     RESTART = "restart"
 
 
-class Strategy(StrEnum):
-    """Where jobs go: see docs/explanation/placement.md."""
+class PlacementStrategy(StrEnum):
+    """Where jobs are placed (docs/explanation/placement.md)."""
 
     ADAPTIVE = "adaptive"
     PACK = "pack"

@@ -1,4 +1,4 @@
-"""The daemon that commands ask, and what is said when it refuses or does not answer."""
+"""The daemon that commands talk to, and what they print when it refuses or does not answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from muster.client import Client, ClientError
 
 NO_ANSWER = 0
-"""The status of an error where no daemon has answered."""
+"""The status of an error when no daemon answered."""
 
 _CODES = {
     NO_ANSWER: NOT_REACHABLE,
@@ -24,24 +24,23 @@ _CODES = {
     413: BAD_INPUT,
     422: BAD_INPUT,
 }
-"""The exit code for a status of HTTP; any other is another failure."""
+"""Exit codes by HTTP status; others are OTHER_FAILURE."""
 
 _REMEDIES = {
-    401: "`muster up` leaves a token for its own user; others get theirs by `muster token create`, "
-    "and put it into MUSTER_API_TOKEN",
+    401: "set MUSTER_API_TOKEN to a token; an administrator makes one with `muster token create`",
     403: "ask an administrator",
-    429: "ask less often",
-    500: "this is a fault of the daemon; its log says more",
-    503: "try again when that is put right",
+    429: "send fewer requests",
+    500: "this is a bug in the daemon; see its log",
+    503: "retry when the cause is fixed",
 }
-"""What would help, in words of the command line; the API's own hints speak of HTTP."""
+"""What to do, in terms of the command line; the API's own hints speak of HTTP."""
 
 _OURS = "muster "
-"""Begins a command: a refusal that names one needs no other."""
+"""Begins a command: an error that names one needs no other remedy."""
 
 
 def connect() -> "Client":
-    """The daemon of `MUSTER_URL`, or the one that `muster up` told of."""
+    """Connect to the daemon of `MUSTER_URL`, or the last one `muster up` started."""
     from muster.client import Client
 
     return Client()
@@ -51,10 +50,10 @@ def connect() -> "Client":
 def daemon(
     *, about: str = "", failure: int | None = None, listing: str = "muster ps -a"
 ) -> Iterator["Client"]:
-    """The daemon, for the time of a command, which ends with a line for each thing refused.
+    """Connect for the length of a command; a ClientError is printed and ends it.
 
-    `about`: the file at fault, where there is one. `failure`: the exit code for all of it.
-    `listing`: the command that lists what might not be found.
+    `about`: the file at fault, if any. `failure`: the exit code for every error. `listing`: the command
+    that lists what may not be found.
     """
     from muster.client import ClientError
 
@@ -67,8 +66,8 @@ def daemon(
 
 
 def report(error: "ClientError", *, about: str = "", listing: str = "muster ps -a") -> None:
-    """Say what was refused: a line for each fault, or one for the whole, and what would help."""
-    for line in told(error, about):
+    """Print an error: a line for each fault, and what to do."""
+    for line in error_lines(error, about):
         complain(line)
     remedy = _remedy(error, listing)
     if remedy:
@@ -79,17 +78,17 @@ def _remedy(error: "ClientError", listing: str) -> str | None:
     if error.status == NO_ANSWER:
         return error.hint
     if error.status == 404 and _OURS not in error.detail:
-        return f"{listing} lists what there is"
+        return f"see: {listing}"
     return _REMEDIES.get(error.status)
 
 
 def exit_code(error: "ClientError") -> int:
-    """What a refusal ends a command with."""
+    """The exit code for an error."""
     return _CODES.get(error.status, OTHER_FAILURE)
 
 
-def told(error: "ClientError", about: str = "") -> list[str]:
-    """A refusal in lines: each fault on one, or the whole in one."""
+def error_lines(error: "ClientError", about: str = "") -> list[str]:
+    """The error as text: one line for each fault, or one for the whole."""
     if error.errors:
         return [_joined(about, fault.field, fault.problem) for fault in error.errors]
     return [_joined(about, error.detail or error.title)]

@@ -1,4 +1,4 @@
-"""Exit codes: those of jobs are SkyPilot's, so that scripts written for it go on working."""
+"""Exit codes. Those of jobs are SkyPilot's, so that scripts written for it keep working."""
 
 from muster.wire.records import OVER
 
@@ -12,20 +12,20 @@ CANCELLED = 103
 NOT_REACHABLE = 104
 NOT_ALLOWED = 105
 INTERRUPTED = 130
-"""After Ctrl-C, as shells have it."""
+"""After Ctrl-C, by the convention of shells."""
 
 WOULD_START, WOULD_WAIT, NO_FORECAST = 0, 1, 255
 """Of `muster run --dry-run`: the contract of Nomad's `job plan`."""
 
 MEANINGS = {
     SUCCEEDED: "succeeded",
-    OTHER_FAILURE: "another failure",
+    OTHER_FAILURE: "other failure",
     BAD_INPUT: "bad input",
-    JOB_FAILED: "the job failed",
+    JOB_FAILED: "job failed",
     NOT_FINISHED: "not finished in time",
     NOT_FOUND: "not found",
-    CANCELLED: "the job was cancelled",
-    NOT_REACHABLE: "no daemon there",
+    CANCELLED: "job cancelled",
+    NOT_REACHABLE: "no daemon",
     NOT_ALLOWED: "not allowed",
 }
 
@@ -35,5 +35,5 @@ _OF_STATUS = dict(zip(OVER, (SUCCEEDED, JOB_FAILED, CANCELLED), strict=True))
 
 
 def code_of(status: str) -> int:
-    """The exit code that tells how a job stands."""
+    """The exit code for a job's status."""
     return _OF_STATUS.get(status, NOT_FINISHED)

@@ -1,4 +1,4 @@
-"""Typer's commands with better manners: help that is quick, errors that say what to do."""
+"""Typer commands with quicker help and better errors."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class QuickGroup(TyperGroup):
-    """Typer checks an option that is not given by pydantic, unless its value is a flag's already; for
-    `--help` of the group that would cost every command a tenth of a second."""
+    """Avoids pydantic: Typer validates an option that is not given with it, unless its default is a
+    flag's; for `--help` of the group that would cost every command a tenth of a second."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        """The option `--help`, which is false where it is not given."""
+        """The option `--help`, false unless given."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.default = False
@@ -21,11 +21,11 @@ class RunCommand(TyperCommand):
     """A command that runs another one, which has options of its own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As usual; an option that is not known is most likely the script's."""
+        """Parse as usual; an unknown option is most likely the script's."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # By its name: the class is in whichever copy of click Typer brings along.
+            # By name: the class is in whichever copy of click Typer bundles.
             if type(error).__name__ == "NoSuchOption" and hasattr(error, "message"):
-                error.message += "; options of the script itself go after --"
+                error.message += "; put the script's own options after --"
             raise

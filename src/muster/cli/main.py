@@ -1,4 +1,7 @@
-"""The `muster` command: its parts, in the order of the help."""
+"""The `muster` command."""
+
+import os
+import sys
 
 import typer
 
@@ -7,8 +10,7 @@ from muster.cli.admin.policies import policy
 from muster.cli.admin.pools import pool
 from muster.cli.admin.tokens import token
 from muster.cli.daemon.commands import machine
-from muster.cli.exits import BAD_INPUT as BAD_INPUT
-from muster.cli.exits import EPILOG
+from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
 from muster.cli.jobs.commands import jobs
 from muster.cli.offline.commands import offline
@@ -19,7 +21,7 @@ app = typer.Typer(
     name="muster",
     cls=QuickGroup,
     help="Share a cluster of accelerators among deep-learning jobs.\n\n"
-    "First `muster up --devices 8`, then `muster run train.py` and `muster top`.",
+    "Start with `muster up --devices 8`, then `muster run train.py` and `muster top`.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -31,3 +33,21 @@ for noun in (pool, node, policy, token):
     app.add_typer(noun, rich_help_panel=ADMIN)
 app.add_typer(offline)
 app.add_typer(sim, rich_help_panel=OFFLINE)
+
+
+def main() -> None:
+    """Run the command line; bad input is one line on standard error and exit code 2."""
+    # NumPy reads this once, at import: many threads on small matrices make OpenBLAS a hundred times
+    # slower on busy cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        app()
+    except ValueError as error:
+        # Imported only now: it would double the time of `--help`.
+        from muster.files.errors import InputError
+
+        if not isinstance(error, InputError):
+            raise
+        for line in getattr(error, "lines", (str(error),)):
+            typer.echo(f"muster: {line}", err=True)
+        sys.exit(BAD_INPUT)

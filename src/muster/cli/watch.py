@@ -1,4 +1,4 @@
-"""The same answer again and again, for as long as somebody watches."""
+"""`--watch`: the same answer again and again."""
 
 import time
 from collections.abc import Callable
@@ -8,15 +8,15 @@ import typer
 from muster.cli.render.terminal import on_terminal
 
 INTERVAL = 2.0
-"""Seconds between two looks: what `watch` and `kubectl get -w` users are used to."""
+"""s between two requests: what users of `watch` and `kubectl get -w` are used to."""
 
 _HOME, _CLEAR = "\x1b[H", "\x1b[2J"
 
 
 def shown(make: Callable[[], str], *, watch: bool, note: Callable[[], None] = lambda: None) -> None:
-    """Print the answer and the note under it; watching, print it again when it has changed.
+    """Print the answer and the note below it; with `watch`, print it again when it has changed.
 
-    On a terminal it takes the last one's place. Ctrl-C is the way to end it, so it is no failure.
+    A terminal is cleared first. Ctrl-C is the normal way to end it, so the exit code is 0.
     """
     if not watch:
         typer.echo(make())

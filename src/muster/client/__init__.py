@@ -1,16 +1,16 @@
-"""A daemon's jobs, nodes, pools and the rest, from Python."""
+"""The Python client of a daemon."""
 
 from muster.client.client import Client
 from muster.client.errors import ClientError, FieldFault
 from muster.client.handle import Handle
-from muster.client.settings import Settings, read_settings, settings_path, write_settings
+from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
 
 __all__ = [
     "Client",
     "ClientError",
+    "ClientSettings",
     "FieldFault",
     "Handle",
-    "Settings",
     "read_settings",
     "settings_path",
     "write_settings",

@@ -3,37 +3,33 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from muster.client.channel import Channel, place
+from muster.client.connection import DaemonConnection, place
 from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusRecord, TokenRecord
 
 
-class Administration:
-    """What of a client is not about jobs."""
+class AdminClient:
+    """The part of a client that is not about jobs."""
 
     @property
-    def channel(self) -> Channel:
-        """The connection."""
+    def connection(self) -> DaemonConnection:
+        """The connection to the daemon."""
         raise NotImplementedError
 
     def nodes(self) -> list[NodeRecord]:
-        """All nodes."""
-        return msgspec.json.decode(self._get("/v1/nodes"), type=list[NodeRecord])
+        """List all nodes."""
+        return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
 
     def drain(self, node: str) -> NodeRecord:
-        """Give a node no new tasks."""
-        answer = self.channel.ask("POST", place("nodes", node, "drain"))
-        return msgspec.json.decode(answer.content, type=NodeRecord)
+        """Place no new tasks on a node."""
+        return self.connection.call(NodeRecord, "POST", place("nodes", node, "drain"))
 
     def resume(self, node: str) -> NodeRecord:
         """Use a drained node again."""
-        answer = self.channel.ask("POST", place("nodes", node, "resume"))
-        return msgspec.json.decode(answer.content, type=NodeRecord)
+        return self.connection.call(NodeRecord, "POST", place("nodes", node, "resume"))
 
     def pools(self) -> list[PoolRecord]:
-        """All pools."""
-        return msgspec.json.decode(self._get("/v1/pools"), type=list[PoolRecord])
+        """List all pools."""
+        return self.connection.call(list[PoolRecord], "GET", "/v1/pools")
 
     def set_pool(
         self,
@@ -43,47 +39,47 @@ class Administration:
         quotas: Mapping[str, Mapping[str, Any]] | None = None,
         shared: bool | None = None,
     ) -> PoolRecord:
-        """Make a pool, or change it: what is not named stays. `quotas`: for each device type
-        `reservation`, `share` and `limit`."""
+        """Create or change a pool; what is not given stays unchanged.
+
+        `quotas`: `reservation`, `share` and `limit` by device type.
+        """
         given = {"parent": parent, "quotas": quotas, "shared": shared}
         body = {field: value for field, value in given.items() if value is not None}
-        answer = self.channel.ask("PUT", place("pools", name), body=body)
-        return msgspec.json.decode(answer.content, type=PoolRecord)
+        return self.connection.call(PoolRecord, "PUT", place("pools", name), body=body)
 
     def remove_pool(self, name: str) -> None:
         """Remove a pool without jobs."""
-        self.channel.ask("DELETE", place("pools", name))
+        self.connection.ask("DELETE", place("pools", name))
 
     def policy(self) -> PolicyRecord:
-        """The policy in force, and those there are."""
-        return msgspec.json.decode(self._get("/v1/policy"), type=PolicyRecord)
+        """Return the active policy and the names of all."""
+        return self.connection.call(PolicyRecord, "GET", "/v1/policy")
 
     def set_policy(self, name: str) -> PolicyRecord:
-        """Choose a policy, from the next cycle on."""
-        answer = self.channel.ask("PUT", "/v1/policy", body={"name": name})
-        return msgspec.json.decode(answer.content, type=PolicyRecord)
+        """Change the policy, from the next cycle on."""
+        return self.connection.call(PolicyRecord, "PUT", "/v1/policy", body={"name": name})
 
     def tokens(self) -> list[TokenRecord]:
-        """All tokens, without their secrets; a user's own."""
-        return msgspec.json.decode(self._get("/v1/tokens"), type=list[TokenRecord])
+        """List tokens without their secrets: all for an administrator, otherwise the caller's."""
+        return self.connection.call(list[TokenRecord], "GET", "/v1/tokens")
 
     def create_token(self, name: str, user: str, role: str = "user") -> TokenRecord:
-        """Make a token; this answer alone has its secret."""
+        """Create a token; only this answer has its secret."""
         body = {"name": name, "user": user, "role": role}
-        answer = self.channel.ask("POST", "/v1/tokens", body=body)
-        return msgspec.json.decode(answer.content, type=TokenRecord)
+        return self.connection.call(TokenRecord, "POST", "/v1/tokens", body=body)
 
     def revoke_token(self, name: str) -> None:
-        """Make a token invalid at once."""
-        self.channel.ask("DELETE", place("tokens", name))
+        """Revoke a token at once."""
+        self.connection.ask("DELETE", place("tokens", name))
 
     def status(self) -> StatusRecord:
-        """How the daemon is."""
-        return msgspec.json.decode(self._get("/v1/status"), type=StatusRecord)
+        """Return the daemon's status."""
+        return self.connection.call(StatusRecord, "GET", "/v1/status")
 
     def metrics(self) -> str:
-        """Its figures, as Prometheus reads them."""
-        return self._get("/metrics").decode()
+        """Return the daemon's metrics in Prometheus' text format."""
+        return self.connection.ask("GET", "/metrics").text
 
-    def _get(self, path: str) -> bytes:
-        return self.channel.ask("GET", path).content
+    def snapshot(self) -> bytes:
+        """Return what the scheduler decides on now, as a JSON file for `muster play`."""
+        return self.connection.ask("GET", "/v1/snapshot").content

@@ -1,4 +1,4 @@
-"""What a client is told when something was not done."""
+"""Errors of the client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One thing wrong with what was sent, and where."""
+    """One fault of a request, and its field."""
 
     field: str
     problem: str
@@ -17,7 +17,7 @@ class FieldFault:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """What of a problem+json is read."""
+    """The fields of a problem+json that are read."""
 
     status: int = 0
     title: str = ""
@@ -27,9 +27,9 @@ class _Problem:
 
 
 class ClientError(Exception):
-    """A request that was not carried out; `str()` says why and what would help.
+    """A request that failed; `str()` says why and what to do.
 
-    `status` is that of HTTP, or 0 where no daemon answered.
+    `status`: that of HTTP, or 0 if no daemon answered.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class ClientError(Exception):
 
 
 def raise_for(answer: httpx.Response) -> None:
-    """Raise what a problem says; nothing if the answer is none. Its body must have been read."""
+    """Raise ClientError unless the request succeeded. The body must have been read."""
     if not answer.is_success:
         raise problem_of(answer.content, answer.status_code)
 
 
 def problem_of(data: bytes | str, status: int = 0) -> ClientError:
-    """The error that a problem says; without one, what little is known."""
+    """Make an error from a problem+json, or from the status alone."""
     try:
         found = msgspec.json.decode(data, type=_Problem)
-    except msgspec.DecodeError:  # not a daemon, perhaps: a proxy before it
-        return ClientError(status, "", f"the answer was {status}, without a reason")
+    except msgspec.DecodeError:  # perhaps from a proxy
+        return ClientError(status, "", f"the answer was HTTP {status} without a reason")
     return ClientError(found.status or status, found.title, found.detail, found.hint, found.errors)
 
 
 def no_daemon(url: str, error: Exception) -> ClientError:
-    """Nobody answers."""
+    """Make the error for a daemon that does not answer."""
     detail = f"no daemon answers at {url}: {error}"
     return ClientError(0, "No Daemon", detail, "start one with muster up, or set MUSTER_URL")

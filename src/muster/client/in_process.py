@@ -1,6 +1,6 @@
-"""A client and a daemon in one process: requests go to the application itself, and streams stream.
+"""A transport to an API in the same process, streams included.
 
-The application runs in an event loop of another thread; the client waits in its own.
+The application runs in an event loop of another thread; the client blocks in its own.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ App = Callable[
 ]
 
 AHEAD = 16
-"""Parts of a body that may wait to be read: a stream that nobody reads must not fill the memory."""
+"""Unread parts of a body to buffer: a stream that nobody reads must not fill the memory."""
 
 _END = object()
 
 
 class InProcess(httpx.BaseTransport):
-    """The way to an ASGI application in the event loop of another thread."""
+    """Sends requests to an ASGI application in the event loop of another thread."""
 
     def __init__(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         self._app, self._loop = app, loop
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Ask, and return when the answer begins; its body is read as it is made."""
+        """Return when the answer begins; its body is streamed."""
         exchange = _Exchange(request, self._loop, request.read())
         exchange.task = asyncio.run_coroutine_threadsafe(exchange.run(self._app), self._loop)
         start = exchange.take()
@@ -54,7 +54,7 @@ class _Exchange:
         self.task: concurrent.futures.Future[None] | None = None
 
     async def run(self, app: App) -> None:
-        """In the application's loop: let it answer."""
+        """In the application's loop: run it."""
         try:
             await app(_scope(self._request), self._receive, self._send)
         except Exception as error:
@@ -68,7 +68,7 @@ class _Exchange:
             part = self._parts.get(timeout=self._patience)
         except queue.Empty:
             self.leave()
-            raise httpx.ReadTimeout("nothing came in time", request=self._request) from None
+            raise httpx.ReadTimeout("no data in time", request=self._request) from None
         if isinstance(part, Exception):
             raise httpx.RemoteProtocolError(str(part), request=self._request) from part
         if isinstance(part, bytes):
@@ -76,7 +76,7 @@ class _Exchange:
         return part
 
     def leave(self) -> None:
-        """In the client's thread: nobody reads any more."""
+        """In the client's thread: stop reading."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._gone.set)
             self._loop.call_soon_threadsafe(self._room.release)
@@ -97,7 +97,7 @@ class _Exchange:
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of an answer as it is made."""
+    """The body of an answer, as it is produced."""
 
     def __init__(self, exchange: _Exchange) -> None:
         self._exchange = exchange
@@ -108,7 +108,7 @@ class _Body(httpx.SyncByteStream):
             yield part
 
     def close(self) -> None:
-        """Stop reading; the application is told that nobody listens."""
+        """Stop reading; the application sees a disconnect."""
         self._exchange.leave()
 
 

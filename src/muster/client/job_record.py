@@ -1,4 +1,4 @@
-"""The job that is submitted: from a mapping, a file, or a script."""
+"""The job to submit: from a file or a script."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 class _AsWritten(yaml.SafeLoader):
-    """Makes text of every value but none: `007` and `no` mean what they say, and the daemon checks."""
+    """Reads every scalar but null as text: `007` and `no` stay as written, and the daemon checks."""
 
 
 _AsWritten.yaml_implicit_resolvers = {
@@ -24,7 +24,7 @@ _AsWritten.yaml_implicit_resolvers = {
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The mapping of a job file; what it names by a path from its own folder is put in its place."""
+    """Read a job file; paths in it count from its own folder."""
     record = _mapping(path)
     record.setdefault("name", path.stem)
     if isinstance(record.get("folder"), str):
@@ -39,7 +39,7 @@ def read_file(path: Path) -> dict[str, Any]:
 def script_record(
     script: Path, arguments: tuple[str, ...], fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The job that runs a script as it would run here: this interpreter, this folder."""
+    """Make a job that runs a script as it would run here: this interpreter, this folder."""
     return {
         "name": script.stem,
         "command": [sys.executable, str(script.absolute()), *arguments],
@@ -49,17 +49,17 @@ def script_record(
 
 
 def own_script() -> Path:
-    """The script that this process runs; ClientError where it runs none."""
+    """Return the script that this process runs; ClientError if there is none."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if main is None or not Path(main).is_file():
         hint = "put it into a script, and use muster run train.py or submit_script"
-        raise ClientError(0, "No Script", "a training is submitted as the script it is in", hint)
+        raise ClientError(0, "No Script", "a training can only be submitted from a script", hint)
     return Path(main)
 
 
 def with_variables(record: Mapping[str, Any], env: Mapping[str, str | None] | None) -> dict[str, Any]:
-    """The record with its environment filled in: what has no value is given by `env`, or by the
-    environment here; else it is refused."""
+    """Fill in the job's environment: variables without a value come from `env` or from the environment
+    here; ClientError for any other."""
     given = {**(record.get("env") or {}), **(env or {})}
     found = {name: os.environ.get(name) if text is None else text for name, text in given.items()}
     missing = [name for name, text in found.items() if text is None]

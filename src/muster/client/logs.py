@@ -1,64 +1,64 @@
-"""What a job's tasks printed, line by line."""
+"""The output of a job's tasks, by line."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from muster.client.channel import Channel, place
+from muster.client.connection import DaemonConnection, place
 from muster.client.errors import ClientError
 from muster.wire.records import TaskRecord
 
 PIECE = 1 << 20
 
 
-def log_lines(channel: Channel, which: str, task: str | None, follow: bool) -> Iterator[str]:
-    """The lines of one task's log; of all, with whose they are before each.
+def log_lines(
+    connection: DaemonConnection, which: str, task: str | None, follow: bool
+) -> Iterator[str]:
+    """Yield the lines of one task's log; of all tasks, prefixed with the log.
 
     `task`: "worker-0", the newest of that name, or "2/worker-0".
     """
     if task is None and follow:
-        return _followed(channel, place("jobs", which, "logs"), prefixed=True)
+        return _followed(connection, place("jobs", which, "logs"), prefixed=True)
     if task is None:
-        return _all(channel, which)
-    if follow and "/" not in task and not _tasks(channel, which):
-        # No task was ordered yet: all logs are followed, and those of that name are told.
+        return _all(connection, which)
+    if follow and "/" not in task and not _tasks(connection, which):
+        # No task exists yet: follow all logs, and pick those of that name.
         path = place("jobs", which, "logs")
-        return _followed(channel, path, prefixed=False, only=f"/{task}")
-    log = task if "/" in task else _newest(channel, which, task)
+        return _followed(connection, path, prefixed=False, only=f"/{task}")
+    log = task if "/" in task else _newest(connection, which, task)
     path = place("jobs", which, "logs", *log.split("/"))
-    return _followed(channel, path, prefixed=False) if follow else _read(channel, path)
+    return _followed(connection, path, prefixed=False) if follow else _read(connection, path)
 
 
-def _tasks(channel: Channel, which: str) -> list[TaskRecord]:
-    answer = channel.ask("GET", place("jobs", which, "logs"))
+def _tasks(connection: DaemonConnection, which: str) -> list[TaskRecord]:
+    answer = connection.ask("GET", place("jobs", which, "logs"))
     return msgspec.json.decode(answer.content, type=list[TaskRecord])
 
 
-def _newest(channel: Channel, which: str, task: str) -> str:
-    tasks = _tasks(channel, which)
+def _newest(connection: DaemonConnection, which: str, task: str) -> str:
+    tasks = _tasks(connection, which)
     logs = [each.log for each in tasks if each.task == task or each.log.endswith(f"/{task}")]
     if not logs:
         names = ", ".join(dict.fromkeys(each.log for each in tasks)) or "none yet"
-        raise ClientError(
-            404, "Not Found", f"job {which} has no log of {task!r}", f"there are: {names}"
-        )
+        raise ClientError(404, "Not Found", f"job {which} has no log of {task!r}", f"logs: {names}")
     return max(logs, key=lambda log: int(log.partition("/")[0]))
 
 
-def _all(channel: Channel, which: str) -> Iterator[str]:
-    for log in dict.fromkeys(task.log for task in _tasks(channel, which)):
+def _all(connection: DaemonConnection, which: str) -> Iterator[str]:
+    for log in dict.fromkeys(task.log for task in _tasks(connection, which)):
         try:
-            for line in _read(channel, place("jobs", which, "logs", *log.split("/"))):
+            for line in _read(connection, place("jobs", which, "logs", *log.split("/"))):
                 yield f"{log} | {line}"
         except ClientError as error:
-            if error.status != 404:  # ordered, and not begun; or kept no longer
+            if error.status != 404:  # not started yet, or already deleted
                 raise
 
 
-def _read(channel: Channel, path: str) -> Iterator[str]:
+def _read(connection: DaemonConnection, path: str) -> Iterator[str]:
     offset, rest = 0, b""
     while True:
-        answer = channel.ask("GET", path, query={"offset": offset, "size": PIECE})
+        answer = connection.ask("GET", path, query={"offset": offset, "size": PIECE})
         *lines, rest = (rest + answer.content).split(b"\n")
         for line in lines:
             yield line.decode("utf-8", "replace")
@@ -69,9 +69,11 @@ def _read(channel: Channel, path: str) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def _followed(channel: Channel, path: str, *, prefixed: bool, only: str = "") -> Iterator[str]:
+def _followed(
+    connection: DaemonConnection, path: str, *, prefixed: bool, only: str = ""
+) -> Iterator[str]:
     rests: dict[str, str] = {}
-    for event in channel.follow(path, {"follow": True}):
+    for event in connection.follow(path, {"follow": True}):
         piece = msgspec.json.decode(event.data)
         log = piece["log"]
         if not log.endswith(only):

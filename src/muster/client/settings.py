@@ -1,4 +1,4 @@
-"""Where the daemon is and what token to show: from the environment, or what `muster up` wrote down."""
+"""The daemon's address and token: from the environment, or from the file that `muster up` writes."""
 
 import os
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ TOKEN = "MUSTER_API_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """A daemon's address, a token for it, and the certificates to trust where its own is not known."""
+class ClientSettings:
+    """A daemon's address, a token for it, and the certificates to trust."""
 
     url: str
     token: str | None = None
@@ -24,48 +24,48 @@ class Settings:
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The file: `client.json` in `MUSTER_HOME`, or in the user's folder of settings."""
+    """Return the path of `client.json`: in `MUSTER_HOME`, or in the user's config folder."""
     home = environ.get(HOME)
     if home:
         return Path(home) / "client.json"
-    # Imported only now: most who import the client say themselves where the daemon is.
+    # Imported only now: most users of the client give the address themselves.
     from platformdirs import user_config_path
 
     return user_config_path("muster") / "client.json"
 
 
-def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force. The file's token is for the daemon that the file names, and no other."""
+def read_settings(environ: Mapping[str, str] = os.environ) -> ClientSettings:
+    """Return the settings in force. The file's token is used for the file's daemon only."""
     url, token = environ.get(URL), environ.get(TOKEN)
     kept = _kept(settings_path(environ), needed=not url)
     if kept is not None and (not url or url.rstrip("/") == kept.url.rstrip("/")):
-        return Settings(kept.url, token or kept.token, kept.ca)
+        return ClientSettings(kept.url, token or kept.token, kept.ca)
     if not url:
         hint = f"start one with muster up, or set {URL} and {TOKEN}"
-        raise ClientError(0, "No Daemon", "it is not known where the daemon is", hint)
-    return Settings(url, token)
+        raise ClientError(0, "No Daemon", "the address of the daemon is unknown", hint)
+    return ClientSettings(url, token)
 
 
-def write_settings(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
-    """Write them down for clients of this user, and of nobody else; the file's path."""
+def write_settings(settings: ClientSettings, environ: Mapping[str, str] = os.environ) -> Path:
+    """Write the settings for this user's clients only; return the file's path."""
     path = settings_path(environ)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
-    # Made with its rights, not given them afterwards: nobody reads the token in between.
+    # Created with its mode: nobody can read the token in between.
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(settings))
     draft.replace(path)
     return path
 
 
-def _kept(path: Path, needed: bool) -> Settings | None:
+def _kept(path: Path, needed: bool) -> ClientSettings | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Settings)
+        return msgspec.json.decode(path.read_bytes(), type=ClientSettings)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
         if not needed:
             return None
-        hint = f"remove it, and start the daemon anew, or set {URL}"
-        raise ClientError(0, "Bad Settings", f"{path} cannot be read: {error}", hint) from None
+        hint = f"remove it and restart the daemon, or set {URL}"
+        raise ClientError(0, "Bad ClientSettings", f"{path} cannot be read: {error}", hint) from None

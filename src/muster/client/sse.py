@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its name, its data, and the mark to go on after it."""
+    """One event; `mark`: the id to resume after."""
 
     name: str
     data: str
@@ -14,7 +14,7 @@ class Event:
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a stream; comments are left out, and so is an event that is cut off."""
+    """Yield the events of a stream, without comments and without an incomplete last one."""
     name, data, mark = "message", list[str](), None
     for line in _lines(chunks):
         field, _, value = line.partition(":")
@@ -32,7 +32,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Lines as the daemon ends them: with a line feed, and nothing else that Unicode calls an end."""
+    """Split at line feeds only, not at everything that Unicode calls a line end."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""A daemon put together from its parts, and taken up where the one before it was."""
+"""Puts a daemon together from its parts, and reattaches it to what runs."""
 
 import asyncio
 import contextlib
@@ -13,12 +13,12 @@ from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
-from muster.daemon.loop.recover import load_state, take_up
+from muster.daemon.loop.recover import load_state, reattach
 from muster.daemon.metrics import Metrics
-from muster.daemon.service.job_service import Front
+from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_connections import Wires
-from muster.daemon.tasks.task_messages import Ear
+from muster.daemon.tasks.task_messages import TaskMessages
 from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
@@ -26,11 +26,11 @@ from muster.ports import Executor
 from muster.store.store import Store
 
 SECRET, COORDINATOR = "secret", "coordinator"
-"""Settings: what jobs' tokens are made from, and the port at which their tasks report."""
+"""Settings: the secret behind jobs' tokens, and the port to which their tasks report."""
 ATTEMPTS, AGAIN = 60, 0.5
-"""How often it is tried to listen, and the seconds between: whoever has the port may let it go."""
+"""How often to try to listen, and s in between: another process may release the port."""
 OBSERVATIONS = 20_000
-"""Notes of what jobs have shown that a daemon begins with."""
+"""Notes of past jobs that a daemon starts with."""
 
 
 class PortTakenError(RuntimeError):
@@ -39,7 +39,7 @@ class PortTakenError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a daemon is, and what it has."""
+    """What a daemon manages, and where."""
 
     cluster: Cluster
     pools: PoolTree
@@ -47,30 +47,30 @@ class Site:
     folder: Path
     """For the jobs' own folders."""
     host: str = "127.0.0.1"
-    """The address at which tasks reach the coordinator, and each other."""
+    """The address at which tasks reach the coordinator and each other."""
     hosts: Mapping[str, str] | None = None
     """The address of each node; None: all are this machine."""
 
 
-class House:
-    """A daemon with all that is around it: open it, run it, close it."""
+class RunningDaemon:
+    """A daemon with its service and its connections to tasks."""
 
     def __init__(self, daemon: Daemon, wires: Wires, cluster: str) -> None:
         self.daemon, self.wires = daemon, wires
-        self.front = Front(daemon, cluster)
+        self.service = JobService(daemon, cluster)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Turn after turn from now on."""
+        """Start its loop."""
         self._task = asyncio.get_running_loop().create_task(self.daemon.run(), name="muster-daemon")
 
     async def ended(self) -> None:
-        """Until the daemon ends, be it by an error."""
+        """Wait until the daemon ends; raises its error."""
         if self._task is not None:
             await self._task
 
     async def close(self) -> None:
-        """End the daemon; the jobs' tasks train on."""
+        """Stop the daemon; tasks keep running."""
         self.daemon.close()
         with contextlib.suppress(asyncio.CancelledError):
             await self.ended()
@@ -79,14 +79,16 @@ class House:
         self.daemon.executor.close()
 
 
-async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | None = None) -> House:
-    """Fold the journal, listen, know the tasks again. The store must have been claimed."""
+async def open_daemon(
+    site: Site, store: Store, executor: Executor, pace: Pace | None = None
+) -> RunningDaemon:
+    """Fold the journal, listen, reattach to tasks. The store must have been claimed."""
     state = load_state(store, site.cluster, site.pools, site.policy)
     latest = store.changes(None, limit=1)
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
     beliefs = Beliefs(state.view.cluster.node_devices())
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
-    wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
+    wires = Wires(lambda hello: messages.admit(hello), lambda job, message: messages.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
     orders = Orders(around)
     loop = asyncio.get_running_loop()
@@ -97,20 +99,20 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
-    ear = Ear(daemon, around)
-    for forget in (ear.forget, orders.forget, wires.drop):
+    messages = TaskMessages(daemon, around)
+    for forget in (messages.forget, orders.forget, wires.drop):
         daemon.follower.forgets.append(forget)
 
     def wake() -> None:
         loop.call_soon_threadsafe(daemon.wake)
 
     executor.listen(wake)
-    take_up(daemon)
-    return House(daemon, wires, site.cluster.name)
+    reattach(daemon)
+    return RunningDaemon(daemon, wires, site.cluster.name)
 
 
 async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) -> Surroundings:
-    """Listen for tasks, at the port they know if there are any."""
+    """Listen for tasks, at the port that running ones know."""
     secret = store.setting(SECRET)
     if secret is None:
         secret = secrets.token_hex(32)
@@ -130,7 +132,7 @@ async def _surroundings(site: Site, store: Store, wires: Wires, attached: bool) 
 
 
 async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
-    """Listen where the tasks that live expect it; where there are none, wherever one can."""
+    """Listen where running tasks expect it; without any, at any free port."""
     before = [known] if known else []
     ports = before * ATTEMPTS if attached else [*before, *random.sample(PORTS, ATTEMPTS)]
     for port in ports:
@@ -139,5 +141,5 @@ async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
         if attached:
             await asyncio.sleep(AGAIN)
     raise PortTakenError(
-        f"tasks of running jobs report at {host}:{ports[-1]}, where another process listens; stop that"
+        f"running tasks report to {host}:{ports[-1]}, but another process listens there; stop it"
     )

@@ -1,1 +1,1 @@
-"""Who runs tasks: processes of this machine; other engines to come."""
+"""Executors: they run tasks."""

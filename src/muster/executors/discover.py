@@ -1,4 +1,4 @@
-"""The cluster that this machine is: its GPUs, or virtual devices made of its cores."""
+"""This machine as a cluster: its GPUs, or virtual devices on its cores."""
 
 import os
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ VIRTUAL = "cpu"
 """The type of virtual devices."""
 
 MAX_NODES = 1000
-"""Virtual nodes at most: beyond that it is a number mistyped."""
+"""Most virtual nodes: more is a typing error."""
 
 LOOPBACK = {
     "bandwidth": f"{DEFAULT_HOST.bandwidth / 1e9:g}GB/s",
     "latency": f"{DEFAULT_HOST.latency * 1e6:g}us",
 }
-"""Whatever tree virtual devices are put in, this is what they exchange bytes through."""
+"""What virtual devices communicate through, whatever their tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """So many nodes of so many sockets with so many devices each."""
+    """Nodes, sockets per node, devices per socket."""
 
     nodes: int
     sockets: int
@@ -38,42 +38,42 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What there is to divide: thousandths of a core, bytes of memory."""
+    """What a machine has: thousandths of a core, bytes of memory."""
 
     millicores: int
     memory: int
 
 
-def discover(devices: int | None = None, nodes: int = 1, topology: str | None = None) -> Cluster:
-    """The cluster for this machine; `InputError` where what is asked for cannot be.
+def discover(devices: int | None = None, topology: str | None = None) -> Cluster:
+    """Return the cluster of this machine; InputError if it cannot be as asked.
 
-    `devices`: so many virtual devices, evenly on so many `nodes`; `topology`: a grid of them in words.
-    Without either, the GPUs; where there are none, a virtual device for each core.
+    `devices`: virtual devices on one node; `topology`: a grid of them, as text. Without either, the
+    GPUs, or a virtual device for each core if there are none.
     """
     machine = this_machine()
     if topology is not None:
         grid = parse_topology(topology)
         if devices not in (None, grid.nodes * grid.sockets * grid.devices):
-            raise InputError(
-                f"topology {topology} does not have {devices} devices; give one of the two"
-            )
+            raise InputError(f"topology {topology} does not have {devices} devices; give one of them")
         return virtual_cluster(grid, machine)
     if devices is not None:
-        return virtual_cluster(_evenly(devices, nodes), machine)
+        if devices < 1:
+            raise InputError(f"{devices} devices: there must be at least 1")
+        return virtual_cluster(Grid(1, 1, devices), machine)
     try:
         gpus = find_gpus()
     except MixedError as problem:
         raise InputError(
-            f"this machine has devices of several types ({problem}); describe it with a cluster file"
+            f"this machine has several types of devices ({problem}); describe it in a cluster file"
         ) from None
     if gpus is not None:
         return gpu_cluster(gpus, machine)
-    cores = max(1, machine.millicores // 1000 // nodes)
-    return virtual_cluster(Grid(nodes, 1, min(cores, MAX_DEVICES)), machine)
+    cores = max(1, machine.millicores // 1000)
+    return virtual_cluster(Grid(1, 1, min(cores, MAX_DEVICES)), machine)
 
 
 def parse_topology(text: str) -> Grid:
-    """The grid in words: "8" devices, "2x4" nodes x devices, "2x2x4" nodes x sockets x devices."""
+    """Parse "8" (devices), "2x4" (nodes x devices) or "2x2x4" (nodes x sockets x devices)."""
     parts = text.lower().replace("×", "x").split("x")
     if len(parts) > 3 or not all(part.strip().isdecimal() for part in parts):
         raise InputError(
@@ -88,16 +88,16 @@ def parse_topology(text: str) -> Grid:
 
 
 def virtual_cluster(grid: Grid, machine: Machine) -> Cluster:
-    """Nodes n0, n1, ... that share this machine."""
+    """Make nodes n0, n1, ... that share this machine."""
     each = grid.sockets * grid.devices
     if each > MAX_DEVICES:
         total = grid.nodes * each
         raise InputError(
             f"a node has at most {MAX_DEVICES} devices, not {each}; spread them over more nodes, "
-            f"such as {-(-total // MAX_DEVICES)}x{MAX_DEVICES}"
+            f"for example {-(-total // MAX_DEVICES)}x{MAX_DEVICES}"
         )
     if grid.nodes > MAX_NODES:
-        raise InputError(f"{grid.nodes} virtual nodes are too many; at most {MAX_NODES}")
+        raise InputError(f"{grid.nodes} virtual nodes are too many; the maximum is {MAX_NODES}")
     millicores, memory = machine.millicores // grid.nodes, machine.memory // grid.nodes
     rate = rate_of_cores(millicores / 1000 / each)
     kind = _configured(
@@ -118,11 +118,11 @@ def virtual_cluster(grid: Grid, machine: Machine) -> Cluster:
 
 
 def gpu_cluster(gpus: Gpus, machine: Machine) -> Cluster:
-    """One node, n0, with the GPUs of this machine."""
+    """Make one node, n0, with the GPUs of this machine."""
     if gpus.count > MAX_DEVICES:
         raise InputError(
             f"a node has at most {MAX_DEVICES} devices, and this machine has {gpus.count} GPUs; "
-            "describe a part of them with a cluster file"
+            "describe some of them in a cluster file"
         )
     entry: dict[str, Any] = {
         "device": gpus.device_type,
@@ -138,12 +138,12 @@ def gpu_cluster(gpus: Gpus, machine: Machine) -> Cluster:
         try:
             return _cluster(_configured(gpus.device_type, entry | more, machine), 1)
         except FieldError:
-            continue  # groups that do not nest, or are uneven: a plainer tree is true as well
-    raise AssertionError("devices under one switch are always a tree")
+            continue  # groups that do not nest or are uneven: a simpler tree is true as well
+    raise AssertionError("devices under one switch always form a tree")
 
 
 def this_machine() -> Machine:
-    """The cores and the memory that this process may use."""
+    """Return the cores and memory that this process may use."""
     pinned = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -151,7 +151,7 @@ def this_machine() -> Machine:
 
 
 def _memory_limit() -> int | None:
-    """The limit of the container around, where there is one."""
+    """The memory limit of the container, if any."""
     try:
         text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
     except OSError:
@@ -159,16 +159,8 @@ def _memory_limit() -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _evenly(devices: int, nodes: int) -> Grid:
-    if devices < 1 or nodes < 1:
-        raise InputError(f"{devices} devices on {nodes} nodes: both must be at least 1")
-    if devices % nodes:
-        raise InputError(f"{devices} devices do not divide evenly over {nodes} nodes")
-    return Grid(nodes, 1, devices // nodes)
-
-
 def _configured(name: str, entry: dict[str, Any], machine: Machine) -> ConfigurationSet:
-    # As text, for the fields of a cluster file are read from text.
+    # As text, which is what fields of a cluster file are read from.
     whole = {"cores": f"{machine.millicores / 1000:g}", "memory": f"{machine.memory}B"}
     return configuration_of(name, ConfigurationEntry.model_validate(entry | whole))
 

@@ -1,7 +1,7 @@
-"""What each task of a gang is told by its environment: every framework finds the others its own way.
+"""Environment variables of tasks, by which each framework finds its peers.
 
-Workers are numbered 0, 1, ... in the order of their indices, without gaps: that is `RANK`. Servers are
-outside `WORLD_SIZE`; of these families TensorFlow alone knows of them.
+Workers are ranked 0, 1, ... in order of their indices, without gaps (`RANK`). Servers are not part of
+`WORLD_SIZE`; of these frameworks only TensorFlow knows them.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ INHERITED = re.compile(
     r"|XDG_(CACHE|CONFIG|DATA)_HOME",
     re.IGNORECASE,
 )
-"""What a program of the user's needs to find its commands, files, language and network."""
+"""What a user's program needs to find its commands, files, language and network."""
 
 PORTS = range(20_000, 32_000)
 """Where the daemon and tasks listen. Systems give no port below 32,768 to an outgoing connection, which
@@ -29,50 +29,49 @@ ROWS = 200
 """Places at which a row of free ports is looked for."""
 
 OURS = "MUSTER_"
-"""How the variables begin that a user's own do not replace: the coordinator goes by them."""
+"""Prefix of variables that users cannot override: the coordinator relies on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A task and where it is."""
+    """A task and its place."""
 
     role: Role
     index: int
     name: str
-    """What it is called in its job: "worker-0"."""
+    """Its name in the job: "worker-0"."""
     node: str
     host: str
-    """The address at which the others reach it."""
+    """The address at which others reach it."""
     devices: tuple[int, ...] = ()
     port: int = 0
-    """A port of its own at its host, where its framework may listen; 0: one above the master's port
-    for each task before it."""
+    """A port of its own for its framework; 0: above the master's port by its position."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangEnvironment:
-    """A gang, as its tasks are told of it."""
+    """A gang, as its tasks see it."""
 
     job: str
     number: int
     generation: int
     tasks: tuple[TaskPlace, ...]
     master_port: int
-    """A free port at the first worker's host."""
+    """A free port on the first worker's host."""
     coordinator: str = ""
-    """Where the job's tasks report ("host:port"); empty: nowhere."""
+    """Where tasks report ("host:port"); empty: nowhere."""
     token: str = ""
     threads: int = 0
-    """Threads for each task; 0: as its libraries choose."""
+    """Threads of each task; 0: its libraries decide."""
     virtual: bool = False
-    """Whether its devices are made of CPU cores."""
+    """Whether its devices are CPU cores."""
     attempt: int = 0
-    """How often the gang was started again."""
+    """How often the gang was restarted."""
     restarts: int = 0
-    """How often it may be."""
+    """How often it may be restarted."""
     checkpoint_signal: str | None = None
     extra: tuple[tuple[str, str], ...] = ()
-    """What else all of its tasks are told."""
+    """More variables of all tasks."""
 
     workers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
     """By rank."""
@@ -91,7 +90,7 @@ class GangEnvironment:
         )
 
     def of(self, task: TaskPlace) -> dict[str, str]:
-        """The variables of one of the tasks."""
+        """Return the variables of a task."""
         return {
             **self._devices(task),
             **self._torch(task),
@@ -104,7 +103,7 @@ class GangEnvironment:
 
     @property
     def master(self) -> TaskPlace:
-        """Where the others meet: the first worker, or whoever there is."""
+        """The rendezvous: the first worker, or the first task if there are none."""
         return (self.workers or self.tasks)[0]
 
     def _devices(self, task: TaskPlace) -> dict[str, str]:
@@ -115,14 +114,14 @@ class GangEnvironment:
             "ROCR_VISIBLE_DEVICES": shown,
         }
         if shown:
-            # NVML, which numbers the devices for us, goes by the bus; CUDA would put the fastest first.
+            # Our numbers are NVML's, in bus order; CUDA would put the fastest first.
             variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         if self.threads:
             variables["OMP_NUM_THREADS"] = str(self.threads)
         return variables
 
     def _torch(self, task: TaskPlace) -> dict[str, str]:
-        """PyTorch's env://. A server has no rank, and waits for nobody."""
+        """PyTorch's env://. A server has no rank and waits for no peer."""
         seat = self._seats[task]
         common = {
             "MASTER_ADDR": self.master.host,
@@ -144,7 +143,7 @@ class GangEnvironment:
         }
 
     def _torchrun(self, task: TaskPlace) -> dict[str, str]:
-        """Where each task is a `torchrun`: to it a task is a node, with a process for each device."""
+        """For tasks that run `torchrun`: it takes a task for a node, with a process per device."""
         if task.role is not Role.WORKER:
             return {}
         return {
@@ -159,7 +158,7 @@ class GangEnvironment:
         }
 
     def _tensorflow(self, task: TaskPlace) -> dict[str, str]:
-        """The first worker is the chief, and TensorFlow counts the others from 0 again."""
+        """The first worker is the chief; TensorFlow counts the others from 0 again."""
         kinds = {"chief": self.workers[:1], "worker": self.workers[1:], "ps": self.servers}
         cluster = {kind: [self._address(one) for one in who] for kind, who in kinds.items() if who}
         rank = self._seats[task].rank
@@ -198,7 +197,7 @@ class GangEnvironment:
             "MUSTER_GENERATION": str(self.generation),
             "MUSTER_HOST": task.host,
             "MUSTER_THREADS": str(self.threads),
-            # Of those that it sees: the others of its devices come after the first.
+            # The first of the devices that it sees.
             "MUSTER_DEVICE": "cuda:0" if on_device else "cpu",
             "MUSTER_TOKEN": self.token,
         }
@@ -218,7 +217,7 @@ class GangEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class _Seat:
-    """A task's place in the numbering of its role."""
+    """A task's numbers within its role."""
 
     rank: int
     size: int
@@ -229,8 +228,8 @@ class _Seat:
 
 
 def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat]:
-    """Scripts take LOCAL_RANK for the number of a device, and a task sees its own devices alone. With
-    real ones each task hence is a group of its own; else the tasks of one node are a group."""
+    """Number the tasks of a role. Scripts use LOCAL_RANK as a device number, and a task sees only its
+    own devices: with real ones each task is a group of its own, otherwise the tasks of a node are."""
     ranks = {task: rank for rank, task in enumerate(alike)}
     groups: dict[object, list[TaskPlace]] = {}
     for task in alike:
@@ -244,10 +243,10 @@ def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat
 
 
 def base_environment(environ: Mapping[str, str], theirs: bool = False) -> dict[str, str]:
-    """What a task takes over from where it is submitted, or from the manager.
+    """Return what a task inherits from the submitting user or from the manager.
 
-    `theirs`: it is the submitting user's, and so is the virtual environment in its PATH. The manager's
-    own is left out: a task that says `python` must not get the manager's.
+    `theirs`: `environ` is the user's, whose virtual environment stays in PATH. The manager's is
+    removed: `python` in a task must not be the manager's.
     """
     kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
     own = environ.get("VIRTUAL_ENV")
@@ -260,7 +259,7 @@ def base_environment(environ: Mapping[str, str], theirs: bool = False) -> dict[s
 def compose(
     base: Mapping[str, str], users: Mapping[str, str], given: Mapping[str, str]
 ) -> dict[str, str]:
-    """A task's whole environment: what the user sets wins, but for our own variables."""
+    """Merge a task's environment: the user's variables win, except over Muster's own."""
     fixed = {name: value for name, value in given.items() if name.startswith(OURS)}
     return {**base, **given, **users, **fixed}
 
@@ -276,7 +275,7 @@ def free_row(host: str, count: int) -> int:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Return different ports: each is held until the last one is found."""
+    """Return different free ports: each is held until the last is found."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(_bound(host, 0)) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in probes]

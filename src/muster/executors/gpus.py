@@ -1,4 +1,4 @@
-"""The GPUs of this machine as NVML tells of them."""
+"""The GPUs of this machine, from NVML."""
 
 import re
 from collections.abc import Callable
@@ -8,27 +8,27 @@ from typing import Any
 from muster.perf.devices import RATES
 
 LINK_RATE = {1: 20, 5: 50}
-"""GB/s one way of one NVLink, by its version; 25 for those between."""
+"""GB/s per direction of one NVLink, by version; 25 for those in between."""
 
 MAX_LINKS = 18
-"""NVLinks of a device at most, to date."""
+"""Most NVLinks of a device, to date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """Alike GPUs of one machine, in the order of their numbers, and what groups they are in."""
+    """Equal GPUs of one machine, in order of their numbers, and their groups."""
 
     device_type: str
     memory: int
-    """Bytes of the smallest of them."""
+    """Bytes of the smallest."""
     count: int
     sockets: tuple[int, ...]
-    """GPUs of each socket: neighbours by number. One group where it is not told, or not neighbours."""
+    """GPUs per socket, with consecutive numbers; one group if unknown or not consecutive."""
     switches: tuple[int, ...]
     nvlink: int | None = None
-    """GPUs of each NVLink group; None: there are none, or of several sizes."""
+    """GPUs per NVLink group; None: no groups, or of several sizes."""
     nvlink_rate: int = 0
-    """GB/s one way of one GPU to its group."""
+    """GB/s per direction of one GPU to its group."""
 
 
 class MixedError(ValueError):
@@ -36,7 +36,7 @@ class MixedError(ValueError):
 
 
 def find_gpus(nvml: Any = None) -> Gpus | None:
-    """The GPUs of this machine; None where there are none. `nvml`: who is asked."""
+    """Return the GPUs of this machine, or None. `nvml`: the library, for tests."""
     if nvml is None:
         import pynvml as nvml  # type: ignore[import-untyped,no-redef]
     try:
@@ -50,9 +50,9 @@ def find_gpus(nvml: Any = None) -> Gpus | None:
 
 
 def type_of(name: str) -> str:
-    """The device type in a product's name: "NVIDIA H100 80GB HBM3" is an H100."""
+    """Return the device type of a product name: "NVIDIA H100 80GB HBM3" is an H100."""
     spelled = re.sub(r"[^A-Z0-9. ]+", " ", name.upper())
-    # "RTX 2080 Ti" is one word to us.
+    # "RTX 2080 Ti" counts as one word.
     words = re.sub(r"\b(RTX|GTX) (\d+)( TI\b)?", lambda m: m[0].replace(" ", ""), spelled).split()
     for known in RATES:
         if known in words:
@@ -92,7 +92,7 @@ def _read(nvml: Any) -> Gpus | None:
 
 
 def _memory(nvml: Any, handle: Any) -> int:
-    """Bytes of a GPU; 0 where it has none of its own to tell of."""
+    """Bytes of a GPU; 0 if it has no memory of its own."""
     try:
         return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
     except nvml.NVMLError:
@@ -100,7 +100,7 @@ def _memory(nvml: Any, handle: Any) -> int:
 
 
 def _groups(nvml: Any, count: int, together: Callable[[int, int], bool]) -> tuple[int, ...]:
-    """Sizes of the groups of neighbours; one of all where NVML does not say, or others lie between."""
+    """Sizes of the groups of consecutive GPUs; one group if NVML does not say or they are mixed."""
     sizes: list[int] = []
     try:
         for i in range(count):
@@ -116,7 +116,7 @@ def _groups(nvml: Any, count: int, together: Callable[[int, int], bool]) -> tupl
 
 
 def _nvlink_rate(nvml: Any, handle: Any) -> int:
-    """What all the NVLinks of a GPU carry one way, in GB/s."""
+    """GB/s per direction of all NVLinks of a GPU."""
     rate = 0
     for link in range(MAX_LINKS):
         try:

@@ -179,3 +179,6 @@ class _Contest:
             if wins:
                 lead, best = at, each
             leads.append(lead)
+
+
+POLICIES = (Afs(), Afs(name="afs-p", known=False))

@@ -57,7 +57,9 @@ class Memory:
     """What the policy keeps from one call to the next."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(default_factory=dict, compare=False)
+    curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(
+        default_factory=dict, compare=False, metadata={"cache": True}
+    )
     """Of jobs whose speed and request are still the same: they save time and change nothing."""
     measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
     """Of jobs that were spread over more nodes than they needed: how fast they were there."""

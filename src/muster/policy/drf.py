@@ -203,3 +203,6 @@ def _held(cluster: Cluster, state: JobState) -> _Holding:
         devices = [(kind.device_type, slot.need.devices)] if slot.need.devices else ()
         held.add(_Holding(devices, slot.need.millicores, slot.need.memory))
     return held
+
+
+POLICIES = (Drf(),)

@@ -36,3 +36,6 @@ def _urgency(state: JobState) -> tuple[int, float, int]:
 def _allocation(state: JobState) -> Allocation:
     workers = state.job.workers
     return Allocation(state.number, workers.gang, workers.most)
+
+
+POLICIES = (Fifo(),)

@@ -199,3 +199,6 @@ def _in_change(view: View, room: Room) -> dict[int, _Hand]:
         for state in view.jobs.values()
         if state.number not in movable and state.phase is not Phase.PREEMPTING
     }
+
+
+POLICIES = (FinishTime(),)

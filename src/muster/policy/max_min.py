@@ -347,3 +347,6 @@ def _urgency(pair: _Pair, turns: Turns) -> tuple[float, float, float]:
     due = turns.due.get(pair, 0.0) + fraction * ROUND
     had = turns.had.get(pair, 0.0)
     return (-due / had if had > 0 else -inf, had - due, -fraction)
+
+
+POLICIES = (MaxMin(),)

@@ -211,3 +211,6 @@ def _fitting(bids: Sequence[Bid], overdue: dict[int, float], devices: int) -> se
             found.add(bid.number)
             devices -= gang
     return found
+
+
+POLICIES = (Muster(),)

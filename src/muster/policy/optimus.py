@@ -200,3 +200,6 @@ def _deal(hand: _Hand, which: int, stock: _Stock) -> bool:
 def _gets(hand: _Hand) -> Allocation:
     counts = [part.count for part in hand.parts] or [0]
     return hand.prospect.gets(hand.device_type, *counts)
+
+
+POLICIES = (Optimus(),)

@@ -1,30 +1,17 @@
-"""Every policy by name."""
+"""Every policy by name: those that the modules of this package list in `POLICIES`."""
 
-from muster.policy.afs import Afs
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from muster import policy
 from muster.policy.base import Policy
-from muster.policy.drf import Drf
-from muster.policy.fifo import Fifo
-from muster.policy.finish_time import FinishTime
-from muster.policy.max_min import MaxMin
-from muster.policy.muster import Muster
-from muster.policy.optimus import Optimus
-from muster.policy.srtf import Srtf
-from muster.policy.tetris import Tetris
-from muster.policy.tiresias import Tiresias, TiresiasGittins
 
-_ALL: tuple[Policy, ...] = (
-    Muster(),
-    Fifo(),
-    Srtf(),
-    Drf(),
-    Tetris(),
-    Tiresias(),
-    TiresiasGittins(),
-    Optimus(),
-    Afs(),
-    Afs(name="afs-p", known=False),
-    MaxMin(),
-    FinishTime(),
-)
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
+def _found() -> Iterator[Policy]:
+    for module in iter_modules(policy.__path__, "muster.policy."):
+        if module.name != __name__:
+            yield from getattr(import_module(module.name), "POLICIES", ())
+
+
+POLICIES: dict[str, Policy] = {each.name: each for each in _found()}

@@ -100,3 +100,6 @@ def _grown(view: View, room: Room, state: JobState, device_type: str) -> int:
     while workers < most and (faster := outlook.speed.rate(device_type, workers + 1)) > rate:
         workers, rate = workers + 1, faster
     return workers
+
+
+POLICIES = (Srtf(),)

@@ -290,3 +290,6 @@ def _whole(cluster: Cluster) -> Need:
         millicores=sum(kind.millicores for kind in kinds),
         memory=sum(kind.memory for kind in kinds),
     )
+
+
+POLICIES = (Tetris(),)

@@ -331,3 +331,6 @@ def _again(
         if due < soonest:
             soonest = due
     return soonest
+
+
+POLICIES = (Tiresias(), TiresiasGittins())

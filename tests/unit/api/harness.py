@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import httpx
 from fastapi import FastAPI
@@ -15,7 +15,8 @@ from fastapi import FastAPI
 from muster.api import Limits, Tls, bound, create_app, serve, url_of
 from muster.client import Client
 from muster.client.in_process import InProcess
-from tests.unit.api.service import MemoryService
+from muster.daemon.service.protocol import Service
+from tests.fake_service import FakeService
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 class Api:
     """A service, its application, and the loop they live in."""
 
-    service: MemoryService
+    service: FakeService
     app: FastAPI
     loop: asyncio.AbstractEventLoop
 
@@ -75,8 +76,8 @@ def running_api(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    service = MemoryService(endless)
-    app = create_app(service, limits=limits, auth=auth, clock=clock)
+    service = FakeService(endless)
+    app = create_app(cast(Service, service), limits=limits, auth=auth, clock=clock)
     try:
         yield Api(service, app, loop)
     finally:

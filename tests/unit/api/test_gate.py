@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from muster.api import Limits
-from muster.api.identity import KEPT, MAX_KEPT, Identity
+from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
 from tests.unit.api.harness import Api, connected, running_api
 
@@ -61,7 +61,7 @@ def test_a_token_is_looked_up_once_a_moment_not_with_every_request() -> None:
         http = api.http()
         for _ in range(5):
             http.get("/v1/jobs")
-        assert api.service.asked == 1
+        assert api.service.identified == 1
         # Revoked behind the API's back: it is found out within a second.
         del api.service.secrets["root"]
         clock.now += 1.0
@@ -73,11 +73,11 @@ def test_only_so_many_tokens_are_remembered() -> None:
         return Caller(secret) if secret != "bad" else None
 
     async def ask() -> None:
-        identity = Identity(identify, Now())
+        tokens = TokenCache(identify, Now())
         for number in range(2 * MAX_KEPT):
-            assert await identity.caller(f"t{number}") == Caller(f"t{number}")
-        assert await identity.caller("bad") is None
-        assert len(identity._known) == MAX_KEPT
+            assert await tokens.caller(f"t{number}") == Caller(f"t{number}")
+        assert await tokens.caller("bad") is None
+        assert len(tokens._known) == MAX_KEPT
 
     asyncio.run(ask())
     assert KEPT < 1.0

@@ -1,15 +1,15 @@
 """The API is what its description says: schemathesis finds nothing that is not."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import schemathesis
 from hypothesis import HealthCheck, settings
 
 from muster.api import Limits, create_app
-from muster.daemon.service.protocol import Caller
+from muster.daemon.service.protocol import Caller, Service
 from muster.files import job_of
-from tests.unit.api.service import MemoryService
+from tests.fake_service import FakeService
 
 EXAMPLES = 4
 """For each of 25 operations, beside the cases that schemathesis goes through in any case."""
@@ -23,9 +23,9 @@ CONFIG = {
 }
 
 
-def filled() -> MemoryService:
+def filled() -> FakeService:
     """A service with a job that runs and has printed something."""
-    service = MemoryService(endless=False)
+    service = FakeService(endless=False)
     job = job_of({"command": "python train.py", "name": "resnet50"})
     asyncio.run(service.submit(Caller("root", admin=True), job))
     service.start(1)
@@ -34,7 +34,7 @@ def filled() -> MemoryService:
     return service
 
 
-APP = create_app(filled(), limits=Limits(rate=1e9, burst=10**9))
+APP = create_app(cast(Service, filled()), limits=Limits(rate=1e9, burst=10**9))
 schema = schemathesis.openapi.from_asgi(
     "/openapi.json", APP, config=schemathesis.Config.from_dict(CONFIG)
 )

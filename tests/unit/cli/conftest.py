@@ -1,18 +1,20 @@
 """A daemon that is not there, and a terminal that is."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from muster.cli import connect
 from muster.cli.render import terminal
-from tests.unit.cli.stub import StubClient, a_lab
+from tests.unit.cli.lab import Lab, a_lab
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> StubClient:
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """The daemon that commands ask."""
-    client = a_lab()
-    monkeypatch.setattr(connect, "connect", lambda: client)
-    return client
+    with a_lab() as found:
+        monkeypatch.setattr(connect, "connect", found.client)
+        yield found
 
 
 @pytest.fixture

@@ -77,4 +77,4 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 def test_a_target_that_is_none_is_refused(tmp_path: Path) -> None:
     path = losses(tmp_path, "1,2.0", "2,1.5")
     result = CliRunner().invoke(app, ["forecast", str(path), "--decrease", "200%"])
-    assert "is no target" in str(result.exception)
+    assert "is not a target" in str(result.exception)

@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from muster.cli.exits import MEANINGS
+from muster.cli.main import app
 from tests.unit.cli.invoke import muster
 
 HEAVY = {
@@ -24,15 +28,16 @@ HEAVY = {
     "uvicorn",
     "yaml",
 }
-COMMANDS = [
-    *([name] for name in ("run", "ps", "show", "logs", "stop", "resize", "wait", "top", "up", "down")),
-    *(["pool", name] for name in ("list", "show", "set", "remove")),
-    *(["node", name] for name in ("list", "drain", "resume")),
-    *(["policy", name] for name in ("show", "set")),
-    *(["token", name] for name in ("list", "create", "revoke")),
-    *([name] for name in ("play", "plan", "forecast", "check", "profile", "schema", "version")),
-    *(["sim", name] for name in ("run", "compare", "trace")),
-]
+
+
+def commands(group: Any) -> Iterator[list[str]]:
+    """The words of every command of the program."""
+    for name, command in group.commands.items():
+        deeper = commands(command) if hasattr(command, "commands") else [[]]
+        yield from ([name, *words] for words in deeper)
+
+
+COMMANDS = list(commands(get_command(app)))
 ALL_HELP = f"""
 import sys
 from pathlib import Path

@@ -53,7 +53,7 @@ def written(folder: Path, text: str) -> Path:
 def test_it_tells_plan_step_epoch_why_the_next_and_every_task() -> None:
     text = printed(DIKE, RESNET, "-d", "8")
     heading, blank, *told = text.splitlines()
-    assert heading == "resnet50: resnet50, 512 samples a step, at most 8 devices of dike-30"
+    assert heading == "resnet50: resnet50, 512 samples per step, at most 8 devices of dike-30"
     assert blank == ""
     words = [line.split()[0] for line in told if re.match(r"  \w", line)]
     assert words == ["plan", "step", "epoch", "why", "next", "search"]
@@ -65,7 +65,7 @@ def test_it_tells_plan_step_epoch_why_the_next_and_every_task() -> None:
 def test_the_step_has_an_interval_around_it_and_agrees_with_the_rate() -> None:
     step = next(line for line in printed(DIKE, VGG, "-d", "8").splitlines() if "  step " in line)
     found = re.fullmatch(
-        r"  step     (\S+ m?s) \((\S+ m?s) to (\S+ m?s), four times out of five\), ([\d,]+) samples/s",
+        r"  step     (\S+ m?s) \((\S+ m?s) to (\S+ m?s), 80% interval\), ([\d,]+) samples/s",
         step,
     )
     assert found is not None, step
@@ -147,7 +147,7 @@ def test_types_are_mixed_only_where_the_job_allows_it(tmp_path: Path) -> None:
 def test_a_job_without_a_model_is_told_what_to_write() -> None:
     text = refused(LAB, EXAMPLES / "jobs/01-notebook.yaml")
     assert "01-notebook.yaml" in text
-    assert "model: is missing" in text
+    assert "model: is required" in text
     assert "write for example resnet50" in text
 
 

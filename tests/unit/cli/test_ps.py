@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from muster.cli.main import app
 from muster.cli.render.table import table
 from tests.unit.cli.invoke import muster
-from tests.unit.cli.stub import StubClient, a_job, a_waiting_job, an_ended_job
+from tests.unit.cli.lab import Lab, a_job, a_waiting_job, an_ended_job
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_live_jobs_are_listed_with_figures_and_reasons(lab: StubClient) -> None:
+def test_live_jobs_are_listed_with_figures_and_reasons(lab: Lab) -> None:
     heading, waiting, running = (" ".join(line.split()) for line in muster("ps").stdout.splitlines())
     assert heading == "ID NAME POOL STATUS WORKERS STEP LOSS AGE FINISH WHY"
     assert waiting == "13 bert research waiting 0/1..8 - - 1h00m - waiting.devices"
@@ -23,7 +23,7 @@ def test_live_jobs_are_listed_with_figures_and_reasons(lab: StubClient) -> None:
     )
 
 
-def test_columns_stand_under_their_headings(lab: StubClient) -> None:
+def test_columns_stand_under_their_headings(lab: Lab) -> None:
     lines = muster("ps", "-a").stdout.splitlines()
     for word in ("NAME", "POOL", "STATUS", "WHY"):
         start = lines[0].index(word)
@@ -33,7 +33,7 @@ def test_columns_stand_under_their_headings(lab: StubClient) -> None:
         assert all(line[end] == " " and line[end - 1] != " " for line in lines[1:])
 
 
-def test_all_includes_what_is_over(lab: StubClient) -> None:
+def test_all_includes_what_is_over(lab: Lab) -> None:
     lines = muster("ps", "-a").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ID", "13", "12", "11", "10"]
     failed = next(line for line in lines if " failed " in line)
@@ -41,42 +41,42 @@ def test_all_includes_what_is_over(lab: StubClient) -> None:
     assert lines[-1].endswith("30m00s ago  -")
 
 
-def test_lists_are_narrowed_by_user_pool_and_number(lab: StubClient) -> None:
+def test_lists_are_narrowed_by_user_pool_and_number(lab: Lab) -> None:
     assert "cnn" in muster("ps", "-a", "-u", "bob").stdout
     assert len(muster("ps", "-a", "-u", "bob").stdout.splitlines()) == 2
     assert len(muster("ps", "-a", "--pool", "research").stdout.splitlines()) == 4
     assert len(muster("ps", "-a", "-n", "1").stdout.splitlines()) == 2
 
 
-def test_the_wide_list_has_more_columns_and_the_reason_in_words(lab: StubClient) -> None:
+def test_the_wide_list_has_more_columns_and_the_reason_in_words(lab: Lab) -> None:
     heading, waiting, _ = muster("ps", "-o", "wide").stdout.splitlines()
     assert {"USER", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE"} < set(heading.split())
     assert waiting.endswith("not enough devices are free; asks 8, 2 free")
 
 
-def test_json_is_the_records(lab: StubClient) -> None:
-    lab.records[0] = a_waiting_job(loss=float("nan"))
+def test_json_is_the_records(lab: Lab) -> None:
+    lab.put(a_waiting_job(loss=float("nan")), a_job())
     told = json.loads(muster("ps", "-o", "json").stdout)
     assert [job["number"] for job in told] == [13, 12]
     assert told[0]["loss"] is None
     assert told[1]["command"] == ["python", "train.py", "--lr", "0.1"]
 
 
-def test_hints_are_for_people(lab: StubClient, seen: None) -> None:
+def test_hints_are_for_people(lab: Lab, seen: None) -> None:
     assert muster("ps").stdout.splitlines()[-1] == "why: muster show 13 · logs: muster logs -f 13"
-    assert muster("ps", "-n", "1").stdout.splitlines()[-1] == "there are more: muster ps -n 2"
+    assert muster("ps", "-n", "1").stdout.splitlines()[-1] == "There are more: muster ps -n 2"
     assert "muster show" not in muster("ps", "-o", "json").stdout
-    lab.records = []
-    assert muster("ps").stdout.splitlines()[-1] == "none is live; all: muster ps -a"
-    assert muster("ps", "-a").stdout.splitlines()[-1] == "no jobs yet: muster run train.py"
+    lab.put()
+    assert muster("ps").stdout.splitlines()[-1] == "No active jobs; use -a for all."
+    assert muster("ps", "-a").stdout.splitlines()[-1] == "No jobs yet: muster run train.py"
 
 
-def test_without_a_terminal_there_are_no_hints(lab: StubClient) -> None:
+def test_without_a_terminal_there_are_no_hints(lab: Lab) -> None:
     assert "muster" not in muster("ps").stdout
 
 
 def test_colours_are_for_terminals_and_can_be_refused(
-    lab: StubClient, seen: None, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, seen: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coloured = CliRunner().invoke(app, ["ps"], color=True).stdout
     assert "\x1b[32mrunning\x1b[0m" in coloured
@@ -84,36 +84,35 @@ def test_colours_are_for_terminals_and_can_be_refused(
     assert CliRunner().invoke(app, ["ps"], color=True).stdout == COLOUR.sub("", coloured)
 
 
-def test_watching_prints_again_what_has_changed(
-    lab: StubClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watching_prints_again_what_has_changed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter(range(3))
 
     def later(seconds: float) -> None:
-        if next(moments) == 2:
+        moment = next(moments)
+        if moment == 2:
             raise KeyboardInterrupt
-        lab.records = lab.records[1:]
+        lab.put(*([a_waiting_job()] if moment == 0 else []))
 
     monkeypatch.setattr("muster.cli.watch.time.sleep", later)
-    lab.records = [an_ended_job(14, "done", "succeeded"), a_waiting_job()]
+    lab.put(an_ended_job(14, "done", "succeeded"), a_waiting_job())
     assert [line.split()[0] for line in muster("ps", "-w").stdout.splitlines()] == ["ID", "13", "ID"]
 
 
-def test_a_late_job_is_said_to_be_late(lab: StubClient) -> None:
-    lab.records = [a_job(predicted_finish=a_job().submitted + 3540)]
+def test_a_late_job_is_said_to_be_late(lab: Lab) -> None:
+    lab.put(a_job(predicted_finish=a_job().submitted + 3540))
     assert "late 1m00s" in muster("ps").stdout
 
 
-def test_a_job_is_shown_with_everything_that_is_known(lab: StubClient) -> None:
+def test_a_job_is_shown_with_everything_that_is_known(lab: Lab) -> None:
     text = muster("show", "resnet50").stdout
     for part in (
         "resnet50 (12), running",
         "command   python train.py --lr 0.1",
-        "1..8 workers, changed while it trains",
+        "1..8 workers, resized live",
         "3 workers with 3 devices on n0, generation 2",
         "running.at_most: it has all it asked for",
         "step 1,240/5,000 (25%), epoch 3, loss 0.04213, 3,319 samples/s",
-        "1 resize, 0 preemptions, training paused 250 ms in all",
+        "1 resize, 0 preemptions, training paused for 250 ms in total",
         "runs with 3 workers",
     ):
         assert part in text
@@ -124,14 +123,14 @@ def test_a_job_is_shown_with_everything_that_is_known(lab: StubClient) -> None:
     ]
 
 
-def test_a_failed_job_shows_the_last_lines_of_its_log(lab: StubClient) -> None:
+def test_a_failed_job_shows_the_last_lines_of_its_log(lab: Lab) -> None:
     text = muster("show", "11").stdout
     assert "error     worker-0 ended with code 3\n            last line\n" in text
 
 
-def test_a_job_that_is_not_there_is_not_found(lab: StubClient) -> None:
+def test_a_job_that_is_not_there_is_not_found(lab: Lab) -> None:
     result = muster("show", "99", code=102)
-    assert result.stderr == ("muster: there is no job '99'\n  muster ps -a lists what there is\n")
+    assert result.stderr == ("muster: you have no job '99'\n  see: muster ps -a\n")
 
 
 def test_colours_do_not_move_columns() -> None:

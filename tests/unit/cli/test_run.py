@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from muster.cli.jobs.request import interpreter
-from muster.client import ClientError, FieldFault
+from muster.client import Client
 from tests.unit.cli.invoke import muster
-from tests.unit.cli.stub import STARTS_NOW, StubClient
+from tests.unit.cli.lab import STARTS_NOW, Lab
 
 WAITS = replace(
     STARTS_NOW, starts_now=False, placement="", reason="no device is free", start=4e9, finish=4e9 + 60
@@ -28,17 +28,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def submitted(lab: StubClient, *words: object) -> dict[str, Any]:
+def submitted(lab: Lab, *words: object) -> dict[str, Any]:
     """The job that a command hands over."""
     muster("run", "-y", *words)
-    (_, foreseen), (what, record) = lab.asked[-2:]
-    assert what == "submit"
+    (_, asked, foreseen), (_, sent, record) = lab.requests[-2:]
+    assert (asked, sent) == ("/v1/forecast", "/v1/jobs")
     assert foreseen == record
     assert isinstance(record, dict)
     return record
 
 
-def test_a_script_is_run_by_the_users_python_where_they_stand(lab: StubClient, here: Path) -> None:
+def test_a_script_is_run_by_the_users_python_where_they_stand(lab: Lab, here: Path) -> None:
     record = submitted(lab, "train.py", "--", "--lr", "0.1")
     assert record["command"][1:] == ["train.py", "--lr", "0.1"]
     assert Path(record["command"][0]).name.startswith("python")
@@ -63,14 +63,14 @@ def test_a_wrapper_on_the_path_is_seen_through(tmp_path: Path) -> None:
     assert interpreter({"PATH": str(tmp_path)}) == sys.executable
 
 
-def test_any_program_can_be_run(lab: StubClient, here: Path) -> None:
+def test_any_program_can_be_run(lab: Lab, here: Path) -> None:
     record = submitted(lab, "--", "./train.sh", "a", "-b")
     assert record["command"] == ["./train.sh", "a", "-b"]
     assert record["name"] == "train"
 
 
 def test_options_say_what_the_job_asks_for(
-    lab: StubClient, here: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEED", "7")
     words = "train.py -d 1..4 --name a --pool p --priority 5 --elastic restart --env A=b=c --env SEED"
@@ -82,13 +82,13 @@ def test_options_say_what_the_job_asks_for(
     assert record["command"][1] == str(here / "train.py")
 
 
-def test_servers_stand_beside_the_workers(lab: StubClient, here: Path) -> None:
+def test_servers_stand_beside_the_workers(lab: Lab, here: Path) -> None:
     roles = submitted(lab, "train.py", "-d", "V100:1..4", "--servers", "2")["roles"]
     assert roles["worker"] == {"count": "1..4", "devices": "V100:1"}
     assert roles["server"]["count"] == "2"
 
 
-def test_a_job_file_needs_nothing_more_and_options_override_it(lab: StubClient, here: Path) -> None:
+def test_a_job_file_needs_nothing_more_and_options_override_it(lab: Lab, here: Path) -> None:
     file = here / "job.yaml"
     file.write_text("command: python train.py\npool: a\nenv: {SEED: 1, HOME: null}\n", encoding="utf-8")
     record = submitted(lab, "job.yaml", "--pool", "b")
@@ -96,14 +96,14 @@ def test_a_job_file_needs_nothing_more_and_options_override_it(lab: StubClient, 
     assert record["env"] == {"SEED": "1", "HOME": os.environ["HOME"]}
 
 
-def test_the_same_script_may_run_several_times_at_once(lab: StubClient, here: Path) -> None:
+def test_the_same_script_may_run_several_times_at_once(lab: Lab, here: Path) -> None:
     """Live jobs have names of their own, so those called after their script are numbered."""
     assert [submitted(lab, "train.py")["name"] for _ in range(3)] == ["train", "train-2", "train-3"]
     assert submitted(lab, "train.py", "--name", "train")["name"] == "train"
 
 
 REFUSED = {
-    "a variable that is not there": ("train.py --env NOT_THERE_7", "NOT_THERE_7 must be given"),
+    "a variable that is not there": ("train.py --env NOT_THERE_7", "NOT_THERE_7 is not set here"),
     "a variable without a name": ("train.py --env =1", "has no name"),
     "a script that is not there": ("no.py", "does not exist"),
     "arguments for a file": ("job.yaml -- --lr 1", "takes no arguments"),
@@ -113,15 +113,15 @@ REFUSED = {
 
 @pytest.mark.parametrize(("words", "problem"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_is_said_before_the_daemon_is_asked(
-    words: str, problem: str, lab: StubClient, here: Path
+    words: str, problem: str, lab: Lab, here: Path
 ) -> None:
     result = muster("run", *words.split(), code=2)
     assert problem in result.stderr
-    assert not lab.asked
+    assert not lab.requests
     assert muster("run", "--dry-run", *words.split(), code=255).stderr == result.stderr
 
 
-def test_a_file_with_every_field_wrong_costs_a_line_for_each(lab: StubClient, here: Path) -> None:
+def test_a_file_with_every_field_wrong_costs_a_line_for_each(lab: Lab, here: Path) -> None:
     (here / "job.yaml").write_text(
         "command: a && b\ndevices: 8..1\npriority: high\nmemory: 16\nlocality: nod\ngrce: 1s\n",
         encoding="utf-8",
@@ -133,88 +133,85 @@ def test_a_file_with_every_field_wrong_costs_a_line_for_each(lab: StubClient, he
     assert "did you mean 'grace'?" in lines[5]
 
 
-def test_what_the_daemon_finds_wrong_costs_a_line_for_each(lab: StubClient, here: Path) -> None:
-    faults = [FieldFault("pool", "is none"), FieldFault("devices", "are too many")]
-    lab.refusal = ClientError(422, "Unprocessable Content", "2 faults", None, faults)
+def test_what_the_daemon_finds_wrong_costs_a_line_for_each(lab: Lab, here: Path) -> None:
     (here / "job.yaml").write_text("command: python train.py\n", encoding="utf-8")
-    assert muster("run", "job.yaml", code=2).stderr.splitlines() == [
-        "muster: job.yaml: pool: is none",
-        "muster: job.yaml: devices: are too many",
+    words = ("--devices", "8..1", "--pool", "a b")
+    lines = muster("run", "job.yaml", *words, code=2).stderr.splitlines()
+    assert [line.split(": ")[:3] for line in lines] == [
+        ["muster", "job.yaml", "devices"],
+        ["muster", "job.yaml", "pool"],
     ]
 
 
-def test_the_plan_is_shown_before_anything_is_asked(
-    lab: StubClient, here: Path, answering: None
-) -> None:
-    lab.foreseen = WAITS
+def test_the_plan_is_shown_before_anything_is_asked(lab: Lab, here: Path, answering: None) -> None:
+    lab.service.foreseen = WAITS
     result = muster("run", "train.py", code=1, input="n\n")
     for part in ("plan     4 workers, ring", "start    in ", "no device is free", "finish   in "):
         assert part in result.stdout
     assert "Submit it? [y/N]" in result.stderr
     assert "nothing was submitted" in result.stderr
-    assert lab.asked[-1][0] == "forecast"
+    assert lab.paths("POST") == ["/v1/forecast"]
 
 
-def test_yes_is_an_answer(lab: StubClient, here: Path, answering: None, seen: None) -> None:
+def test_yes_is_an_answer(lab: Lab, here: Path, answering: None, seen: None) -> None:
     result = muster("run", "train.py", input="y\n")
-    assert "job 14 (train) is submitted" in result.stdout
+    assert "job 14 (train) submitted" in result.stdout
     assert "logs: muster logs -f 14" in result.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("starts", "code"), [(True, 0), (False, 1)])
 def test_a_dry_run_tells_by_its_exit_code_whether_it_would_start(
-    starts: bool, code: int, lab: StubClient, here: Path
+    starts: bool, code: int, lab: Lab, here: Path
 ) -> None:
-    lab.foreseen = STARTS_NOW if starts else WAITS
+    lab.service.foreseen = STARTS_NOW if starts else WAITS
     told = muster("run", "train.py", "--dry-run", "-o", "json", code=code).stdout
     assert json.loads(told)["starts_now"] is starts
-    assert lab.asked[-1][0] == "forecast"
+    assert lab.paths("POST") == ["/v1/forecast"]
 
 
-def test_what_can_never_run_is_not_submitted(lab: StubClient, here: Path) -> None:
-    lab.foreseen = replace(WAITS, problem="can never run: asks for 99 devices, there are 8")
+def test_what_can_never_run_is_not_submitted(lab: Lab, here: Path) -> None:
+    lab.service.foreseen = replace(WAITS, problem="can never run: asks for 99 devices, there are 8")
     for more, code in ((), 2), (("--dry-run",), 255):
         result = muster("run", "train.py", *more, code=code)
         assert result.stderr == "muster: train: can never run: asks for 99 devices, there are 8\n"
-    assert "submit" not in [what for what, _ in lab.asked]
+    assert set(lab.paths("POST")) == {"/v1/forecast"}
 
 
-def test_options_of_the_script_without_dashes_before_them_are_explained(
-    lab: StubClient, here: Path
-) -> None:
+def test_options_of_the_script_without_dashes_before_them_are_explained(lab: Lab, here: Path) -> None:
     told = " ".join(muster("run", "train.py", "--lr", "0.1", code=2).stderr.split())
-    assert "No such option: --lr; options of the script itself go after --" in told
+    assert "No such option: --lr; put the script's own options after --" in told
 
 
 ENDS = {"succeeded": 0, "failed": 100, "cancelled": 103}
 
 
 @pytest.mark.parametrize(("status", "code"), ENDS.items())
-def test_following_a_job_ends_as_the_job_does(
-    status: str, code: int, lab: StubClient, here: Path
-) -> None:
-    lab.ends = status
+def test_following_a_job_ends_as_the_job_does(status: str, code: int, lab: Lab, here: Path) -> None:
+    def life(number: int) -> None:
+        lab.service.start(number)
+        lab.service.print(number, "1/worker-0", b"step 1\nstep 2\n")
+        lab.service.end(number, status)
+
+    lab.service.plays = life
     result = muster("run", "-f", "-y", "train.py", code=code)
-    assert result.stdout.splitlines() == lab.printed
-    assert f"job 14 (train) {status} after 30m00s" in result.stderr
+    assert result.stdout.splitlines() == ["1/worker-0 | step 1", "1/worker-0 | step 2"]
+    assert f"job 14 (train) {status}" in result.stderr
 
 
-def test_leaving_a_job_leaves_it_running(
-    lab: StubClient, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leaving_a_job_leaves_it_running(lab: Lab, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lab, "logs", interrupted)
+    monkeypatch.setattr(Client, "logs", interrupted)
     result = muster("run", "-f", "-y", "train.py", code=101)
-    assert "detached; the job goes on: `muster logs -f 14`, `muster stop 14`" in result.stderr
+    assert "detached; the job keeps running: `muster logs -f 14`, `muster stop 14`" in result.stderr
 
 
-def test_waiting_for_a_job_sees_it_to_its_end(lab: StubClient, here: Path) -> None:
-    lab.ends = "succeeded"
+def test_waiting_for_a_job_sees_it_to_its_end(lab: Lab, here: Path) -> None:
+    lab.service.plays = lambda number: lab.service.end(number)
     told = json.loads(muster("run", "--wait", "-y", "-o", "json", "train.py").stdout)
     assert [job["status"] for job in told] == ["succeeded"]
 
 
-def test_the_answer_of_a_submission_is_the_job(lab: StubClient, here: Path) -> None:
+def test_the_answer_of_a_submission_is_the_job(lab: Lab, here: Path) -> None:
     assert json.loads(muster("run", "-y", "-o", "json", "train.py").stdout)["number"] == 14

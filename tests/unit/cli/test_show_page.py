@@ -8,7 +8,7 @@ from muster.cli.render.job_page import LAST, job_page
 from muster.cli.render.outcome import outcome_table
 from muster.cli.render.sparkline import sparkline
 from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord
-from tests.unit.cli.stub import a_job, a_task, a_waiting_job
+from tests.unit.cli.lab import a_job, a_task, a_waiting_job
 
 NOW = 1_000_000.0
 
@@ -51,8 +51,8 @@ def test_the_end_is_held_against_the_first_prediction() -> None:
 def test_a_waiting_job_says_when_it_will_start() -> None:
     job = a_waiting_job(submitted=NOW - 60, predicted_start=NOW + 60)
     found = lines(JobDetail(job))
-    assert any(line.endswith("1m00s ago, start expected in 1m00s") for line in found)
-    assert "  has       nothing now" in found
+    assert any(line.endswith("1m00s ago, expected to start in 1m00s") for line in found)
+    assert "  has       nothing" in found
 
 
 def test_only_the_last_changes_are_shown_unless_all_are_asked_for() -> None:

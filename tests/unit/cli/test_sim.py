@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.files import InputError
-from muster.policy.registry import POLICIES
 from muster.sim.report.files import read_result
 from tests.unit.sim.small import cluster_file, trace_file
 
@@ -52,8 +51,8 @@ def test_a_run_prints_its_figures_and_the_bounds(tmp_path: Path) -> None:
     assert lines[0].endswith(": 2 of 2 jobs done")
     figures = {line.split()[0]: line.split()[1] for line in lines[3:15]}
     assert (figures["mean"], figures["makespan"], figures["wait"]) == ("125", "150", "50")
-    (bound,) = (line for line in lines if line.startswith("No mean"))
-    assert "below 100 s: jobs alone 75 s, the cluster as one machine 100 s" in bound
+    (bound,) = (line for line in lines if line.startswith("Lower bound"))
+    assert "100 s (each job alone 75 s, the cluster as one machine 100 s, " in bound
     assert bound.endswith("the mean is 1.25 times that.")
 
 
@@ -134,21 +133,21 @@ WRONG = {
     "--pause soon": "--pause: 'soon' is not a time",
     "--pause 30": "--pause: '30' has no unit; write for example",
     "--rounds 0": "--rounds: must be above 0, not '0'",
-    "--rounds 60s --interval 60s": "--rounds: leaves no use for --interval",
-    "--oracle --noise 0.1": "--oracle: leaves no use for --noise",
-    "--rigid --most 4": "--rigid: leaves no use for --most",
-    "--failures mtbf=30d --incidents x.csv": "--failures: leaves no use for --incidents",
+    "--rounds 60s --interval 60s": "--rounds: conflicts with --interval",
+    "--oracle --noise 0.1": "--oracle: conflicts with --noise",
+    "--rigid --most 4": "--rigid: conflicts with --most",
+    "--failures mtbf=30d --incidents x.csv": "--failures: conflicts with --incidents",
     "--failures mtbf=30d": "--failures: repair is missing",
-    "--failures mtfb=30d": "--failures: 'mtfb' is not a part of it (did you mean 'mtbf'?)",
+    "--failures mtfb=30d": "--failures: 'mtfb' is not a part (did you mean 'mtbf'?)",
     "--failures mtbf": "--failures: 'mtbf' has no value",
     "--interference much": "--interference: 'much' is not a number",
-    "--interference nod=0.1": "--interference: 'nod' is not a part of it (did you mean 'node'?)",
+    "--interference nod=0.1": "--interference: 'nod' is not a part (did you mean 'node'?)",
     "--interference node=0.1,node=0.2": "--interference: node is given twice",
     "--strategy sprad": "--strategy: 'sprad' is not a strategy (did you mean 'spread'?)",
     "--trace philly-lik:jobs=3": "(did you mean 'philly-like'?)",
     "--trace poisson:job=3": "'job' is not a parameter of poisson (did you mean 'jobs'?)",
     "--free-batch": "--free-batch: needs a T4 workload",
-    "--gantt": "--gantt: is of use only with --html, --plots or --out",
+    "--gantt": "--gantt: requires --html, --plots or --out",
 }
 
 
@@ -170,7 +169,7 @@ def test_help_has_an_example(command: str) -> None:
     assert f"Example: muster sim {command}" in result.stdout
 
 
-def test_the_page_names_only_what_there_is_and_every_policy() -> None:
+def test_the_page_names_only_options_that_exist() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/simulator.md").read_text(encoding="utf-8")
     group = get_command(app).commands["sim"].commands  # type: ignore[attr-defined]
     known = {
@@ -184,8 +183,6 @@ def test_the_page_names_only_what_there_is_and_every_policy() -> None:
     options = {name for name in known if name.startswith("--")}
     unsaid = {"--cluster", "--trace", "--policies", "--quiet", "--elastic", "--migrate", "--seed"}
     assert options - named <= unsaid | {"--output", "--speeds"}, sorted(options - named)
-    for policy in POLICIES:
-        assert f"`{policy}`" in page
 
 
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,5 +193,5 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, monkeypatch: pytes
     out = tmp_path / "out"
     done = CliRunner().invoke(app, arguments(tmp_path, "--policy", "fifo", "--out", out))
     assert (done.exit_code, done.stdout) == (130, "")
-    assert done.stderr == "muster: stopped; there is no result\n"
+    assert done.stderr == "muster: stopped without a result\n"
     assert not out.exists()

@@ -98,17 +98,17 @@ def test_seeds_are_simulated_each_where_they_matter(tmp_path: Path) -> None:
 
 def test_seeds_that_draw_nothing_are_not_counted_twice(tmp_path: Path) -> None:
     done = ran(tmp_path, "--policies", "fifo", "--seeds", "3")
-    assert "nothing here is drawn by the seed: one is enough" in done.stderr
+    assert "nothing here depends on the seed: using one" in done.stderr
     assert stored(tmp_path) == ["fifo-0"]
 
 
 def test_what_is_there_is_not_done_again(tmp_path: Path) -> None:
-    assert "done before" not in ran(tmp_path, "--policies", "fifo").stderr
+    assert "already done" not in ran(tmp_path, "--policies", "fifo").stderr
     again = ran(tmp_path, "--policies", "fifo,srtf")
-    assert "1 of 2 done before, 1 to do" in again.stderr
-    assert "2 of 2 done before, 0 to do" in ran(tmp_path, "--policies", "fifo,srtf").stderr
+    assert "1 of 2 already done, 1 to do" in again.stderr
+    assert "2 of 2 already done, 0 to do" in ran(tmp_path, "--policies", "fifo,srtf").stderr
     fresh = ran(tmp_path, "--policies", "fifo,srtf", "--fresh")
-    assert "done before" not in fresh.stderr
+    assert "already done" not in fresh.stderr
     assert fresh.stdout == again.stdout
 
 
@@ -116,8 +116,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, extra: None) -> None:
     stopped = ran(tmp_path, "--policies", "fifo,interrupted,srtf")
     assert stopped.exit_code == 130
     (line,) = stopped.stderr.splitlines()
-    assert line == "muster: stopped: 1 of 3 done; the same command goes on with the rest"
-    assert "1 of 2 done before, 1 to do" in ran(tmp_path, "--policies", "fifo,srtf").stderr
+    assert line == "muster: stopped: 1 of 3 done; repeat the command to continue"
+    assert "1 of 2 already done, 1 to do" in ran(tmp_path, "--policies", "fifo,srtf").stderr
 
 
 def test_a_fault_of_one_policy_keeps_the_others(tmp_path: Path, extra: None) -> None:
@@ -126,7 +126,7 @@ def test_a_fault_of_one_policy_keeps_the_others(tmp_path: Path, extra: None) -> 
     first, second = done.stderr.splitlines()
     assert first.startswith("muster: broken, seed 0 failed: ")
     assert "out of ideas" in first
-    assert second == "muster: the others are stored; the same command tries these again"
+    assert second == "muster: the others are stored; repeat the command to retry these"
     assert stored(tmp_path) == ["fifo-0"]
 
 
@@ -156,7 +156,7 @@ def test_every_column_on_demand(tmp_path: Path) -> None:
     [
         (("--policies", "fifo,tirasias"), "'tirasias' is not a policy (did you mean 'tiresias'?)"),
         (("--policies", "fifo,fifo"), "'fifo' is named twice"),
-        (("--policies", ","), "names no policy"),
+        (("--policies", ","), "is empty"),
         (("--policies", "fifo", "--trace", "nowhere.csv"), "nowhere.csv: no such file"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_job_from_its_submission_to_its_end(api: Api) -> None:
 
 
 def test_a_job_is_resized_stopped_and_shown(api: Api) -> None:
-    assert muster("run", "-y", "train.py", "--name", "a").stdout.endswith("job 1 (a) is submitted\n")
+    assert muster("run", "-y", "train.py", "--name", "a").stdout.endswith("job 1 (a) submitted\n")
     api.do(lambda: api.service.start(1))
     muster("resize", "a", "2..6")
     muster("wait", "a", "--timeout", "0", code=101)
@@ -76,7 +76,7 @@ def test_nouns_reach_the_daemon(api: Api) -> None:
     assert muster("token", "create", "laptop", "-u", "ada").stdout.strip()
     assert "laptop" in muster("token", "list").stdout
     muster("token", "revoke", "laptop", "-y")
-    assert "PROGRESS" in muster("top", "--once").stdout or "no jobs" in muster("top", "--once").stdout
+    assert "PROGRESS" in muster("top", "--once").stdout or "No jobs" in muster("top", "--once").stdout
 
 
 def test_refusals_have_their_codes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,20 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.daemon.commands import Listening, UpOptions, data_folder
-from muster.cli.daemon.pid_file import NAME, TakenError, held, holder
+from muster.app import up
+from muster.app.daemon_folder import (
+    PID_FILE,
+    DaemonStatus,
+    TakenError,
+    held,
+    holder,
+    read_status,
+    write_status,
+)
+from muster.app.options import Listening, UpOptions
+from muster.cli.daemon.commands import data_folder
 from tests.unit.cli.invoke import muster
 
 LIMIT = 60.0
 """Seconds for a process to start on a busy machine."""
 
 DAEMON = """
-import signal, sys, threading
-from pathlib import Path
+import os, signal, sys, threading
 
-from muster.cli.main import app
-from muster.cli.daemon.pid_file import held
-from muster.cli.daemon.commands import Listening
+import muster.app.up
+from muster.app.daemon_folder import DaemonStatus, held, write_status
+from muster.app.options import Listening
+from muster.cli.main import main
 
 
 def start(options, ready):
@@ -30,14 +40,20 @@ def start(options, ready):
         sys.exit("the disk is full")
     done = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: done.set())
+    said = Listening(url="http://127.0.0.1:7077", cluster="lab", nodes=1, devices=options.devices,
+                     device_types=("cpu",), policy=options.policy, data=str(options.data),
+                     token_file="client.json")
     with held(options.data):
-        ready(Listening(url="http://127.0.0.1:7077", cluster="lab", nodes=1, devices=options.devices,
-                        device_types=("cpu",), policy=options.policy, role="active",
-                        data=options.data, token_file=Path("client.json")))
+        if options.policy == "drf":
+            write_status(options.data, DaemonStatus(os.getpid(), "standby"))
+        else:
+            write_status(options.data, DaemonStatus(os.getpid(), "ready", said))
+            ready(said)
         done.wait()
 
 
-app(obj=start)
+muster.app.up.run = start
+main()
 """
 """A daemon that does nothing but live."""
 
@@ -59,18 +75,31 @@ def daemon(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess
         os.kill(pid, 9)
 
 
-def options_of(*words: object) -> UpOptions:
+Start = Callable[[UpOptions, Callable[[Listening], None]], None]
+Run = Callable[[Start], None]
+
+
+@pytest.fixture
+def started_by(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Put something in the place of the daemon."""
+    return lambda start: monkeypatch.setattr(up, "run", start)
+
+
+def options_of(started_by: Run, *words: object) -> UpOptions:
     """What a daemon would be started with."""
     given: list[UpOptions] = []
-    muster("up", *words, obj=lambda options, ready: given.append(options))
+    started_by(lambda options, ready: given.append(options))
+    muster("up", *words)
     return given[0]
 
 
-def test_a_daemon_gets_what_was_asked_for(tmp_path: Path) -> None:
+def test_a_daemon_gets_what_was_asked_for(tmp_path: Path, started_by: Run) -> None:
     words = (
         "--devices 8 --policy fifo --host 0.0.0.0 --port 0 --no-auth --interval 5s --log-format json"
     )
-    options = options_of(*words.split(), "--data", tmp_path, "--store", "postgresql://db/muster")
+    options = options_of(
+        started_by, *words.split(), "--data", tmp_path, "--store", "postgresql://db/muster"
+    )
     assert options == UpOptions(
         data=tmp_path,
         devices=8,
@@ -84,8 +113,10 @@ def test_a_daemon_gets_what_was_asked_for(tmp_path: Path) -> None:
     )
 
 
-def test_it_listens_to_this_machine_alone_and_wants_tokens_unless_told(tmp_path: Path) -> None:
-    options = options_of("--data", tmp_path)
+def test_it_listens_to_this_machine_alone_and_wants_tokens_unless_told(
+    tmp_path: Path, started_by: Run
+) -> None:
+    options = options_of(started_by, "--data", tmp_path)
     assert (options.host, options.auth) == ("127.0.0.1", True)
 
 
@@ -100,8 +131,8 @@ def test_its_folder_is_below_the_home_of_muster(
 
 
 REFUSED = {
-    "--devices 8 --topology 2x4": "--devices: leaves no use for --topology",
-    "--tls-cert a.pem": "--tls-cert: needs --tls-key beside it",
+    "--devices 8 --topology 2x4": "--devices: conflicts with --topology",
+    "--tls-cert a.pem": "--tls-cert: requires --tls-key",
     "--policy musterd": "did you mean 'muster'?",
     "--interval 0": "--interval: must be above 0",
     "--interval 60": "'60' has no unit",
@@ -109,12 +140,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "problem"), REFUSED.items())
-def test_options_that_cannot_be_are_refused(words: str, problem: str) -> None:
-    result = muster("up", *words.split(), code=1, obj=lambda *_: pytest.fail("it was started"))
+def test_options_that_cannot_be_are_refused(words: str, problem: str, started_by: Run) -> None:
+    started_by(lambda *_: pytest.fail("it was started"))
+    result = muster("up", *words.split(), code=1)
     assert problem in str(result.exception)
 
 
-def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path) -> None:
+def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path, started_by: Run) -> None:
     def start(options: UpOptions, ready: Callable[[Listening], None]) -> None:
         ready(
             Listening(
@@ -124,31 +156,32 @@ def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path) -> None
                 devices=8,
                 device_types=("cpu",),
                 policy="muster",
-                role="standby",
-                data=options.data,
+                data=str(options.data),
                 token_file=None,
                 jobs=3,
             )
         )
 
-    lines = muster("up", "--data", tmp_path, obj=start).stdout.splitlines()
+    started_by(start)
+    lines = muster("up", "--data", tmp_path).stdout.splitlines()
     assert lines == [
-        "muster listens at http://127.0.0.1:7077",
-        "  cluster  lab: 2 nodes, 8 devices (cpu), policy muster; standby: another daemon is in charge",
+        "muster is listening on http://127.0.0.1:7077",
+        "  cluster  lab: 2 nodes, 8 devices (cpu), policy muster",
         f"  folder   {tmp_path}",
         "  token    not needed",
-        "  jobs     3 jobs taken up again",
+        "  jobs     3 jobs reattached",
         "next: muster run train.py · muster ps · muster top · muster down",
     ]
 
 
-def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path, started_by: Run) -> None:
     def start(options: UpOptions, ready: Callable[[Listening], None]) -> None:
         raise OSError(errno.EADDRINUSE, "Address already in use")
 
-    result = muster("up", "--data", tmp_path, code=1, obj=start)
+    started_by(start)
+    result = muster("up", "--data", tmp_path, code=1)
     assert result.stderr == (
-        "muster: cannot listen at 127.0.0.1:7077: Address already in use; give another --port\n"
+        "muster: cannot listen on 127.0.0.1:7077: Address already in use; try another --port\n"
     )
 
 
@@ -158,12 +191,12 @@ def test_a_daemon_in_the_background_says_that_it_is_ready_and_can_be_stopped(
     data = tmp_path / "data"
     started = daemon("-d", "--devices", "8")
     assert started.returncode == 0, started.stderr
-    assert started.stdout.startswith("muster listens at http://127.0.0.1:7077\n")
+    assert started.stdout.startswith("muster is listening on http://127.0.0.1:7077\n")
     assert holder(data) is not None
     again = daemon("--devices", "8")
     assert again.returncode == 1
-    assert "a daemon works with this folder already" in again.stderr
-    assert "takes it up again" in muster("down", "--data", data).stdout
+    assert f"already uses {data}" in again.stderr
+    assert "the next `muster up` reattaches" in muster("down", "--data", data).stdout
     assert holder(data) is None
 
 
@@ -172,8 +205,25 @@ def test_a_daemon_that_does_not_start_shows_its_log(
 ) -> None:
     started = daemon("-d", "--policy", "fifo")
     assert started.returncode == 1
-    assert "did not get ready" in started.stderr
+    assert "did not start" in started.stderr
     assert "the disk is full" in started.stderr
+
+
+def test_a_standby_in_the_background_says_so_and_is_left_running(
+    daemon: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    started = daemon("-d", "--policy", "drf")
+    assert started.returncode == 0, started.stderr
+    assert started.stdout.startswith("standby: another daemon uses the store")
+    assert holder(tmp_path / "data") is not None
+
+
+def test_the_status_file_lives_as_long_as_its_daemon(tmp_path: Path) -> None:
+    with held(tmp_path):
+        assert read_status(tmp_path) == DaemonStatus(os.getpid(), "starting")
+        write_status(tmp_path, DaemonStatus(os.getpid(), "standby"))
+        assert read_status(tmp_path) == DaemonStatus(os.getpid(), "standby")
+    assert read_status(tmp_path) is None
 
 
 def test_a_daemon_that_is_not_there_cannot_be_stopped(tmp_path: Path) -> None:
@@ -182,7 +232,7 @@ def test_a_daemon_that_is_not_there_cannot_be_stopped(tmp_path: Path) -> None:
 
 def test_a_file_left_behind_by_a_killed_daemon_names_nobody(tmp_path: Path) -> None:
     """The number in it may be anybody's by now: this process's, say."""
-    (tmp_path / NAME).write_text(f"{os.getpid()}\n", encoding="ascii")
+    (tmp_path / PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
     assert holder(tmp_path) is None
     muster("down", "--data", tmp_path, code=104)
 

@@ -102,7 +102,7 @@ def test_a_script_is_run_by_this_python_in_this_folder(
     assert job.command == (sys.executable, str(script), "--lr", "0.1")
     assert (job.name, job.pool, job.program.folder) == ("train", "vision", str(tmp_path))
     assert (job.workers.least, job.workers.most) == (1, 4)
-    with pytest.raises(ClientError, match="there is no file"):
+    with pytest.raises(ClientError, match="no file"):
         api.client().submit_script("other.py")
 
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from muster.client import Client, ClientError, Settings, read_settings, settings_path, write_settings
+from muster.client import (
+    Client,
+    ClientError,
+    ClientSettings,
+    read_settings,
+    settings_path,
+    write_settings,
+)
 
 
 @pytest.fixture
@@ -14,27 +21,27 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 def test_what_was_written_down_is_found(home: dict[str, str]) -> None:
-    settings = Settings("http://127.0.0.1:7", "secret", "/ca.pem")
+    settings = ClientSettings("http://127.0.0.1:7", "secret", "/ca.pem")
     path = write_settings(settings, home)
     assert read_settings(home) == settings
     assert path == settings_path(home)
     assert path.stat().st_mode & 0o777 == 0o600
-    write_settings(Settings("http://127.0.0.1:8"), home)
-    assert read_settings(home) == Settings("http://127.0.0.1:8")
+    write_settings(ClientSettings("http://127.0.0.1:8"), home)
+    assert read_settings(home) == ClientSettings("http://127.0.0.1:8")
     assert [each.name for each in path.parent.iterdir()] == ["client.json"]
 
 
 def test_the_environment_comes_first(home: dict[str, str]) -> None:
-    write_settings(Settings("http://127.0.0.1:7", "secret", "/ca.pem"), home)
-    assert read_settings({**home, "MUSTER_API_TOKEN": "t"}) == Settings(
+    write_settings(ClientSettings("http://127.0.0.1:7", "secret", "/ca.pem"), home)
+    assert read_settings({**home, "MUSTER_API_TOKEN": "t"}) == ClientSettings(
         "http://127.0.0.1:7", "t", "/ca.pem"
     )
     both = {**home, "MUSTER_URL": "http://elsewhere", "MUSTER_API_TOKEN": "t"}
-    assert read_settings(both) == Settings("http://elsewhere", "t")
+    assert read_settings(both) == ClientSettings("http://elsewhere", "t")
 
 
 def test_a_token_is_shown_to_its_own_daemon_only(home: dict[str, str]) -> None:
-    write_settings(Settings("http://127.0.0.1:7", "secret"), home)
+    write_settings(ClientSettings("http://127.0.0.1:7", "secret"), home)
     assert read_settings({**home, "MUSTER_URL": "http://127.0.0.1:7/"}).token == "secret"
     assert read_settings({**home, "MUSTER_URL": "http://127.0.0.1:8"}).token is None
 
@@ -55,7 +62,7 @@ def test_a_broken_file_is_told_unless_it_is_not_needed(home: dict[str, str]) -> 
     path.write_text("{")
     with pytest.raises(ClientError, match="cannot be read"):
         read_settings(home)
-    assert read_settings({**home, "MUSTER_URL": "http://a"}) == Settings("http://a")
+    assert read_settings({**home, "MUSTER_URL": "http://a"}) == ClientSettings("http://a")
 
 
 def test_without_a_folder_of_its_own_it_is_the_users() -> None:

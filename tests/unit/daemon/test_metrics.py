@@ -79,7 +79,7 @@ def test_what_happens_is_counted() -> None:
     metrics.predicted(0.04)
     metrics.journalled(0.002, 7)
     metrics.submitted()
-    metrics.task("started")
+    metrics.task("ordered")
     for _ in range(3):
         metrics.heard()
     samples = read(metrics)
@@ -91,7 +91,7 @@ def test_what_happens_is_counted() -> None:
     assert value(samples, "muster_prediction_error_ratio_bucket", le="0.05", direction="late") == 1
     assert value(samples, "muster_journal_facts_total") == 7
     assert value(samples, "muster_submissions_total") == 1
-    assert value(samples, "muster_tasks_total", event="started") == 1
+    assert value(samples, "muster_tasks_total", event="ordered") == 1
     assert value(samples, "muster_messages_total") == 3
 
 
@@ -110,19 +110,19 @@ def test_decisions_by_kind_and_reason(busy: View) -> None:
     assert value(samples, "muster_running_jobs", pool="text") == 0
     # What is no more is not shown as it once was.
     gone = replace(busy, jobs={number("small"): busy.jobs[number("small")]})
-    metrics.standing(gone, Entitlements({}))
+    metrics.set_gauges(gone, Entitlements({}))
     assert value(read(metrics), "muster_pending_jobs", pool="text", reason=code) is None
 
 
 def test_a_job_that_no_cycle_has_seen_is_undecided(busy: View) -> None:
     metrics = Metrics()
-    metrics.standing(busy, Entitlements({}))
+    metrics.set_gauges(busy, Entitlements({}))
     assert value(read(metrics), "muster_pending_jobs", pool="text", reason="undecided") == 1
 
 
 def test_devices_of_pools_are_summed_upwards(busy: View) -> None:
     metrics, answer = Metrics(), decided(busy)
-    metrics.standing(busy, answer.entitlements)
+    metrics.set_gauges(busy, answer.entitlements)
     samples = read(metrics)
     for pool, used in (("vision", 3), ("text", 0), ("lab", 3)):
         may = answer.entitlements.of(pool, "A100")
@@ -142,7 +142,7 @@ def test_every_device_is_in_one_state() -> None:
     states = {"n1": NodeState.DRAINING, "n2": NodeState.LOST}
     nodes = tuple(replace(each, state=states.get(each.name, each.state)) for each in here.nodes)
     metrics = Metrics()
-    metrics.standing(view(here.with_nodes(nodes)), Entitlements({}))
+    metrics.set_gauges(view(here.with_nodes(nodes)), Entitlements({}))
     samples = read(metrics)
     found = {
         (labels[1][1], labels[0][1]): count

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import MetaData, create_engine, insert, select
 
-from muster.daemon.assembly import COORDINATOR, Site, open_house
+from muster.daemon.assembly import COORDINATOR, Site, open_daemon
 from muster.daemon.loop.recover import load_state
 from muster.daemon.loop.state import State
 from muster.daemon.service.protocol import JobQuery
@@ -22,7 +22,7 @@ from muster.store.database import parse
 from muster.store.migrate import upgrade
 from muster.store.store import Store, open_store
 from tests.contract.fake_executor import FakeExecutor, Machine
-from tests.unit.daemon.houses import ADMIN
+from tests.unit.daemon.running_daemons import ADMIN
 
 DUMP = Path(__file__).parents[2] / "data" / "stores" / "0.1.sql.gz"
 STATUSES = {
@@ -114,13 +114,13 @@ def test_a_daemon_goes_on_from_it(store: Store, tmp_path: Path) -> None:
     site = Site(view.cluster, view.pools, "muster", tmp_path)
 
     async def go_on() -> None:
-        made = await open_house(site, store, FakeExecutor(Machine()))
+        made = await open_daemon(site, store, FakeExecutor(Machine()))
         try:
-            assert set(made.daemon.cards) == {5, 6, 7}
+            assert set(made.daemon.summaries) == {5, 6, 7}
             assert set(made.daemon.state.gangs) == {5, 6}
-            page = await made.front.jobs(ADMIN, JobQuery())
+            page = await made.service.jobs(ADMIN, JobQuery())
             assert {record.number: record.status for record in page.jobs} == STATUSES
-            detail = await made.front.job(ADMIN, "elastic")
+            detail = await made.service.job(ADMIN, "elastic")
             assert detail.job.number == 5
             assert detail.job.step == 49, "what was last heard of it before the daemon was killed"
             assert [change.job for change in detail.changes] == ["elastic"] * len(detail.changes)

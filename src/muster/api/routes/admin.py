@@ -15,19 +15,19 @@ def node_routes(parts: Parts) -> APIRouter:
 
     @router.get("", summary="List nodes", responses=answers(list[NodeRecord], "All nodes."))
     async def nodes(who: Who) -> Response:
-        """Their devices, and who holds them."""
+        """With their devices and the jobs on them."""
         return reply(await service.nodes(who))
 
     @router.post("/{name}/drain", summary="Drain a node", responses=answers(NodeRecord, "The node."))
     async def drain(who: Who, name: Named) -> Response:
-        """It keeps its tasks and takes no new ones. Administrators only."""
+        """It keeps its tasks and gets no new ones. Administrators only."""
         return reply(await service.drain(who, name))
 
     @router.post(
         "/{name}/resume", summary="Use a drained node again", responses=answers(NodeRecord, "The node.")
     )
     async def resume(who: Who, name: Named) -> Response:
-        """It takes tasks again. Administrators only."""
+        """It gets tasks again. Administrators only."""
         return reply(await service.resume(who, name))
 
     return router
@@ -40,18 +40,20 @@ def pool_routes(parts: Parts) -> APIRouter:
 
     @router.get("", summary="List pools", responses=answers(list[PoolRecord], "All pools."))
     async def pools(who: Who) -> Response:
-        """Their quotas, what they are entitled to and what they use."""
+        """With their quotas, entitlements and use."""
         return reply(await service.pools(who))
 
-    @router.put("/{name}", summary="Make or change a pool", responses=answers(PoolRecord, "The pool."))
+    @router.put(
+        "/{name}", summary="Create or change a pool", responses=answers(PoolRecord, "The pool.")
+    )
     async def set_pool(who: Who, name: Named, body: PoolBody) -> Response:
-        """What is not given stays as it is. Administrators only."""
+        """What is not given stays unchanged. Administrators only."""
         quotas = {device_type: quota.quota() for device_type, quota in body.quotas.items()}
         return reply(await service.set_pool(who, name, body.parent, quotas, body.shared))
 
     @router.delete("/{name}", summary="Remove a pool", status_code=204)
     async def remove_pool(who: Who, name: Named) -> Response:
-        """A pool with jobs stays. Administrators only."""
+        """Conflicts if the pool has jobs. Administrators only."""
         await service.remove_pool(who, name)
         return Response(status_code=204)
 
@@ -65,12 +67,12 @@ def policy_routes(parts: Parts) -> APIRouter:
 
     @router.get("", summary="Show the policy", responses=answers(PolicyRecord, "The policy."))
     async def policy(who: Who) -> Response:
-        """The one in force, and those there are."""
+        """The active policy and the names of all."""
         return reply(await service.policy(who))
 
-    @router.put("", summary="Choose a policy", responses=answers(PolicyRecord, "The policy."))
+    @router.put("", summary="Change the policy", responses=answers(PolicyRecord, "The policy."))
     async def set_policy(who: Who, body: PolicyBody) -> Response:
-        """In force from the next cycle on. Administrators only."""
+        """Takes effect with the next cycle. Administrators only."""
         return reply(await service.set_policy(who, body.name))
 
     return router
@@ -83,14 +85,14 @@ def token_routes(parts: Parts) -> APIRouter:
 
     @router.get("", summary="List tokens", responses=answers(list[TokenRecord], "Without secrets."))
     async def tokens(who: Who) -> Response:
-        """All for an administrator; else the caller's own."""
+        """All for an administrator, otherwise the caller's own."""
         return reply(await service.tokens(who))
 
     @router.post(
         "",
-        summary="Make a token",
+        summary="Create a token",
         status_code=201,
-        responses=answers(TokenRecord, "The token; its secret is shown here and never again.", 201),
+        responses=answers(TokenRecord, "The token; only this answer has its secret.", 201),
     )
     async def create_token(who: Who, body: TokenBody) -> Response:
         """Administrators only."""
@@ -99,9 +101,9 @@ def token_routes(parts: Parts) -> APIRouter:
 
     @router.delete("/{name}", summary="Revoke a token", status_code=204)
     async def revoke_token(who: Who, name: Named) -> Response:
-        """From now on it is refused, and what streams with it ends within the second."""
+        """It is rejected from now on, and its streams end within a second."""
         await service.revoke_token(who, name)
-        parts.identity.forget()
+        parts.tokens.forget()
         return Response(status_code=204)
 
     return router

@@ -1,42 +1,54 @@
-"""The daemon itself: how it is, its figures, whether it lives."""
+"""The daemon itself: status, snapshot, metrics, health."""
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
-from muster.api.parts import CHECKED, Parts, answers, reply
+from muster.api.parts import CHECKED, Parts, Who, answers, reply
 from muster.wire.records import StatusRecord
 
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
+_SNAPSHOT = {"application/json": {"schema": {"type": "object"}}}
 
 
 def daemon_routes(parts: Parts) -> APIRouter:
-    """The routes /v1/status, /metrics and /healthz."""
+    """The routes /v1/status, /v1/snapshot, /metrics and /healthz."""
     router = APIRouter(tags=["daemon"], dependencies=CHECKED)
     service = parts.service
 
     @router.get(
-        "/v1/status", summary="How the daemon is", responses=answers(StatusRecord, "Its state.")
+        "/v1/status", summary="Show the daemon's status", responses=answers(StatusRecord, "Its status.")
     )
     async def status() -> Response:
-        """Needs no token; says nothing of jobs but their numbers."""
+        """Needs no token; tells of jobs only their number."""
         return reply(await service.status())
 
     @router.get(
-        "/metrics",
-        summary="Figures for Prometheus",
+        "/v1/snapshot",
+        summary="Save what the scheduler decides on",
         response_class=Response,
-        responses={200: {"description": "Prometheus' text form.", "content": _TEXT}},
+        responses={200: {"description": "A file for `muster play`.", "content": _SNAPSHOT}},
+    )
+    async def snapshot(who: Who) -> Response:
+        """Cluster, pools, jobs without their commands and environments, what is known of their speed,
+        and the scheduler's memory. Administrators only."""
+        return Response(await service.snapshot(who), media_type="application/json")
+
+    @router.get(
+        "/metrics",
+        summary="Metrics for Prometheus",
+        response_class=Response,
+        responses={200: {"description": "Prometheus' text format.", "content": _TEXT}},
     )
     async def metrics() -> Response:
-        """Give Prometheus a token of a user of its own."""
+        """Give Prometheus a token of its own user."""
         return Response(service.metrics(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get(
         "/healthz",
-        summary="Whether it lives",
+        summary="Check that it is up",
         response_class=PlainTextResponse,
-        responses={200: {"description": "It does.", "content": _TEXT}},
+        responses={200: {"description": "It is.", "content": _TEXT}},
     )
     async def healthz() -> Response:
         """Needs no token."""

@@ -1,4 +1,4 @@
-"""What happened: as a list, or as it happens."""
+"""Events: as a list, or as a stream."""
 
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from muster.wire.records import ChangeRecord
 
 After = Annotated[
     int | None,
-    Query(ge=0, le=MAX_NUMBER, description="What came after this number; else the latest."),
+    Query(ge=0, le=MAX_NUMBER, description="Events after this one. (default: the latest)"),
 ]
 Last = Annotated[
     int | None,
@@ -21,18 +21,16 @@ Last = Annotated[
         alias="Last-Event-ID",
         ge=0,
         le=MAX_NUMBER,
-        description="The last event that was read: the stream goes on after it.",
+        description="Id of the last event read; resumes after it.",
     ),
 ]
-Limit = Annotated[int, Query(ge=1, le=1000, description="Events of a list.")]
-Follow = Annotated[
-    bool, Query(description="Go on as things happen, as server-sent events, not as a list.")
-]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Most events of a list.")]
+Follow = Annotated[bool, Query(description="Stream events as server-sent events.")]
 CHANGES: dict[int | str, dict[str, Any]] = {
     200: {
         "model": list[ChangeRecord],
-        "description": "A list, oldest first; or, with `follow`, events with a ChangeRecord each. "
-        "The event `end` says that nothing follows.",
+        "description": "A list, oldest first; with `follow`, a stream of events with a ChangeRecord "
+        "each, and the event `end` as the last.",
         "content": EVENT_CONTENT,
     }
 }
@@ -43,7 +41,7 @@ def event_routes(parts: Parts) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["events"], dependencies=CHECKED)
     service = parts.service
 
-    @router.get("/events", summary="What happened to anything", responses=CHANGES)
+    @router.get("/events", summary="List or stream all events", responses=CHANGES)
     async def events(
         request: Request,
         who: Who,
@@ -52,14 +50,14 @@ def event_routes(parts: Parts) -> APIRouter:
         limit: Limit = 500,
         follow: Follow = False,
     ) -> Response:
-        """With `Accept: text/event-stream` or `follow` the answer lasts; a line `: alive` now and then
-        says that it lives."""
+        """With `follow` or `Accept: text/event-stream` the answer is a stream; a line `: alive` is its
+        heartbeat."""
         since = after if last is None else last
         if follow or _wants_stream(request):
             return parts.stream(request, _changes(service, who, since, None))
         return reply(await service.changes(who, since, None, limit))
 
-    @router.get("/jobs/{which}/events", summary="What happened to a job", responses=CHANGES)
+    @router.get("/jobs/{which}/events", summary="List or stream the events of a job", responses=CHANGES)
     async def job_events(
         request: Request,
         who: Who,
@@ -69,10 +67,10 @@ def event_routes(parts: Parts) -> APIRouter:
         limit: Limit = 500,
         follow: Follow = False,
     ) -> Response:
-        """As /v1/events, of one job, to its end."""
+        """Like /v1/events, for one job; a stream ends with the job."""
         since = after if last is None else last
         if follow or _wants_stream(request):
-            await service.job(who, which)  # a job that is not there is told by the status
+            await service.job(who, which)  # so that a missing job is a 404
             return parts.stream(request, _changes(service, who, since, which))
         return reply(await service.changes(who, since, which, limit))
 

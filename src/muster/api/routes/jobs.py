@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at, stop, resize, forecast."""
+"""Jobs: submit, list, show, stop, resize, forecast."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -32,7 +32,7 @@ Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="A word of the client's own: with the same word again, the job is submitted once.",
+        description="Chosen by the client; submitting again with the same key is idempotent.",
         pattern=r"^[!-~]{1,200}$",
     ),
 ]
@@ -42,7 +42,7 @@ JOB_BODY: dict[str, Any] = {
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Job"}}},
     }
 }
-"""The body is read by `files/`, which checks it once and says everything that is wrong."""
+"""The body is read by `files/`, which reports every fault at once."""
 
 
 def job_routes(parts: Parts) -> APIRouter:
@@ -57,31 +57,33 @@ def job_routes(parts: Parts) -> APIRouter:
         responses={
             201: {
                 "model": JobRecord,
-                "description": "The job, or the one that this key was first sent with.",
-                "headers": {"Location": {"description": "The job.", "schema": {"type": "string"}}},
+                "description": "The job; for a repeated key the first one.",
+                "headers": {
+                    "Location": {"description": "URL of the job.", "schema": {"type": "string"}}
+                },
             }
         },
         openapi_extra=JOB_BODY,
     )
     async def submit(request: Request, who: Who, key: Key = None) -> Response:
-        """The body is a job file as JSON (docs/reference/files.md). The token's user owns the job; an
-        administrator may give another one."""
+        """The body is a job file as JSON (docs/reference/files.md). The job belongs to the token's
+        user; an administrator may name another."""
         record = await service.submit(who, await _sent_job(request, who), key)
         return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
 
     @router.get("/jobs", summary="List jobs", responses=answers(JobPage, "A page, newest first."))
     async def jobs(
         who: Who,
-        status: Annotated[list[Status] | None, Query(description="Only these; all if none.")] = None,
+        status: Annotated[list[Status] | None, Query(description="Only these statuses.")] = None,
         user: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
         pool: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
         name: Annotated[str | None, Query(min_length=1, max_length=63)] = None,
         cursor: Annotated[
-            str | None, Query(max_length=200, description="The `next` of the page before.")
+            str | None, Query(max_length=200, description="`next` of the previous page.")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=1000, description="Jobs of a page.")] = 100,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Most jobs of a page.")] = 100,
     ) -> Response:
-        """The jobs that the caller may see."""
+        """The jobs visible to the caller."""
         query = JobQuery(tuple(status or ()), user, pool, name, cursor, limit)
         return reply(await service.jobs(who, query))
 
@@ -89,40 +91,38 @@ def job_routes(parts: Parts) -> APIRouter:
         "/jobs/{which}", summary="Show a job", responses=answers(JobDetail, "The job and its tasks.")
     )
     async def job(who: Who, which: Which) -> Response:
-        """All about one job; of several of one name the newest."""
+        """In detail; of several jobs with that name the newest."""
         return reply(await service.job(who, which))
 
-    @router.delete(
-        "/jobs/{which}", summary="Stop a job", responses=answers(JobRecord, "The job, stopping.")
-    )
+    @router.delete("/jobs/{which}", summary="Stop a job", responses=answers(JobRecord, "The job."))
     async def stop(who: Who, which: Which) -> Response:
-        """It is `stopping` until its tasks are gone, then `cancelled`. Twice is once."""
+        """It is `stopping` until its tasks have ended, then `cancelled`. Idempotent."""
         return reply(await service.stop(who, which))
 
     @router.post(
         "/jobs/{which}/resize",
-        summary="Ask for other numbers of workers",
+        summary="Change how many workers a job asks for",
         responses=answers(JobRecord, "The job."),
     )
     async def resize(who: Who, which: Which, body: ShapeBody) -> Response:
-        """What it really gets is decided with the next cycle."""
+        """What it gets is decided by the next cycle."""
         return reply(await service.resize(who, which, body.shape()))
 
     @router.post(
         "/forecast",
-        summary="Say what would become of a job",
-        responses=answers(Forecast, "When it would start and finish, and where."),
+        summary="Forecast a job",
+        responses=answers(Forecast, "When and where it would run."),
         openapi_extra=JOB_BODY,
     )
     async def forecast(request: Request, who: Who) -> Response:
-        """The body is a job as for POST /v1/jobs; nothing is submitted."""
+        """The body is that of POST /v1/jobs; nothing is submitted."""
         return reply(await service.forecast(who, await _sent_job(request, who)))
 
     return router
 
 
 async def _sent_job(request: Request, who: Caller) -> Job:
-    """The job of a request, everything wrong with it told at once."""
+    """Read the job of a request; a problem lists all its faults."""
     try:
         record = msgspec.json.decode(await request.body())
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What tasks printed: a list of logs, a part of one, or all as they are written."""
+"""Logs of tasks: listed, read in parts, or streamed."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from muster.wire.records import TaskRecord
 
 MAX_PIECE = 1 << 20
 
-Generation = Annotated[int, Path(ge=0, le=2**31, description="The generation the task was started in.")]
+Generation = Annotated[int, Path(ge=0, le=2**31, description="Generation in which the task started.")]
 Task = Annotated[
     str,
     Path(
@@ -23,35 +23,35 @@ Task = Annotated[
     ),
 ]
 Offset = Annotated[
-    int, Query(ge=-MAX_NUMBER, le=MAX_NUMBER, description="First byte; below 0: from the end.")
+    int, Query(ge=-MAX_NUMBER, le=MAX_NUMBER, description="First byte; negative: from the end.")
 ]
-Size = Annotated[int, Query(ge=1, le=MAX_PIECE, description="Bytes to read at most.")]
+Size = Annotated[int, Query(ge=1, le=MAX_PIECE, description="Most bytes to read.")]
 Last = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
         pattern=r"^([0-9]{1,9}/(worker|server)-[0-9]{1,6}=[0-9]{1,18},?)*$",
         max_length=60_000,
-        description="The id of the last event that was read: the stream goes on after it.",
+        description="Id of the last event read; resumes after it.",
     ),
 ]
-Follow = Annotated[bool, Query(description="Go on as it is written, as server-sent events.")]
-_FOLLOWED = ' With `follow` events {"log", "offset", "next", "text"}; the event `end` is the last.'
+Follow = Annotated[bool, Query(description="Stream as server-sent events.")]
+_FOLLOWED = ' With `follow` a stream of {"log", "offset", "next", "text"}, and the event `end`.'
 _NUMBER = {"schema": {"type": "integer"}}
 LISTED: dict[int | str, dict[str, Any]] = {
     200: {
         "model": list[TaskRecord],
-        "description": "The tasks that wrote, or will." + _FOLLOWED,
+        "description": "The tasks and their logs." + _FOLLOWED,
         "content": EVENT_CONTENT,
     }
 }
 READ: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The bytes as they were printed." + _FOLLOWED,
+        "description": "The bytes as printed." + _FOLLOWED,
         "content": {"text/plain": {"schema": {"type": "string"}}, **EVENT_CONTENT},
         "headers": {
-            "Log-Offset": {"description": "Where the part begins.", **_NUMBER},
-            "Log-Next": {"description": "Where the next part begins.", **_NUMBER},
+            "Log-Offset": {"description": "Offset of this part.", **_NUMBER},
+            "Log-Next": {"description": "Offset of the next part.", **_NUMBER},
         },
     }
 }
@@ -62,7 +62,7 @@ def log_routes(parts: Parts) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs/{which}/logs", tags=["logs"], dependencies=CHECKED)
     service = parts.service
 
-    @router.get("", summary="List a job's logs, or follow them all", responses=LISTED)
+    @router.get("", summary="List or stream a job's logs", responses=LISTED)
     async def logs(
         request: Request,
         who: Who,
@@ -71,15 +71,16 @@ def log_routes(parts: Parts) -> APIRouter:
         last: Last = None,
         follow: Follow = False,
     ) -> Response:
-        """Followed, the logs of all tasks come mixed, those of tasks to come among them, until the job
-        is over."""
+        """A stream has the logs of all tasks, future ones too, until the job ends."""
         detail = await service.job(who, which)
         if not follow:
             return reply(detail.tasks)
         follower = LogFollower(service, who, which, None, offset, _read(last))
         return parts.stream(request, follower.events())
 
-    @router.get("/{generation}/{task}", summary="Read a log", response_class=Response, responses=READ)
+    @router.get(
+        "/{generation}/{task}", summary="Read or stream a log", response_class=Response, responses=READ
+    )
     async def log(
         request: Request,
         who: Who,
@@ -91,11 +92,11 @@ def log_routes(parts: Parts) -> APIRouter:
         last: Last = None,
         follow: Follow = False,
     ) -> Response:
-        """A part of what a task printed; `Log-Next` is the offset of the next one. It is trimmed
-        from the beginning when it grows too large: offsets go on counting."""
+        """`Log-Next` is the offset of the next part. A log that grows too large loses its beginning;
+        offsets stay valid."""
         name = f"{generation}/{task}"
         if follow:
-            await service.log(who, which, name, 0, 1)  # a log that is not there is told by the status
+            await service.log(who, which, name, 0, 1)  # so that a missing log is a 404
             follower = LogFollower(service, who, which, name, offset, _read(last))
             return parts.stream(request, follower.events())
         piece = await service.log(who, which, name, offset, size)
@@ -106,9 +107,9 @@ def log_routes(parts: Parts) -> APIRouter:
 
 
 def _read(last: str | None) -> dict[str, int]:
-    """How far the logs were read by whoever comes back."""
+    """How far a returning reader has read each log."""
     try:
         return offsets_of(last or "")
     except ValueError:
-        wrong = FieldProblem("Last-Event-ID", "is not the id of an event of this stream")
+        wrong = FieldProblem("Last-Event-ID", "is not an id of this stream")
         raise ProblemError(422, "the header is not valid", errors=(wrong,)) from None

@@ -1,40 +1,35 @@
-"""`muster node`: the machines. Imports stay inside the commands so that help is quick."""
+"""`muster node`. Imports stay inside the commands so that help is quick."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from muster.cli.choices import Form
+from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
-from muster.cli.group import QuickGroup
-from muster.cli.options import Listed, Watched
+from muster.cli.options import Listed, Watched, noun
 
 if TYPE_CHECKING:
     from muster.wire.records import NodeRecord
 
-node = typer.Typer(
-    name="node",
-    cls=QuickGroup,
-    help="Nodes: the machines, and their devices.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+node = noun("node", "Nodes: the machines and their devices.")
 
 _LISTING = "muster node list"
 
-Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Their names.")]
+Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Names of nodes.")]
 
 
 @node.command("list")
-def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
-    """List the nodes, their devices (`.` free, `x` held) and the jobs on them."""
+def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
+    """List nodes, their devices (`.` free, `x` held) and the jobs on them."""
     from muster.cli.render.answers import as_json
     from muster.cli.watch import shown
 
     def answer() -> str:
         nodes = client.nodes()
-        return as_json(nodes) if output is Form.JSON else node_table(nodes, wide=output is Form.WIDE)
+        if output is ListFormat.JSON:
+            return as_json(nodes)
+        return node_table(nodes, wide=output is ListFormat.WIDE)
 
     with daemon(listing=_LISTING) as client:
         shown(answer, watch=watch)
@@ -42,7 +37,7 @@ def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
 
 @node.command()
 def drain(names: Names) -> None:
-    """Give nodes no new tasks; those they have go on to their end.
+    """Place no new tasks on nodes; running ones finish.
 
     Example: muster node drain gpu3, then muster node list -w until its devices are free.
     """
@@ -58,19 +53,12 @@ def resume(names: Names) -> None:
 
 
 def node_table(nodes: Sequence["NodeRecord"], *, wide: bool = False) -> str:
-    """A line for each node."""
+    """A row for each node."""
     from muster.cli.render.table import table
     from muster.cli.render.terminal import painted
 
-    heading = (
-        "NODE",
-        "STATE",
-        "TYPE",
-        "DEVICES",
-        "FREE",
-        "MAP",
-        *(("CORES", "MEMORY") if wide else ()),
-    )
+    more = ("CORES", "MEMORY") if wide else ()
+    heading = ("NODE", "STATE", "TYPE", "DEVICES", "FREE", "MAP", *more, "JOBS")
     rows = [
         (
             each.name,
@@ -84,4 +72,4 @@ def node_table(nodes: Sequence["NodeRecord"], *, wide: bool = False) -> str:
         )
         for each in nodes
     ]
-    return table((*heading, "JOBS"), rows, left=(0, 1, 2, 5, len(heading)))
+    return table(heading, rows, left=(0, 1, 2, 5, len(heading) - 1))

@@ -1,4 +1,4 @@
-"""`muster policy`: who gets how much. Imports stay inside the commands so that help is quick."""
+"""`muster policy`. Imports stay inside the commands so that help is quick."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,42 +6,35 @@ import typer
 
 from muster.cli.choices import Output
 from muster.cli.connect import daemon
-from muster.cli.group import QuickGroup
-from muster.cli.options import Printed
+from muster.cli.options import Printed, noun
 
 if TYPE_CHECKING:
     from muster.wire.records import PolicyRecord
 
-policy = typer.Typer(
-    name="policy",
-    cls=QuickGroup,
-    help="The policy: who gets how much. See docs/explanation/policies.md.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+policy = noun("policy", "The scheduling policy (docs/explanation/policies.md).")
 
 
 @policy.command()
 def show(output: Printed = Output.TEXT) -> None:
-    """Show the policy in force, and which others there are."""
+    """Show the active policy and the others available."""
     with daemon() as client:
-        _tell(client.policy(), output)
+        _print(client.policy(), output)
 
 
 @policy.command("set")
 def set_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The policy.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the policy.")],
     output: Printed = Output.TEXT,
 ) -> None:
-    """Choose another policy, from the next cycle on.
+    """Change the policy, from the next cycle on.
 
-    Try it before: muster sim compare --policies muster,tiresias (see docs/reference/simulator.md).
+    Try it first: muster sim compare --policies muster,tiresias (docs/reference/simulator.md).
     """
     with daemon() as client:
-        _tell(client.set_policy(name), output)
+        _print(client.set_policy(name), output)
 
 
-def _tell(record: "PolicyRecord", output: Output) -> None:
+def _print(record: "PolicyRecord", output: Output) -> None:
     from muster.cli.render.answers import as_json
 
     if output is Output.JSON:

@@ -1,10 +1,11 @@
-"""`muster pool set`: from amounts as they are written to whole quotas."""
+"""`muster pool set`: from the amounts given to whole quotas."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from muster.files.errors import InputError, one_of
+from muster.cli.parse import parsed
+from muster.files.errors import one_of
 from muster.files.source.quantity import MAX_TASKS, parse_number, parse_whole
 from muster.wire.records import PoolRecord, QuotaRecord
 
@@ -26,7 +27,7 @@ class Amounts:
 
 
 def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[str]) -> Quotas:
-    """Quotas of the types that are named, with the rest of each as it was."""
+    """Return the quotas of the types named, each with its other amounts unchanged."""
     held = {} if before is None else {quota.device_type: quota for quota in before.quotas}
     quotas: dict[str, QuotaRecord] = {}
 
@@ -48,14 +49,11 @@ def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[
 def _each(
     option: str, texts: Sequence[str], types: Sequence[str], parse: Callable[[str], T]
 ) -> list[tuple[str, T]]:
-    found = []
-    for text in texts:
-        kind, colon, amount = text.rpartition(":")
-        try:
-            found.append((_type(kind if colon else None, types), parse(amount)))
-        except ValueError as error:
-            raise InputError.at(option, str(error)) from None
-    return found
+    def amount(text: str) -> tuple[str, T]:
+        kind, colon, number = text.rpartition(":")
+        return _type(kind if colon else None, types), parse(number)
+
+    return [parsed(option, text, amount) for text in texts]
 
 
 def _type(given: str | None, types: Sequence[str]) -> str:

@@ -1,46 +1,41 @@
-"""`muster pool`: who may use how much. Imports stay inside the commands so that help is quick."""
+"""`muster pool`. Imports stay inside the commands so that help is quick."""
 
 from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form
+from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
-from muster.cli.group import QuickGroup
-from muster.cli.options import Listed, Watched, Yes
+from muster.cli.options import Listed, Watched, Yes, noun, option
 
-pool = typer.Typer(
-    name="pool",
-    cls=QuickGroup,
-    help="Pools: reservations, shares and limits. See docs/explanation/pools.md.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+pool = noun("pool", "Pools: reservations, shares and limits (docs/explanation/pools.md).")
 
 _LISTING = "muster pool list"
 
-Named = Annotated[str, typer.Argument(metavar="POOL", help="Its name.")]
+Named = Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.")]
 _AMOUNT = "[TYPE:]N"
 
 
 @pool.command("list")
-def list_(output: Listed = Form.TABLE, watch: Watched = False) -> None:
-    """List the pools: what each may use of each device type, and what it uses."""
+def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
+    """List pools: what each may use of each device type, and what it uses."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.pool_table import pool_table
     from muster.cli.watch import shown
 
     def answer() -> str:
         pools = client.pools()
-        return as_json(pools) if output is Form.JSON else pool_table(pools, wide=output is Form.WIDE)
+        if output is ListFormat.JSON:
+            return as_json(pools)
+        return pool_table(pools, wide=output is ListFormat.WIDE)
 
     with daemon(listing=_LISTING) as client:
         shown(answer, watch=watch)
 
 
 @pool.command()
-def show(name: Named, output: Listed = Form.TABLE) -> None:
-    """Show one pool, and the jobs in it that are not over."""
+def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
+    """Show a pool and its active jobs."""
     import time
 
     from muster.cli.render.answers import as_json
@@ -50,41 +45,40 @@ def show(name: Named, output: Listed = Form.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         found = named(client.pools(), name)
-        if output is Form.JSON:
+        if output is ListFormat.JSON:
             typer.echo(as_json(found))
             return
-        wide = output is Form.WIDE
+        wide = output is ListFormat.WIDE
         jobs = list(client.jobs(pool=name, statuses=LIVE))
         typer.echo(pool_table([found], wide=True))
-        typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nno live jobs")
+        typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nNo active jobs.")
 
 
 @pool.command("set")
 def set_(
     name: Named,
     parent: Annotated[
-        str | None, typer.Option(metavar="POOL", help="The pool above. (default: cluster, the root)")
+        str | None, option(None, "Parent pool. (default: cluster, the root)", metavar="POOL")
     ] = None,
     reservation: Annotated[
         list[str] | None,
-        typer.Option(metavar=_AMOUNT, help="Devices it can always get back; once for each type."),
+        option(None, "Devices it can always reclaim; once per type.", metavar=_AMOUNT),
     ] = None,
     share: Annotated[
-        list[str] | None,
-        typer.Option(metavar=_AMOUNT, help="Its weight when idle devices are lent."),
+        list[str] | None, option(None, "Weight in sharing idle devices.", metavar=_AMOUNT)
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(metavar=_AMOUNT, help="Devices it never goes above; `none` takes it away."),
+        option(None, "Maximum number of devices; `none` removes it.", metavar=_AMOUNT),
     ] = None,
     shared: Annotated[
         bool | None,
-        typer.Option("--shared/--private", help="Whether its users see and stop each other's jobs."),
+        option(None, "Whether its users see and stop each other's jobs.", "--shared/--private"),
     ] = None,
 ) -> None:
-    """Make a pool, or change it: what is not given stays.
+    """Create or change a pool; what is not given stays unchanged.
 
-    Without a type an amount is for the cluster's only device type.
+    An amount without a type is for the cluster's only device type.
 
     Examples:
       muster pool set research --reservation 4 --share 2
@@ -104,12 +98,10 @@ def set_(
 
 @pool.command()
 def remove(name: Named, yes: Yes = False) -> None:
-    """Remove a pool that has no jobs."""
-    from muster.cli.exits import OTHER_FAILURE
-    from muster.cli.render.terminal import agreed
+    """Remove a pool without jobs."""
+    from muster.cli.render.terminal import confirm
 
-    if not agreed(f"Remove the pool {name}?", yes=yes):
-        raise typer.Exit(OTHER_FAILURE)
+    confirm(f"Remove pool {name}?", yes=yes)
     with daemon(listing=_LISTING) as client:
         client.remove_pool(name)
-        typer.echo(f"pool {name} is removed")
+        typer.echo(f"pool {name} removed")

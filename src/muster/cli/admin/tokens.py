@@ -1,38 +1,31 @@
-"""`muster token`: who may ask the daemon. Imports stay inside the commands so that help is quick."""
+"""`muster token`. Imports stay inside the commands so that help is quick."""
 
 import time
 from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form, Output
+from muster.cli.choices import ListFormat, Output
 from muster.cli.connect import daemon
-from muster.cli.group import QuickGroup
-from muster.cli.options import Listed, Printed, Yes
+from muster.cli.options import Listed, Printed, Yes, noun, option
 
-token = typer.Typer(
-    name="token",
-    cls=QuickGroup,
-    help="Tokens: who may ask the daemon, and as whom.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+token = noun("token", "API tokens: who may use the daemon, and as which user.")
 
 _LISTING = "muster token list"
 
-Named = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
+Named = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
 
 
 @token.command("list")
-def list_(output: Listed = Form.TABLE) -> None:
-    """List tokens, without their secrets: all of them for an administrator, else one's own."""
+def list_(output: Listed = ListFormat.TABLE) -> None:
+    """List tokens, without their secrets: all for an administrator, otherwise your own."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.table import table
     from muster.cli.render.words import clock
 
     with daemon(listing=_LISTING) as client:
         tokens, now = client.tokens(), time.time()
-    if output is Form.JSON:
+    if output is ListFormat.JSON:
         typer.echo(as_json(tokens))
         return
     rows = [
@@ -53,14 +46,14 @@ def create(
     name: Named,
     user: Annotated[
         str | None,
-        typer.Option("--user", "-u", metavar="NAME", help="Whose it is. (default: like the token)"),
+        option(None, "Its user. (default: the token's name)", "--user", "-u", metavar="NAME"),
     ] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="For an administrator.")] = False,
+    admin: Annotated[bool, option(None, "Grant administrator rights.", "--admin")] = False,
     output: Printed = Output.TEXT,
 ) -> None:
-    """Make a token, and print its secret: this once.
+    """Create a token and print its secret, which is never shown again.
 
-    Its user puts it into MUSTER_API_TOKEN, and the daemon's address into MUSTER_URL.
+    Its user sets MUSTER_API_TOKEN to it, and MUSTER_URL to the daemon's address.
 
     Example: muster token create laptop -u ada
     """
@@ -73,17 +66,15 @@ def create(
         typer.echo(as_json(made))
         return
     typer.echo(made.secret)
-    hint(f"for {made.user} ({made.role}); it is not shown again: export MUSTER_API_TOKEN=...")
+    hint(f"for {made.user} ({made.role}); not shown again: export MUSTER_API_TOKEN=...")
 
 
 @token.command()
 def revoke(name: Named, yes: Yes = False) -> None:
-    """Make a token invalid at once."""
-    from muster.cli.exits import OTHER_FAILURE
-    from muster.cli.render.terminal import agreed
+    """Revoke a token at once."""
+    from muster.cli.render.terminal import confirm
 
-    if not agreed(f"Revoke the token {name}?", yes=yes):
-        raise typer.Exit(OTHER_FAILURE)
+    confirm(f"Revoke token {name}?", yes=yes)
     with daemon(listing=_LISTING) as client:
         client.revoke_token(name)
-        typer.echo(f"token {name} is revoked")
+        typer.echo(f"token {name} revoked")

@@ -1,4 +1,4 @@
-"""`muster up`: checks, the start in the foreground or the background, and what is said then."""
+"""`muster up`: checks the options, starts the daemon in the foreground or background, announces it."""
 
 import errno
 import subprocess
@@ -8,22 +8,19 @@ from pathlib import Path
 
 import typer
 
-from muster.cli.daemon.commands import Listening, Up, UpOptions
-from muster.cli.daemon.pid_file import TakenError
+from muster.app.daemon_folder import TakenError, read_status
+from muster.app.options import Listening, UpOptions
 from muster.cli.exits import OTHER_FAILURE
+from muster.cli.parse import seconds_of
 from muster.cli.render.terminal import complain
 from muster.cli.render.words import counted
-from muster.cli.times import seconds_of
-from muster.files.errors import InputError, one_of
-from muster.policy.registry import POLICIES
+from muster.files.errors import InputError
 
 _DETACHED = 60.0
-"""Seconds for a daemon in the background to get ready: a journal of millions takes a few."""
+"""s for a daemon in the background to get ready: a journal of millions of facts takes a few."""
 _LOOK = 0.05
-STANDBY = "standby: another daemon is in charge of the store"
-"""What a daemon's log says while it waits for another's end."""
 _TAIL = 20
-"""Lines of its log that are shown where it fails."""
+"""Lines of its log to show if it fails."""
 
 
 def refuse_both(
@@ -34,91 +31,84 @@ def refuse_both(
     cert: Path | None,
     key: Path | None,
 ) -> None:
-    """Options that contradict each other, or that are nothing alone."""
+    """Reject options that contradict each other or need another one."""
     given = {"--devices": devices, "--topology": topology, "--cluster": cluster}
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
-        raise InputError.at(named[0], f"leaves no use for {named[1]}; give one of them")
+        raise InputError.at(named[0], f"conflicts with {named[1]}; give one of them")
     if (cert is None) != (key is None):
         missing, there = ("--tls-cert", "--tls-key") if cert is None else ("--tls-key", "--tls-cert")
-        raise InputError.at(there, f"needs {missing} beside it")
-
-
-def checked_policy(name: str) -> str:
-    """The policy, if there is one of that name."""
-    if name not in POLICIES:
-        raise InputError.at("--policy", one_of(name, "policy", POLICIES))
-    return name
+        raise InputError.at(there, f"requires {missing}")
 
 
 def checked_interval(text: str) -> float:
-    """Seconds above 0."""
+    """Parse `--interval`: s above 0."""
     seconds = seconds_of("--interval", text)
     if seconds <= 0:
         raise InputError.at("--interval", "must be above 0; write for example 60s")
     return seconds
 
 
-def run_up(start: Up, options: UpOptions, *, detach: bool) -> int:
-    """Run the daemon until it is told to stop, or leave it running; the exit code."""
+def run_up(options: UpOptions, *, detach: bool) -> int:
+    """Run the daemon until it is stopped, or leave it running; return the exit code."""
     if detach:
-        return _left_running(options.data)
+        return _start_in_background(options.data)
+    # Imported only now: `-d` needs none of it.
+    from muster.app.up import run
+
     try:
-        start(options, lambda listening: typer.echo(announced(listening)))
+        run(options, lambda listening: typer.echo(announced(listening)))
     except TakenError as error:
-        complain(f"{error}; stop it with `muster down`, or give another with --data")
+        complain(f"{error}; stop it with `muster down`, or give another folder with --data")
         return OTHER_FAILURE
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
             raise
         complain(
-            f"cannot listen at {options.host}:{options.port}: {error.strerror}; give another --port"
+            f"cannot listen on {options.host}:{options.port}: {error.strerror}; try another --port"
         )
         return OTHER_FAILURE
     return 0
 
 
 def announced(listening: Listening) -> str:
-    """Where it listens, what it has, and what to type next."""
+    """Where the daemon listens, what it has, and what to type next."""
     types = ", ".join(listening.device_types) or "CPU"
-    machines = f"{counted(listening.nodes, 'node')}, {listening.devices} devices ({types})"
-    standby = "; standby: another daemon is in charge" if listening.role == "standby" else ""
+    machines = f"{counted(listening.nodes, 'node')}, {counted(listening.devices, 'device')} ({types})"
     facts = {
-        "cluster": f"{listening.cluster}: {machines}, policy {listening.policy}{standby}",
-        "folder": str(listening.data),
-        "token": "not needed" if listening.token_file is None else str(listening.token_file),
+        "cluster": f"{listening.cluster}: {machines}, policy {listening.policy}",
+        "folder": listening.data,
+        "token": listening.token_file or "not needed",
     }
     if listening.jobs:
-        facts["jobs"] = f"{counted(listening.jobs, 'job')} taken up again"
+        facts["jobs"] = f"{counted(listening.jobs, 'job')} reattached"
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]
     following = "next: muster run train.py · muster ps · muster top · muster down"
-    return "\n".join([f"muster listens at {listening.url}", *lines, following])
+    return "\n".join([f"muster is listening on {listening.url}", *lines, following])
 
 
-def _left_running(data: Path) -> int:
-    """Start the same command once more without `-d`, and stay until it has said that it is ready."""
+def _start_in_background(data: Path) -> int:
+    """Run the same command without `-d`, and return when its status file says ready or standby."""
     data.mkdir(parents=True, exist_ok=True)
-    said, log = data / "daemon.out", data / "daemon.log"
+    path = data / "daemon.log"
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
-    before = log.stat().st_size if log.exists() else 0
-    with said.open("wb") as output, log.open("ab") as errors:
+    with path.open("ab") as log:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            start_new_session=True,  # Ctrl-C here, and the end of this terminal, are not for it
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C here, and the end of this terminal, must not reach it
         )
     deadline = time.monotonic() + _DETACHED
     while child.poll() is None and time.monotonic() < deadline:
-        if said.read_bytes().endswith(b"\n"):
-            typer.echo(said.read_text(encoding="utf-8"), nl=False)
-            return 0
-        if STANDBY.encode() in log.read_bytes()[before:]:
-            typer.echo(f"{STANDBY}; this one takes over when that is gone")
+        status = read_status(data)
+        if status is not None and status.pid == child.pid and status.state != "starting":
+            standby = "standby: another daemon uses the store; this one takes over when it exits"
+            typer.echo(announced(status.listening) if status.listening else standby)
             return 0
         time.sleep(_LOOK)
-    complain(f"the daemon did not get ready; its log is {log}:")
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]:
+    complain(f"the daemon did not start; the end of its log, {path}:")
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]:
         typer.echo(f"  {line}", err=True)
     return child.poll() or OTHER_FAILURE

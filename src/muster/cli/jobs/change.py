@@ -1,4 +1,4 @@
-"""`muster stop` and `muster resize`: jobs are told to change."""
+"""`muster stop` and `muster resize`."""
 
 import time
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ import typer
 
 from muster.cli.connect import daemon, exit_code, report
 from muster.cli.exits import OTHER_FAILURE
+from muster.cli.parse import parsed
 from muster.cli.render.terminal import agreed, complain, painted
 from muster.cli.render.words import clock, counted
 from muster.client import ClientError
@@ -16,7 +17,7 @@ from muster.wire.records import JobRecord
 
 
 def stop_jobs(which: Sequence[str], *, yes: bool) -> int:
-    """Stop every one of them that can be; the exit code is that of the first that cannot."""
+    """Stop the jobs; return the exit code of the first that cannot be stopped."""
     code = 0
     with daemon() as client:
         if not yes and not agreed(_question([client.job(each).job for each in which]), yes=False):
@@ -35,22 +36,20 @@ def stop_jobs(which: Sequence[str], *, yes: bool) -> int:
 
 def _question(jobs: Sequence[JobRecord]) -> str:
     now = time.time()
-    named = [f"{job.number} ({job.name}, {job.status} {_since(job, now)})" for job in jobs]
+    named = [
+        f"{job.number} ({job.name}, {job.status} for {clock(now - (job.started or job.submitted))})"
+        for job in jobs
+    ]
     return f"Stop {counted(len(jobs), 'job')}: {', '.join(named)}?"
 
 
-def _since(job: JobRecord, now: float) -> str:
-    return f"for {clock(now - (job.started or job.submitted))}"
-
-
 def resize_job(which: str, workers: str, servers: int | None) -> None:
-    """Ask for other numbers of workers, and say how the job stands."""
-    try:
-        counts = parse_counts(workers)
-    except ValueError as error:
-        raise InputError.at("workers", str(error)) from None
+    """Change how many workers a job asks for, and print the answer."""
+    counts = parsed("workers", workers, parse_counts)
     if counts.least == 0:
-        raise InputError.at("workers", f"starts at 0; to end the job: muster stop {which}")
+        raise InputError.at("workers", f"must be at least 1; to end the job: muster stop {which}")
     with daemon() as client:
         job = client.resize(which, counts.least, counts.most, servers)
-        typer.echo(f"job {job.number} ({job.name}) asks for {job.asked} workers and has {job.workers}")
+        typer.echo(
+            f"job {job.number} ({job.name}) now asks for {job.asked} workers; it has {job.workers}"
+        )

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Form, Output, Resize
+from muster.cli.choices import ListFormat, Output, Resize
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
-from muster.cli.options import JOBS, Followed, Listed, Printed, Several, Watched, Which, Yes
+from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option
 
 jobs = typer.Typer(pretty_exceptions_enable=False)
 
-ASKED, THEN = "What the job asks for", "What happens then"
+REQUEST, SUBMIT = "Request", "Submission"
 """Groups of options of `muster run`."""
 
 
@@ -21,92 +21,76 @@ def run(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="A Python script, a program, or a job file: docs/reference/files.md."
+            metavar="TARGET",
+            help="A Python script, a program, or a job file (docs/reference/files.md).",
         ),
     ],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARGS", help="Its own; those that begin with a dash after --."),
+        typer.Argument(metavar="ARGS", help="Its arguments; put -- before those that begin with -."),
     ] = None,
     devices: Annotated[
         str | None,
-        typer.Option(
+        option(
+            REQUEST,
+            "Workers, with a device each: 4, 1..8, V100:1..8; 0 for none. (default: 1)",
             "--devices",
             "-d",
             metavar="N|N..M",
-            rich_help_panel=ASKED,
-            help="Workers, each with a device: 4, 1..8, V100:1..8; 0 for none. (default: 1)",
         ),
     ] = None,
-    servers: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", rich_help_panel=ASKED, help="Parameter servers beside them."),
-    ] = None,
+    servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None,
     name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=ASKED, help="The job's. (default: the script's)"),
+        str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
     ] = None,
-    pool: Annotated[
-        str | None, typer.Option(metavar="POOL", rich_help_panel=ASKED, help="Who pays for it.")
-    ] = None,
+    pool: Annotated[str | None, option(REQUEST, "Pool to submit to.", metavar="POOL")] = None,
     priority: Annotated[
-        int | None, typer.Option(metavar="N", rich_help_panel=ASKED, help="Higher is sooner.")
+        int | None, option(REQUEST, "Priority; higher runs sooner.", metavar="N")
     ] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            REQUEST,
+            "Environment variable; without a value, passed on from here. Repeatable.",
             metavar="NAME[=VALUE]",
-            rich_help_panel=ASKED,
-            help="A variable of its environment; without a value yours. May be given again.",
         ),
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", rich_help_panel=ASKED, help="Where it works. (default: here)"),
+        Path | None, option(REQUEST, "Working directory. (default: this one)", metavar="DIR")
     ] = None,
     elastic: Annotated[
-        Resize | None,
-        typer.Option(
-            rich_help_panel=ASKED, help="Resized while it trains, or stopped and started anew."
-        ),
+        Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option(
-            "--follow", "-f", rich_help_panel=THEN, help="Show its output; Ctrl-C leaves it running."
-        ),
+        option(SUBMIT, "Print its output; Ctrl-C leaves it running.", "--follow", "-f"),
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", rich_help_panel=THEN, help="Return when it is over.")
-    ] = False,
+    wait: Annotated[bool, option(SUBMIT, "Return when it has finished.", "--wait")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option(
+        option(
+            SUBMIT,
+            "Only print the forecast. Exit code 0: it would start now; 1: it would wait; 255: error.",
             "--dry-run",
-            rich_help_panel=THEN,
-            help="Only say what would become of it. Exit code 0: it would start now; 1: it would "
-            "wait; 255: an error.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", rich_help_panel=THEN, help="Do not ask.")] = False,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", rich_help_panel=THEN, help="As text or JSON.")
-    ] = Output.TEXT,
+    yes: Annotated[bool, option(SUBMIT, "Do not ask for confirmation.", "--yes", "-y")] = False,
+    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = Output.TEXT,
 ) -> None:
-    """Submit a job: show its plan, and when it is expected to start and finish; ask; hand it over.
+    """Submit a job, after showing its plan and when it is expected to start and finish.
 
-    No file is needed. A script is run by the Python of your environment, in this folder.
+    No file is needed. A script runs in this directory, with the Python of your environment.
 
     Examples:
-      muster run train.py -d 1..4 -- --lr 0.1    1 to 4 workers, as there is room
+      muster run train.py -d 1..4 -- --lr 0.1    1 to 4 workers, as devices are free
       muster run -f -y train.py                  no question; end as the job ends
       muster run -- ./train.sh a b               any program
       muster run job.yaml --pool research        a file; options override it
     """
-    from muster.cli.jobs.request import Request
-    from muster.cli.jobs.submit import Manner, run_request
+    from muster.cli.jobs.request import RunRequest
+    from muster.cli.jobs.submit import Submission, run_request
 
-    request = Request(
+    request = RunRequest(
         words=(target, *(arguments or ())),
         devices=devices,
         servers=servers,
@@ -118,41 +102,41 @@ def run(
         elastic=elastic,
     )
     as_json = output is Output.JSON
-    manner = Manner(dry_run=dry_run, yes=yes, follow=follow, wait=wait, as_json=as_json)
-    raise typer.Exit(run_request(request, manner))
+    how = Submission(dry_run=dry_run, yes=yes, follow=follow, wait=wait, as_json=as_json)
+    raise typer.Exit(run_request(request, how))
 
 
 @jobs.command(rich_help_panel=JOBS)
 def ps(
-    every: Annotated[bool, typer.Option("--all", "-a", help="Also those that are over.")] = False,
+    every: Annotated[bool, option(None, "Include finished jobs.", "--all", "-a")] = False,
     user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="NAME", help="Of one user.")
+        str | None, option(None, "Only this user's.", "--user", "-u", metavar="NAME")
     ] = None,
-    pool: Annotated[str | None, typer.Option(metavar="POOL", help="Of one pool.")] = None,
-    limit: Annotated[int, typer.Option("-n", min=1, metavar="N", help="At most so many.")] = 100,
-    output: Listed = Form.TABLE,
+    pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
+    limit: Annotated[int, option(None, "At most N jobs.", "-n", min=1, metavar="N")] = 100,
+    output: Listed = ListFormat.TABLE,
     watch: Watched = False,
 ) -> None:
-    """List jobs, the newest first: how far they are, when they will be done, and why they wait.
+    """List jobs, newest first: progress, expected finish, and why they wait.
 
     Examples:
       muster ps -w                watch them
       muster ps -a -n 20          the last 20, finished ones too
       muster ps -o wide           more columns, and the reasons in words
     """
-    from muster.cli.jobs.list_jobs import Wanted, list_jobs
+    from muster.cli.jobs.list_jobs import JobFilter, list_jobs
 
-    list_jobs(Wanted(every, user, pool, limit), output, watch=watch)
+    list_jobs(JobFilter(every, user, pool, limit), output, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)
 def show(
     which: Which,
-    every: Annotated[bool, typer.Option("--all", "-a", help="All changes and predictions.")] = False,
+    every: Annotated[bool, option(None, "All changes and predictions.", "--all", "-a")] = False,
     output: Printed = Output.TEXT,
     watch: Watched = False,
 ) -> None:
-    """Show everything about a job: request, tasks, reasons, changes, predictions against reality.
+    """Show a job: request, tasks, reasons, changes, predictions against reality.
 
     Example: muster show 12
     """
@@ -178,16 +162,14 @@ def logs(
     which: Which,
     task: Annotated[
         str | None,
-        typer.Argument(metavar="[TASK]", help="One task's alone, such as worker-0. (default: all)"),
+        typer.Argument(metavar="[TASK]", help="One task, such as worker-0. (default: all)"),
     ] = None,
-    follow: Followed = False,
+    follow: Annotated[bool, option(None, "Follow until the job ends.", "--follow", "-f")] = False,
     lines: Annotated[
-        int | None, typer.Option("-n", min=0, metavar="N", help="Only the last N lines of each task.")
+        int | None, option(None, "Only the last N lines of each task.", "-n", min=0, metavar="N")
     ] = None,
 ) -> None:
-    """Print what a job's tasks have printed; with -f, what they print from now on as well.
-
-    Of several tasks every line begins with the task's name.
+    """Print the output of a job's tasks. With several tasks, each line begins with the task's name.
 
     Examples:
       muster logs -f 12
@@ -195,13 +177,13 @@ def logs(
     """
     from muster.cli.jobs.follow import show_logs
 
-    with daemon(listing="muster ps -a, or muster show JOB,") as client:
+    with daemon(listing="muster ps -a, muster show JOB") as client:
         raise typer.Exit(show_logs(client, which, task, follow=follow, lines=lines))
 
 
 @jobs.command(rich_help_panel=JOBS)
 def stop(which: Several, yes: Yes = False) -> None:
-    """Stop jobs: their tasks get SIGTERM, and time to save what they have done.
+    """Stop jobs. Their tasks get SIGTERM, and time to save a checkpoint.
 
     Example: muster stop 12 13 -y
     """
@@ -213,16 +195,16 @@ def stop(which: Several, yes: Yes = False) -> None:
 @jobs.command(rich_help_panel=JOBS)
 def resize(
     which: Which,
-    workers: Annotated[str, typer.Argument(metavar="N|N..M", help="Workers, or from least to most.")],
+    workers: Annotated[str, typer.Argument(metavar="N|N..M", help="Workers, or a range of them.")],
     servers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Parameter servers. (default: as before)")
+        int | None, option(None, "Parameter servers. (default: unchanged)", min=1, metavar="N")
     ] = None,
 ) -> None:
-    """Ask for other numbers of workers; a job that trains with Muster's runtime is not restarted.
+    """Change how many workers a job asks for. Jobs that use Muster's runtime are not restarted.
 
     Examples:
       muster resize 12 4          exactly 4
-      muster resize 12 2..6       2 to 6, as the cluster has room
+      muster resize 12 2..6       2 to 6, as devices are free
     """
     from muster.cli.jobs.change import resize_job
 
@@ -233,16 +215,16 @@ def resize(
 def wait(
     which: Several,
     timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Give up after so long, with exit code 101.")
+        str | None, option(None, "Give up after this time, with exit code 101.", metavar="TIME")
     ] = None,
     output: Printed = Output.TEXT,
 ) -> None:
-    """Wait until jobs are over; the exit code is that of the first that did not succeed.
+    """Wait until jobs have finished. The exit code is that of the first that did not succeed.
 
     Example: muster wait 12 13 --timeout 2h && echo done
     """
     from muster.cli.jobs.follow import wait_for
-    from muster.cli.times import seconds_of
+    from muster.cli.parse import seconds_of
 
     limit = None if timeout is None else seconds_of("--timeout", timeout)
     with daemon() as client:
@@ -251,14 +233,14 @@ def wait(
 
 @jobs.command(rich_help_panel=JOBS)
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Print one picture, and return.")] = False,
-    interval: Annotated[str, typer.Option(metavar="TIME", help="Between two pictures.")] = "1s",
+    once: Annotated[bool, option(None, "Print once and exit.", "--once")] = False,
+    interval: Annotated[str, option(None, "Time between updates.", metavar="TIME")] = "1s",
 ) -> None:
-    """Watch the cluster: who holds which device, how far jobs are, what pools use, what was decided.
+    """Watch the cluster: devices and their jobs, progress, pools, and recent decisions.
 
-    A letter is a device and the job that holds it. Ctrl-C ends it.
+    Each letter is a device, and the job that holds it. Ctrl-C exits.
     """
     from muster.cli.jobs.top import run_top
-    from muster.cli.times import seconds_of
+    from muster.cli.parse import seconds_of
 
     run_top(once=once, interval=seconds_of("--interval", interval))

@@ -1,4 +1,4 @@
-"""Staying with jobs: what they print, and how they end."""
+"""Following jobs: their output, and how they end."""
 
 import time
 from collections import Counter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def show_logs(
     client: "Client", which: str, task: str | None, *, follow: bool, lines: int | None
 ) -> int:
-    """Print what a job's tasks print; the exit code. Ctrl-C ends the printing, not the job."""
+    """Print the output of a job's tasks; return the exit code. Ctrl-C does not stop the job."""
     try:
         for line in _lines(client, which, task, follow, lines):
             typer.echo(line)
@@ -32,27 +32,27 @@ def show_logs(
 def _lines(
     client: "Client", which: str, task: str | None, follow: bool, last: int | None
 ) -> Iterator[str]:
-    """The lines, of each task only the last ones where so many are asked for."""
+    """The lines; with `last`, only that many of each task."""
     if last is None:
         yield from client.logs(which, task, follow)
         return
-    # Read twice: how much there is to leave out is known at the end only.
-    there = Counter(_log_of(line, task) for line in client.logs(which, task))
+    # Read twice: how many lines to skip is known only at the end.
+    total = Counter(_log_of(line, task) for line in client.logs(which, task))
     passed: Counter[str] = Counter()
     for line in client.logs(which, task, follow):
         log = _log_of(line, task)
         passed[log] += 1
-        if passed[log] > there[log] - last:
+        if passed[log] > total[log] - last:
             yield line
 
 
 def _log_of(line: str, task: str | None) -> str:
-    """Whose line it is: where all are asked for, each begins with that."""
+    """The log a line belongs to; the lines of several tasks begin with it."""
     return line.partition(" | ")[0] if task is None else task
 
 
 def follow_to_end(client: "Client", which: str) -> int:
-    """Print what a job prints until it is over; the exit code tells how it went."""
+    """Print a job's output until it has finished; return the exit code for its outcome."""
     try:
         for line in client.logs(which, follow=True):
             typer.echo(line)
@@ -60,14 +60,14 @@ def follow_to_end(client: "Client", which: str) -> int:
     except KeyboardInterrupt:
         _detached(which)
         return NOT_FINISHED
-    tell_end(job, logged=True)
+    print_end(job, logged=True)
     return code_of(job.status)
 
 
 def wait_for(
     client: "Client", which: Sequence[str], timeout: float | None, *, as_json: bool = False
 ) -> int:
-    """Wait for every job; the exit code is that of the first, as given, that did not succeed."""
+    """Wait for every job; return the exit code of the first, as given, that did not succeed."""
     deadline = None if timeout is None else time.monotonic() + timeout
     ended = []
     try:
@@ -75,9 +75,9 @@ def wait_for(
             job = _end_of(client.handle(each), deadline)
             ended.append(job)
             if not as_json:
-                tell_end(job)
+                print_end(job)
     except KeyboardInterrupt:
-        complain("not waiting any more; the jobs go on")
+        complain("no longer waiting; the jobs keep running")
         return NOT_FINISHED
     if as_json:
         typer.echo(json_text(ended))
@@ -85,16 +85,15 @@ def wait_for(
 
 
 def _end_of(handle: "Handle", deadline: float | None) -> JobRecord:
-    """The job as it ended, or as it stands when the time is up."""
+    """The job once it has finished, or as it is at the deadline."""
     try:
         return handle.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         return handle.record()
 
 
-def tell_end(job: JobRecord, *, logged: bool = False) -> None:
-    """One line on how a job ended; where it failed also why, with the last of what it printed unless
-    that was seen already."""
+def print_end(job: JobRecord, *, logged: bool = False) -> None:
+    """Print how a job ended; for a failure also why, with its last output unless already `logged`."""
     named = f"job {job.number} ({job.name})"
     if job.status not in OVER:
         typer.echo(f"{named} is still {painted(job.status)}", err=True)
@@ -106,4 +105,4 @@ def tell_end(job: JobRecord, *, logged: bool = False) -> None:
 
 
 def _detached(which: str) -> None:
-    complain(f"detached; the job goes on: `muster logs -f {which}`, `muster stop {which}`")
+    complain(f"detached; the job keeps running: `muster logs -f {which}`, `muster stop {which}`")

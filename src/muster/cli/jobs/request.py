@@ -1,4 +1,4 @@
-"""`muster run`: from words on the command line to the job that is asked for."""
+"""`muster run`: from the command line to the job to submit."""
 
 import getpass
 import os
@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from muster.cli.parse import parsed
 from muster.files.errors import InputError
 from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
@@ -20,17 +21,17 @@ _JOB_FILES = (".yaml", ".yml")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 63
 
-_ASKED = 10.0
-"""Seconds for a Python to say which it is."""
+_PYTHON_TIMEOUT = 10.0
+"""s for a Python to print its path."""
 
 SERVER_CORES = "0.1"
-"""Of one parameter server that `--servers` asks for: a task without devices must ask for something, and
-next to a worker it computes little."""
+"""Cores of one parameter server of `--servers`: a task without devices must ask for something, and next
+to a worker it computes little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What `muster run` was told, as it was written; None: not told."""
+class RunRequest:
+    """The arguments of `muster run`, unparsed; None: not given."""
 
     words: tuple[str, ...]
     """A job file, or a script or program and its arguments."""
@@ -45,18 +46,18 @@ class Request:
 
     @property
     def names_itself(self) -> bool:
-        """Whether the job is called after its script, for want of a name."""
+        """Whether the job gets its name from its script."""
         return self.name is None and self.job_file is None
 
     @property
     def job_file(self) -> Path | None:
-        """The job file, if it is one that is to be run."""
+        """The job file, if that is what is run."""
         path = Path(self.words[0])
         return path if path.suffix in _JOB_FILES else None
 
 
-def job_record(request: Request, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The job as the API takes it: a job file's fields, those given as options in place of its own."""
+def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the job as the API takes it: the fields of a job file, overridden by options."""
     record = _from_file(request) if request.job_file else _from_words(request)
     record |= _given(request)
     if request.servers is not None:
@@ -70,49 +71,50 @@ def job_record(request: Request, environ: Mapping[str, str]) -> dict[str, Any]:
     return record
 
 
-def _from_file(request: Request) -> dict[str, Any]:
+def _from_file(request: RunRequest) -> dict[str, Any]:
     path = Path(request.words[0])
     if len(request.words) > 1:
-        problem = f"takes no arguments, but {request.words[1]!r} is given; write them into its command"
+        problem = f"takes no arguments, but got {request.words[1]!r}; add them to its command"
         raise InputError.at(str(path), problem)
     return {"folder": str(Path.cwd()), **read_job(path).record}
 
 
-def _from_words(request: Request) -> dict[str, Any]:
+def _from_words(request: RunRequest) -> dict[str, Any]:
     first, *rest = request.words
     command = [first, *rest]
     if first.endswith(".py"):
         if not Path(first).is_file():
-            raise InputError.at(first, "does not exist; a script is named as seen from here")
-        # The job may work in another folder; the script is where it is.
-        command = [interpreter(os.environ), str(Path(first).absolute()), *rest]
-        if request.folder is None:
-            command[1] = first
+            raise InputError.at(first, "does not exist; give its path from this directory")
+        # Absolute only where the job works in another folder.
+        script = first if request.folder is None else str(Path(first).absolute())
+        command = [interpreter(os.environ), script, *rest]
     return {"name": _named_after(first), "command": command, "folder": str(Path.cwd())}
 
 
 def interpreter(environ: Mapping[str, str]) -> str:
-    """The user's Python: of the active virtual environment, else of the path, else this one."""
+    """Return the user's Python: of the active virtual environment, else of PATH, else this one."""
     active = environ.get("VIRTUAL_ENV")
     if active and (Path(active) / "bin/python").exists():
         return str(Path(active) / "bin/python")
     path = environ.get("PATH")
     found = shutil.which("python", path=path) or shutil.which("python3", path=path)
-    return sys.executable if found is None else _itself(found)
+    return sys.executable if found is None else _resolved(found)
 
 
-def _itself(python: str) -> str:
-    """The interpreter behind what the path has: wrappers such as pyenv's need more than it."""
+def _resolved(python: str) -> str:
+    """Return the interpreter behind a wrapper: pyenv's, for example, need more than PATH."""
+    command = [python, "-c", "import sys; print(sys.executable)"]
     try:
-        asked = [python, "-c", "import sys; print(sys.executable)"]
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=_ASKED, check=True).stdout
+        printed = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PYTHON_TIMEOUT, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return python
-    return told.strip() or python
+    return printed.strip() or python
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it where live jobs are called so already."""
+    """Return the name, with a number appended if a live job already has it."""
     if name not in taken:
         return name
     numbered = (f"{name[: _LONGEST_NAME - len(end)]}{end}" for end in (f"-{i}" for i in count(2)))
@@ -120,12 +122,12 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _named_after(word: str) -> str:
-    """A job's name, made of that of its script."""
+    """Make a job's name from its script's."""
     plain = _NOT_IN_NAMES.sub("-", Path(word).stem).strip("-._")
     return plain[:_LONGEST_NAME] or "job"
 
 
-def _given(request: Request) -> dict[str, Any]:
+def _given(request: RunRequest) -> dict[str, Any]:
     options = {
         "devices": request.devices,
         "name": request.name,
@@ -138,14 +140,11 @@ def _given(request: Request) -> dict[str, Any]:
 
 
 def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
-    """Workers as `--devices` or the file has them, and parameter servers beside them."""
+    """Return roles: workers as `--devices` or the file has them, and parameter servers."""
     if "roles" in record:
-        raise InputError.at("--servers", "is given for a file with roles; write it under roles.server")
+        raise InputError.at("--servers", "conflicts with the file's roles; set roles.server there")
     text = str(record.pop("devices", "1"))
-    try:
-        devices = parse_devices(text)
-    except ValueError as error:
-        raise InputError.at("--devices", str(error)) from None
+    devices = parsed("--devices", text, parse_devices)
     each = "1" if devices.device_type is None else f"{devices.device_type}:1"
     worker = {"count": text.rpartition(":")[2], "devices": each}
     return {"roles": {"worker": worker, "server": {"count": str(servers), "cores": SERVER_CORES}}}
@@ -154,7 +153,7 @@ def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
 def _environment(
     written: Mapping[str, str | None], options: Sequence[str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """What the file sets, what the options set, and what both leave to the caller's environment."""
+    """Merge the file's variables with the options'; those without a value come from `environ`."""
     wanted: dict[str, str | None] = dict(written)
     for option in options:
         name, equals, value = option.partition("=")
@@ -165,15 +164,13 @@ def _environment(
     for name, given in wanted.items():
         text = environ.get(name) if given is None else given
         if text is None:
-            raise InputError.at(
-                "--env", f"{name} must be given, and is not set here; write --env {name}=..."
-            )
+            raise InputError.at("--env", f"{name} is not set here; write --env {name}=...")
         found[name] = text
     return found
 
 
 def _login() -> str | None:
-    """Who submits it, for a daemon that lets them say; None where the machine has no name for them."""
+    """The user's login name, or None if the machine has none for them."""
     try:
         return parse_user(getpass.getuser())
     except (KeyError, OSError, ValueError):

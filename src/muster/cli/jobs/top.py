@@ -1,4 +1,4 @@
-"""`muster top`: one picture of the cluster after another."""
+"""`muster top`."""
 
 import time
 from collections import deque
@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from muster.cli.connect import daemon, told
-from muster.cli.render.live import WIDTH, Board, live
+from muster.cli.connect import daemon, error_lines
+from muster.cli.render.live import WIDTH, ClusterFrame, live
 from muster.cli.render.terminal import on_terminal
 from muster.client import ClientError
 from muster.wire.records import LIVE, ChangeRecord, JobRecord, TaskRecord
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from muster.client import Client
 
 _MOST_JOBS = 100
-"""Jobs that are asked for: more would cost the daemon more than anybody sees of them."""
+"""Jobs to ask for: more would cost the daemon more than fits the screen."""
 _CHANGES = 200
-"""Changes that are kept: of a large gang most say only that a task was ordered."""
+"""Changes to keep: most of a large gang's only say that a task was ordered."""
 
 
 class Gathering:
-    """What pictures are made of. A job's tasks are asked for only when their set has changed."""
+    """Collects what frames show. A job's tasks are requested only when their set has changed."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
         self._tasks: dict[tuple[int, int, str], tuple[TaskRecord, ...]] = {}
         self._changes: deque[ChangeRecord] = deque(maxlen=_CHANGES)
 
-    def board(self) -> Board:
-        """How things stand now."""
+    def frame(self) -> ClusterFrame:
+        """The cluster now."""
         client = self._client
         jobs = list(islice(client.jobs(statuses=LIVE), _MOST_JOBS))
-        return Board(
+        return ClusterFrame(
             client.status(),
             client.nodes(),
             client.pools(),
@@ -47,7 +47,7 @@ class Gathering:
         )
 
     def _latest(self) -> list[ChangeRecord]:
-        """The latest changes; only those are asked for that came since."""
+        """The latest changes; only new ones are requested."""
         last = self._changes[-1].seq if self._changes else None
         self._changes.extend(self._client.events(after=last))
         return list(self._changes)
@@ -62,27 +62,27 @@ class Gathering:
 
 
 def run_top(*, once: bool, interval: float) -> None:
-    """Draw until Ctrl-C, or once. A daemon that goes away and comes back is waited for."""
+    """Draw frames until Ctrl-C, or one. If the daemon goes away, wait for it."""
     with daemon() as client:
         gathering = Gathering(client)
-        board = gathering.board()
+        frame = gathering.frame()
         console = Console(width=None if on_terminal() else WIDTH, highlight=False)
         if once or not on_terminal():
-            console.print(live(board, time.time(), console.width))
+            console.print(live(frame, time.time(), console.width))
             return
         try:
             with Live(console=console, screen=True, auto_refresh=False) as screen:
                 while True:
-                    screen.update(live(board, time.time(), console.width), refresh=True)
+                    screen.update(live(frame, time.time(), console.width), refresh=True)
                     time.sleep(interval)
-                    board = _next(gathering, board)
+                    frame = _next(gathering, frame)
         except KeyboardInterrupt:
             raise typer.Exit from None
 
 
-def _next(gathering: Gathering, before: Board) -> Board:
-    """The next board; the one before, and what is wrong, where the daemon does not answer."""
+def _next(gathering: Gathering, before: ClusterFrame) -> ClusterFrame:
+    """The next frame; if the daemon does not answer, the one before with the error."""
     try:
-        return gathering.board()
+        return gathering.frame()
     except ClientError as error:
-        return replace(before, trouble=told(error)[0])
+        return replace(before, trouble=error_lines(error)[0])

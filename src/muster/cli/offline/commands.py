@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Output, Strategy
-from muster.cli.options import OFFLINE
+from muster.cli.choices import Output, PlacementStrategy
+from muster.cli.options import OFFLINE, Printed, option
 
 offline = typer.Typer(pretty_exceptions_enable=False)
 
 
-class Goal(StrEnum):
-    """What a plan can be best at: see docs/explanation/planner.md."""
+class PlanGoal(StrEnum):
+    """What a plan is optimised for (docs/explanation/planner.md)."""
 
     THROUGHPUT = "throughput"
     PER_DEVICE = "per_device"
@@ -27,42 +27,48 @@ class Schema(StrEnum):
     PROFILE = "profile"
 
 
-ClusterPath = Annotated[Path, typer.Argument(help="Cluster file, see docs/reference/files.md.")]
+ClusterPath = Annotated[Path, typer.Argument(help="Cluster file (docs/reference/files.md).")]
 
 
 @offline.command(rich_help_panel=OFFLINE)
 def play(
-    cluster: ClusterPath,
-    jobs: Annotated[list[Path], typer.Argument(help="Job files, submitted in this order.")],
-    policy: Annotated[str, typer.Option(help="Who gets how much.")] = "fifo",
-    strategy: Annotated[Strategy, typer.Option(help="Where jobs go.")] = Strategy.ADAPTIVE,
-    every: Annotated[str, typer.Option(help="Time between submissions.")] = "5m",
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A cluster file, or a snapshot of a daemon.")
+    ],
+    jobs: Annotated[
+        list[Path] | None, typer.Argument(help="Job files, submitted in this order.")
+    ] = None,
+    policy: Annotated[
+        str | None, option(None, "Scheduling policy. (default: the snapshot's, else fifo)")
+    ] = None,
+    strategy: Annotated[
+        PlacementStrategy, option(None, "Placement strategy.")
+    ] = PlacementStrategy.ADAPTIVE,
+    every: Annotated[str, option(None, "Time between submissions.")] = "5m",
+    output: Printed = Output.TEXT,
 ) -> None:
     """Play jobs on a cluster on a virtual clock, and say why each starts, changes or waits.
 
     Nothing is run: it is the real scheduling cycle, every decision checked, against the files' figures.
+    With a snapshot (see muster snapshot), decide once on the state that it holds.
 
-    Example: muster play examples/clusters/lab.yaml examples/jobs/*.yaml --every 10m
+    Examples:
+      muster play examples/clusters/lab.yaml examples/jobs/*.yaml --every 10m
+      muster play snapshot.json --policy tiresias
     """
     from rich.console import Console
 
-    from muster.cli.offline.play import run_play
-    from muster.files.errors import InputError, one_of
+    from muster.cli.offline.play import play_file
+    from muster.cli.parse import parsed, policy_of
     from muster.files.source.quantity import parse_duration
-    from muster.policy.registry import POLICIES
 
-    if policy not in POLICIES:
-        raise InputError.at("--policy", one_of(policy, "policy", POLICIES))
-    try:
-        interval = parse_duration(every)
-    except ValueError as error:
-        raise InputError.at("--every", str(error)) from error
-    run_play(
-        cluster,
-        jobs,
-        policy=policy,
+    play_file(
+        file,
+        jobs or [],
+        policy=None if policy is None else policy_of("--policy", policy),
         strategy=strategy,
-        every=interval,
+        every=parsed("--every", every, parse_duration),
+        as_json=output is Output.JSON,
         console=Console(highlight=False),
     )
 
@@ -71,18 +77,16 @@ def play(
 def plan(
     cluster: ClusterPath,
     job: Annotated[
-        Path, typer.Argument(help="Job file that names its model, see docs/reference/profiles.md.")
+        Path, typer.Argument(help="Job file that names its model (docs/reference/profiles.md).")
     ],
     devices: Annotated[
-        int | None, typer.Option("--devices", "-d", min=1, help="At most so many. Default: the job's.")
+        int | None, option(None, "Most devices to use. (default: the job's)", "--devices", "-d", min=1)
     ] = None,
-    aim: Annotated[Goal, typer.Option(help="What the plan is to be best at.")] = Goal.THROUGHPUT,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Show the speed by number of devices instead.")
-    ] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="As text or JSON.")] = Output.TEXT,
+    aim: Annotated[PlanGoal, option(None, "What to optimise for.")] = PlanGoal.THROUGHPUT,
+    curve: Annotated[bool, option(None, "Show the speed by number of devices.", "--curve")] = False,
+    output: Printed = Output.TEXT,
 ) -> None:
-    """Lay a job out on a cluster: which tasks, on which nodes, how they synchronise, and how fast.
+    """Plan a job on a cluster: which tasks, on which nodes, how they synchronise, and how fast.
 
     Candidate plans are generated and priced by the performance model; the best is shown with the
     runner-up and the reason. Nothing is run. The cluster is taken as empty.
@@ -100,31 +104,28 @@ def plan(
 
 @offline.command(rich_help_panel=OFFLINE)
 def forecast(
-    losses: Annotated[Path, typer.Argument(help="CSV with the columns epoch and loss.")],
+    losses: Annotated[Path, typer.Argument(help="CSV file with the columns epoch and loss.")],
     decrease: Annotated[
-        str, typer.Option(help="Converged when an epoch lowers the loss by less, of the largest loss,")
+        str, option(None, "Converged when epochs lower the loss by less than this part of the largest.")
     ] = "1%",
-    epochs: Annotated[int, typer.Option(min=1, help="for so many epochs in a row.")] = 3,
+    epochs: Annotated[int, option(None, "Number of such epochs in a row.", min=1)] = 3,
     total: Annotated[
-        int | None, typer.Option(min=1, help="Instead: your own number of epochs.")
+        int | None, option(None, "Your own number of epochs, instead of convergence.", min=1)
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="As text or JSON.")] = Output.TEXT,
+    output: Printed = Output.TEXT,
 ) -> None:
-    """Say how many epochs a training has left, with an interval, from the losses so far.
+    """Predict how many epochs a training has left, with an interval, from its losses so far.
 
-    Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are noticed and
-    said; too few points are `unknown`, never a guess. See docs/explanation/convergence.md.
+    Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are reported;
+    with too few points the answer is `unknown`, never a guess. See docs/explanation/convergence.md.
 
     Example: muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
     """
     from muster.cli.offline.forecast import run_forecast
-    from muster.files.errors import InputError
+    from muster.cli.parse import parsed
     from muster.files.source.quantity import parse_percentage
 
-    try:
-        share = parse_percentage(decrease)
-    except ValueError as error:
-        raise InputError.at("--decrease", str(error)) from error
+    share = parsed("--decrease", decrease, parse_percentage)
     as_json = output is Output.JSON
     typer.echo(run_forecast(losses, decrease=share, epochs=epochs, total=total, as_json=as_json))
 
@@ -132,20 +133,19 @@ def forecast(
 @offline.command(rich_help_panel=OFFLINE)
 def check(
     cluster: ClusterPath,
-    jobs: Annotated[list[Path] | None, typer.Argument(help="Job files to hold against it.")] = None,
+    jobs: Annotated[list[Path] | None, typer.Argument(help="Job files to check against it.")] = None,
 ) -> None:
     """Check a cluster file, and whether jobs could ever run on it.
 
-    Exit code 0 if all is well, 2 with one line that says what is wrong and where.
+    Exit code 0, or 2 and one line that says what is wrong and where.
     """
-    from muster.cli.offline.play import load_jobs
+    from muster.cli.offline.play import devices_text, load_jobs
     from muster.files.cluster.cluster_file import load_cluster
 
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs or [], loaded)
-    counts = ", ".join(f"{n} {each}" for each, n in loaded.cluster.devices_by_type().items())
     pools = ", ".join(loaded.pools.leaves())
-    typer.echo(f"{cluster}: {len(loaded.cluster.nodes)} nodes, {counts}; pools: {pools}")
+    typer.echo(f"{cluster}: {devices_text(loaded.cluster)}; pools: {pools}")
     for job in asked:
         workers = job.workers
         span = f"{workers.gang}..{workers.most}" if workers.most > workers.gang else f"{workers.gang}"
@@ -157,8 +157,7 @@ def profile(
     named: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|PATH",
-            help="A shipped model, or a profile file (see docs/reference/profiles.md).",
+            metavar="NAME|PATH", help="A shipped model, or a profile file (docs/reference/profiles.md)."
         ),
     ] = None,
 ) -> None:
@@ -172,8 +171,8 @@ def profile(
 
 
 @offline.command(rich_help_panel=OFFLINE)
-def schema(which: Annotated[Schema, typer.Argument(help="Of which file.")]) -> None:
-    """Print the JSON Schema of a file, for editors."""
+def schema(which: Annotated[Schema, typer.Argument(help="Kind of file.")]) -> None:
+    """Print the JSON Schema of a kind of file, for editors."""
     from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 
     makers = {

@@ -1,4 +1,4 @@
-"""`muster forecast`: how many epochs a training has left, told from its losses."""
+"""`muster forecast`: how many epochs a training has left, from its losses."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from muster.perf.estimate import BadMeasurementError, Unknown
 
 
 def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None, as_json: bool) -> str:
-    """Epochs left until the target, as text or JSON."""
+    """Return the epochs left until the target, as text or JSON."""
     points = load_losses(path)
     try:
         target = Target(decrease, epochs) if total is None else FixedEpochs(total)
@@ -20,22 +20,20 @@ def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None,
     except BadMeasurementError as error:
         raise InputError.at(str(path), str(error)) from None
     except ValueError:
-        problem = f"a decrease of {decrease:.2%} over {epochs} epochs is no target; try 1% over 3"
+        problem = f"a decrease of {decrease:.2%} over {epochs} epochs is not a target; try 1% over 3"
         raise InputError.at("--decrease", problem) from None
     if as_json:
         return json.dumps(_as_data(found), indent=2)
-    return _told(path, points, found)
+    return _text(path, points, found)
 
 
-def _told(path: Path, points: list[LossPoint], found: Remaining | Unknown) -> str:
+def _text(path: Path, points: list[LossPoint], found: Remaining | Unknown) -> str:
     last = f"loss {points[-1].loss:.4g} after epoch {points[-1].epoch:g}" if points else "no losses"
     lines = [f"{path}: {len(points)} points, {last}", ""]
     if isinstance(found, Unknown):
         return "\n".join([*lines, f"  left     unknown: {found.detail}"])
     left = found.epochs
-    lines.append(
-        f"  left     {left.mean:.0f} epochs ({left.low:.0f} to {left.high:.0f}, four times out of five)"
-    )
+    lines.append(f"  left     {left.mean:.0f} epochs ({left.low:.0f} to {left.high:.0f}, 80% interval)")
     if found.forecast is not None:
         lines.append(f"  curve    {_formula(found.forecast.curve)}")
     lines += [f"  noticed  {note.sentence}" for note in found.notes]

@@ -19,11 +19,11 @@ from muster.planner.choose import Aim, Chosen, Planner, Priced
 from muster.planner.reason import compared, headline, made_of, short_time
 
 _BAR = 30
-"""Characters of the bar of the fastest plan."""
+"""Characters of the fastest plan's bar."""
 
 
 def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_json: bool) -> str:
-    """The best plan for a job on the empty cluster, as text or JSON."""
+    """Return the best plan for a job on the empty cluster, as text or JSON."""
     loaded = load_cluster(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
@@ -33,11 +33,11 @@ def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_jso
         raise InputError.at(str(path), f"cannot be planned: {choice.detail}")
     if as_json:
         return json.dumps(_as_data(choice, job), indent=2)
-    return _told(choice, job, model, predictor, most)
+    return _text(choice, job, model, predictor, most)
 
 
 def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
-    """The best plan's speed by number of devices: what one more device is worth."""
+    """Return the best plan's speed by number of devices."""
     loaded = load_cluster(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
@@ -55,9 +55,7 @@ def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
     longest = max(priced.samples for _, priced in rows)
     heading = ("DEVICES", "USED", "SAMPLES/S", "EACH", "", "PLAN")
     cells = [_speed_row(count, priced, longest) for count, priced in rows]
-    title = (
-        f"{job.name}: {model.name} on {loaded.cluster.name}, the best plan with at most so many devices"
-    )
+    title = f"{job.name}: {model.name} on {loaded.cluster.name}, best plan by number of devices"
     return "\n".join([title, "", table(heading, cells, left=(4, 5)), *without])
 
 
@@ -69,7 +67,7 @@ def _speed_row(count: int, priced: Priced, longest: float) -> tuple[str, ...]:
 
 
 def _counts(least: int, most: int) -> list[int]:
-    """From least to most by doubling, the most included."""
+    """Counts from least to most by doubling, and the most."""
     found = []
     while least < most:
         found.append(least)
@@ -86,22 +84,22 @@ def _most(job: Job) -> int:
 
 
 def _present(job: Job, cluster: Cluster) -> int:
-    """Devices there are of the types that the job allows."""
+    """Return how many devices the cluster has of the types that the job allows."""
     there = cluster.devices_by_type()
     return sum(there.get(each, 0) for each in job.device_types or there)
 
 
 def _asked(path: Path, loaded: ClusterFile) -> tuple[Job, ModelProfile]:
-    """The job of a file, and the model it must name."""
+    """Load a job and the model it must name."""
     job = load_jobs([path], loaded)[0]
     if job.model is None:
-        problem = "is missing, and there is nothing to plan for without it; write for example resnet50"
+        problem = "is required to plan a job; write for example resnet50"
         raise InputError.at(str(path), f"model: {problem}")
     return job, job.model
 
 
 def _best(predictor: Predictor, job: Job, most: int, aim: Aim) -> Chosen | Unknown:
-    """The best over all sets of configurations that the job may use."""
+    """The best plan over all sets of configurations that the job may use."""
     planner = Planner(predictor)
     found = [planner.choose(job, option, most, aim) for option in options(job, predictor.cluster)]
     chosen = [choice for choice in found if isinstance(choice, Chosen)]
@@ -111,11 +109,11 @@ def _best(predictor: Predictor, job: Job, most: int, aim: Aim) -> Chosen | Unkno
     return max(chosen, key=lambda choice: choice.best.worth)
 
 
-def _told(choice: Chosen, job: Job, model: ModelProfile, predictor: Predictor, most: int) -> str:
+def _text(choice: Chosen, job: Job, model: ModelProfile, predictor: Predictor, most: int) -> str:
     best, cluster = choice.best, predictor.cluster
     batch = sum(best.candidate.plan.batch)
     lines = [
-        f"{job.name}: {model.name}, {batch} samples a step, at most {most} devices of {cluster.name}",
+        f"{job.name}: {model.name}, {batch} samples per step, at most {most} devices of {cluster.name}",
         "",
         f"  plan     {_headline(best)}",
         f"  step     {_interval(best)}, {best.samples:,.0f} samples/s",
@@ -137,7 +135,7 @@ def _headline(priced: Priced) -> str:
 def _interval(priced: Priced) -> str:
     step = priced.step
     low, mean, high = (short_time(t) for t in (step.low, step.mean, step.high))
-    return f"{mean} ({low} to {high}, four times out of five)"
+    return f"{mean} ({low} to {high}, 80% interval)"
 
 
 def _why(priced: Priced, model: ModelProfile, predictor: Predictor) -> str:
@@ -158,7 +156,7 @@ def _runner_up(choice: Chosen, model: ModelProfile, predictor: Predictor) -> lis
 
 
 def _tasks(priced: Priced, cluster: Cluster) -> str:
-    """Alike tasks in one row: role, how many, devices and samples of each, share owned, nodes."""
+    """One row for equal tasks: role, count, devices and samples of each, share owned, nodes."""
     plan = priced.candidate.plan
     rows: dict[tuple[Role, str, int, int, str], list[str]] = {}
     for slot in priced.candidate.placement.slots:
@@ -185,7 +183,7 @@ def _tasks(priced: Priced, cluster: Cluster) -> str:
 
 
 def _names(nodes: list[str]) -> str:
-    """Each node once; tasks there as a factor."""
+    """Each node once, with its number of tasks if above 1."""
     counts = {name: nodes.count(name) for name in dict.fromkeys(nodes)}
     return " ".join(name if count == 1 else f"{name}x{count}" for name, count in counts.items())
 

@@ -1,21 +1,25 @@
-"""`muster play`: jobs on a cluster, cycle by cycle, with the reasons."""
+"""`muster play`: jobs on a cluster, cycle by cycle, or one cycle on a snapshot; with the reasons."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from muster.cli.render.answers import as_json as json_text
 from muster.cli.render.picture import legend, letters, picture
-from muster.cli.render.words import clock, describe
+from muster.cli.render.words import clock, counted, describe, moment
 from muster.core.cycle.cycle_state import Rules
 from muster.core.state.admit import refuse
 from muster.core.why.words import tell, where
 from muster.files.cluster.cluster_file import ClusterFile, load_cluster
 from muster.files.errors import InputError
 from muster.files.job.job_file import load_job
+from muster.files.snapshot import CycleSnapshot, is_snapshot, load_snapshot
+from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job
 from muster.model.view import Phase, View
@@ -26,6 +30,7 @@ from muster.sim.truth import Arrival
 
 _WIDTHS = (7, 8, 23)
 """Columns of the log before the last: time, decision, job."""
+_HEADING = (f"{'TIME':>7}", "DECISION", "JOB", "WHERE AND WHY")
 _STYLES = {
     Kind.START: "green",
     Kind.RESIZE: "cyan",
@@ -35,27 +40,91 @@ _STYLES = {
 }
 
 
+def play_file(
+    path: Path,
+    jobs: list[Path],
+    *,
+    policy: str | None,
+    strategy: str,
+    every: float,
+    as_json: bool,
+    console: Console,
+) -> None:
+    """Play jobs on a cluster file, or decide once on a snapshot."""
+    if is_snapshot(path):
+        if jobs:
+            raise InputError.at(str(path), "is a snapshot, which has its jobs; give no job files")
+        play_snapshot(load_snapshot(path), policy, as_json=as_json, console=console)
+        return
+    if not jobs:
+        raise InputError.at(str(path), "is a cluster file; give at least one job file")
+    if as_json:
+        raise InputError.at("--output", "is text for a cluster file; json is for snapshots")
+    run_play(path, jobs, policy=policy or "fifo", strategy=strategy, every=every, console=console)
+
+
 def run_play(
     cluster: Path, jobs: list[Path], *, policy: str, strategy: str, every: float, console: Console
 ) -> None:
-    """Load everything before anything is shown, then play until every job has been placed."""
+    """Load all files, then play until every job has been placed."""
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs, loaded)
     arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
-    console.print(Text(_headline(loaded, asked, policy, strategy), style="bold"))
+    headline = (
+        f"{loaded.cluster.name}: {devices_text(loaded.cluster)}; "
+        f"{counted(len(asked), 'job')}, policy {policy}, strategy {strategy}"
+    )
+    console.print(Text(headline, style="bold"))
     console.print()
     rules = Rules(strategy=strategy)
     frames = play(loaded.cluster, loaded.pools, arrivals, POLICIES[policy], rules)
     _show(frames, asked, console)
 
 
+def play_snapshot(
+    snapshot: CycleSnapshot, policy: str | None, *, as_json: bool, console: Console
+) -> None:
+    """Decide once on a snapshot, and print the decisions."""
+    decided = snapshot.decide(policy)
+    if as_json:
+        answer = [decision_record(snapshot.view, each) for each in decided.decisions]
+        console.print(json_text(answer), soft_wrap=True, markup=False)
+        return
+    view = snapshot.view
+    headline = (
+        f"{view.cluster.name}: {devices_text(view.cluster)}; {counted(len(view.jobs), 'job')}, "
+        f"policy {policy or snapshot.policy}, at {moment(snapshot.now)}"
+    )
+    console.print(Text(headline, style="bold"))
+    console.print()
+    _line(console, *(Text(word, style="bold") for word in _HEADING))
+    for decision in decided.decisions:
+        _log("now", view, decision, console)
+    for report in decided.migrations:
+        console.print(Text(f"{'':>7}  {describe(report, view)}", style="dim"), soft_wrap=True)
+    unchanged = len(view.jobs) - len(decided.decisions)
+    console.print(f"\n{counted(unchanged, 'job')} unchanged", style="dim")
+
+
+def decision_record(view: View, decision: Decision) -> dict[str, Any]:
+    """A decision as JSON."""
+    return {
+        "job": view.jobs[decision.job].job.name,
+        "decision": decision.kind,
+        "generation": decision.generation,
+        "placement": where(decision.placement) if decision.placement else None,
+        "code": decision.reason.code,
+        "reason": tell(decision.reason),
+    }
+
+
 def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
-    """Every job file, refused where no state of the cluster could run it or two share a name."""
+    """Load job files; reject jobs that could never run on the cluster, and repeated names."""
     jobs: list[Job] = []
     for path in paths:
         job = load_job(path)
         if any(job.name == other.name for other in jobs):
-            raise InputError.at(str(path), f"a job called {job.name!r} was given already")
+            raise InputError.at(str(path), f"another file has a job named {job.name!r}")
         refusal = refuse(job, loaded.cluster, loaded.pools)
         if refusal is not None:
             near = refusal.nearest
@@ -65,25 +134,25 @@ def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
     return jobs
 
 
-def _headline(loaded: ClusterFile, jobs: list[Job], policy: str, strategy: str) -> str:
-    cluster = loaded.cluster
-    types = ", ".join(f"{count} {each}" for each, count in cluster.devices_by_type().items())
-    return (
-        f"{cluster.name}: {len(cluster.nodes)} nodes, {types}; "
-        f"{len(jobs)} jobs, policy {policy}, strategy {strategy}"
-    )
+def devices_text(cluster: Cluster) -> str:
+    """Nodes and devices of a cluster: `30 nodes, 120 P100`."""
+    types = (f"{count} {each}" for each, count in cluster.devices_by_type().items())
+    return ", ".join([counted(len(cluster.nodes), "node"), *types])
 
 
 def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
-    """The log of decisions, a picture at the busiest moment, and one when the last job is placed."""
-    heading = (f"{'TIME':>7}", "DECISION", "JOB", "WHERE AND WHY")
-    _line(console, *(Text(word, style="bold") for word in heading))
-    told: dict[int, str] = {}
+    """Print the decisions, a picture at the busiest moment, and one when the last job is placed."""
+    _line(console, *(Text(word, style="bold") for word in _HEADING))
+    last_code: dict[int, str] = {}
     unplaced = {job.number: job.name for job in jobs}
     busiest: Frame | None = None
     for frame in frames:
         for decision in frame.decided.decisions:
-            _log(frame, decision, told, console)
+            # A job that keeps waiting for the same reason is not shown again.
+            code = decision.reason.code
+            if decision.kind is not Kind.WAIT or last_code.get(decision.job) != code:
+                last_code[decision.job] = code
+                _log(clock(frame.now), frame.before, decision, console)
         for report in frame.decided.migrations:
             console.print(
                 Text(f"{'':>7}  {describe(report, frame.before)}", style="dim"), soft_wrap=True
@@ -99,20 +168,16 @@ def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
     console.print(f"\nnever placed: {', '.join(sorted(unplaced.values()))}", style="red")
 
 
-def _log(frame: Frame, decision: Decision, told: dict[int, str], console: Console) -> None:
-    """One decision; a job that goes on waiting for the same reason is not told again."""
-    if decision.kind is Kind.WAIT and told.get(decision.job) == decision.reason.code:
-        return
-    told[decision.job] = decision.reason.code
+def _log(time: str, view: View, decision: Decision, console: Console) -> None:
     why = Text(f"{where(decision.placement)}  " if decision.placement else "")
     why.append(f"{decision.reason.code}: {tell(decision.reason)}", style="dim")
     kind = Text(decision.kind, style=_STYLES[decision.kind])
-    name = frame.before.jobs[decision.job].job.name
-    _line(console, Text(f"{clock(frame.now):>7}"), kind, Text(name, style="bold"), why)
+    name = Text(view.jobs[decision.job].job.name, style="bold")
+    _line(console, Text(f"{time:>7}"), kind, name, why)
 
 
 def _line(console: Console, *cells: Text) -> None:
-    """Cells in columns; the last folds inside its own on a terminal, and runs on in a pipe."""
+    """Print cells in columns; on a terminal the last wraps inside its own, in a pipe it does not."""
     if not console.is_terminal:
         padded = [cell.plain.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False)]
         console.print("  ".join([*padded, cells[-1].plain]), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`muster profile`: the shipped models, or the shape of one."""
+"""`muster profile`: the shipped models, or one in detail."""
 
 from pathlib import Path
 
@@ -16,19 +16,19 @@ from muster.model.profile import ModelProfile, Tensor
 _LARGEST = 5
 """Tensors shown of a model."""
 _STEPS = 10
-"""Rows of the picture: a tenth of the backward pass each."""
+"""Rows of the chart: a tenth of the backward pass each."""
 _BAR = 50
-"""Characters of a bar that stands for all bytes."""
+"""Characters of a bar for all bytes."""
 
 
 def shipped_table() -> str:
-    """The shipped profiles, one line each."""
+    """Render the shipped profiles, one row each."""
     heading = ("NAME", "PARAMETERS", "TENSORS", "GFLOP/SAMPLE", "ACTIVATIONS", "DATASET")
     return table(heading, [_row(shipped_profile(name)) for name in shipped_profiles()])
 
 
 def described(named: str) -> str:
-    """A shipped profile or a file's: its figures, largest tensors, and when gradients are ready."""
+    """Describe a profile: its figures, largest tensors, and when gradients are ready."""
     try:
         profile = named_profile(named, Path())
     except UnknownProfileError as error:
@@ -51,12 +51,12 @@ def _figures(profile: ModelProfile) -> str:
     shares = ", ".join(f"{kind} {share:.1%}" for kind, share in profile.layers)
     lines = {
         "parameters": f"{profile.parameters:,} of {profile.parameter_bytes} B in "
-        f"{len(profile.tensors)} tensors, and {profile.state} B of optimiser state each",
-        "gradients": f"{size(profile.gradients)} each step",
+        f"{len(profile.tensors)} tensors, plus {profile.state} B of optimiser state each",
+        "gradients": f"{size(profile.gradients)} per step",
         "forward": f"{profile.operations / 1e9:,.2f} GFLOP/sample: {shares}",
         "activations": f"{size(profile.activations)}/sample",
         "dataset": f"{profile.samples:,} samples of {size(profile.sample_bytes)}",
-        "batch": f"{profile.batch} samples a device",
+        "batch": f"{profile.batch} samples per device",
     }
     return "\n".join([profile.name, *(f"  {key:<11}  {text}" for key, text in lines.items())])
 
@@ -73,7 +73,7 @@ def _tensor(tensor: Tensor, profile: ModelProfile) -> tuple[str, ...]:
 
 
 def _picture(profile: ModelProfile) -> str:
-    """After each tenth of the backward pass, the part of the gradients' bytes that is ready."""
+    """The share of the gradients' bytes that is ready after each tenth of the backward pass."""
     rows = []
     for step in range(1, _STEPS + 1):
         ready = sum(t.bytes for t in profile.tensors if t.ready <= step / _STEPS) / profile.gradients

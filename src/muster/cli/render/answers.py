@@ -4,7 +4,7 @@ from typing import Any
 
 
 def as_json(value: Any, *, indent: int = 2) -> str:
-    """A record or a list of them; with an indent of 0 on one line. A loss that is NaN is null."""
+    """Render records as JSON; with an indent of 0 on one line. A NaN loss is null."""
     import msgspec
 
     return msgspec.json.format(msgspec.json.encode(value), indent=indent).decode()

@@ -1,10 +1,10 @@
-"""`muster show`: all about one job."""
+"""`muster show`: one job in detail."""
 
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from muster.cli.render.changes import telling
+from muster.cli.render.changes import notable
 from muster.cli.render.job_table import finish, loss, step
 from muster.cli.render.outcome import first_error
 from muster.cli.render.sparkline import sparkline
@@ -22,18 +22,18 @@ from muster.wire.records import (
 )
 
 LAST = 12
-"""Changes and predictions that are shown unless all are asked for: the last changes, and predictions
+"""Changes and predictions shown unless all are requested: the last changes, and predictions spread
 from the first to the last."""
 
 
 def job_page(detail: JobDetail, now: float, *, every: bool = False) -> str:
-    """What was asked, what it has and why, its progress, tasks, changes and predictions."""
+    """Render request, allocation and reason, progress, tasks, changes and predictions."""
     job = detail.job
     lines = [f"{bold(job.name)} ({job.number}), {painted(job.status)}", ""]
     lines += [f"  {name:<10}{text}" for name, text in _facts(detail, now)]
     for title, part in (
         ("Tasks", _tasks(detail.tasks)),
-        ("Changes", _changes(detail.changes if every else telling(detail.changes)[-LAST:])),
+        ("Changes", _changes(detail.changes if every else notable(detail.changes)[-LAST:])),
         ("Predictions", _predictions(_some(detail.predictions, every), job)),
     ):
         if part:
@@ -45,7 +45,7 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     job = detail.job
     yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
-    yield "asked", _asked(job)
+    yield "asks for", _asked(job)
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
@@ -55,22 +55,22 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
     yield "submitted", f"{moment(job.submitted)}, {when(job.submitted, now)}{_waited(job, now)}"
     yield "finish", _finish(job, now)
-    yield "changed", _changed(job)
+    yield "changes", _changed(job)
     if job.failures or job.losses:
-        yield "failed", f"{counted(job.failures, 'task')} by their own fault, {job.losses} by others'"
+        yield "failures", f"{counted(job.failures, 'task')} failed, {job.losses} lost"
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
 
 
 def _asked(job: JobRecord) -> str:
-    how = "changed while it trains" if job.live else "stopped and started to change"
+    how = "resized live" if job.live else "restarted to resize"
     return f"{job.asked or '-'} workers, {how}"
 
 
 def _has(job: JobRecord) -> str:
     if not job.nodes:
-        return "nothing now"
+        return "nothing"
     servers = f" and {counted(job.servers, 'server')}" if job.servers else ""
     where = ", ".join(job.nodes)
     return (
@@ -81,7 +81,7 @@ def _has(job: JobRecord) -> str:
 
 def _progress(job: JobRecord) -> str:
     if job.step is None:
-        return "not reported"
+        return "unknown"
     parts = [f"step {step(job)}"]
     if job.steps:
         parts[0] += f" ({job.step / job.steps:.0%})"
@@ -96,17 +96,17 @@ def _progress(job: JobRecord) -> str:
 
 def _waited(job: JobRecord, now: float) -> str:
     if job.started is None:
-        return ", start expected " + when(job.predicted_start, now) if job.predicted_start else ""
+        return ", expected to start " + when(job.predicted_start, now) if job.predicted_start else ""
     return f", waited {clock(job.started - job.submitted)}"
 
 
 def _finish(job: JobRecord, now: float) -> str:
     if job.ended is not None and job.status in OVER:
-        told = f"{moment(job.ended)}, after {clock(job.ended - job.submitted)}"
+        text = f"{moment(job.ended)}, after {clock(job.ended - job.submitted)}"
         first, error = job.first_predicted_finish, first_error(job)
         if first is not None and error is not None:
-            told += f"; first predicted after {clock(first - job.submitted)} ({error:+.0%})"
-        return told
+            text += f"; first predicted after {clock(first - job.submitted)} ({error:+.0%})"
+        return text
     expected = job.predicted_finish
     return "unknown" if expected is None else f"expected {moment(expected)}, {finish(job, now)}"
 
@@ -114,7 +114,7 @@ def _finish(job: JobRecord, now: float) -> str:
 def _changed(job: JobRecord) -> str:
     return (
         f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}, "
-        f"training paused {short(job.pause)} in all"
+        f"training paused for {short(job.pause)} in total"
     )
 
 
@@ -150,11 +150,11 @@ def _changes(changes: Sequence[ChangeRecord]) -> str:
     if not changes:
         return ""
     rows = [(moment(change.at), change.kind, change.text) for change in changes]
-    return table(("AT", "WHAT", "IN WORDS"), rows, left=(0, 1, 2))
+    return table(("AT", "EVENT", "DETAIL"), rows, left=(0, 1, 2))
 
 
 def _some(predictions: Sequence[PredictionRecord], every: bool) -> Sequence[PredictionRecord]:
-    """All of them, or a few at even distances."""
+    """All of them, or a few evenly spread."""
     last = len(predictions) - 1
     if every or last < LAST:
         return predictions
@@ -173,7 +173,7 @@ def _predictions(predictions: Sequence[PredictionRecord], job: JobRecord) -> str
 
 
 def _held_against(prediction: PredictionRecord, job: JobRecord) -> PredictionRecord:
-    """With what came of it, where the job's own end tells that."""
+    """Fill in the real finish once the job has ended."""
     real = job.ended
     if prediction.what != "finish" or prediction.real is not None or real is None:
         return prediction
@@ -182,7 +182,7 @@ def _held_against(prediction: PredictionRecord, job: JobRecord) -> PredictionRec
 
 
 def _predicted(prediction: PredictionRecord, value: float) -> str:
-    """A step's time as it is; a moment as the time from the prediction to it."""
+    """A step's time; a finish as the time from the prediction to it."""
     if prediction.what == "step":
         return f"{value * 1000:,.0f} ms"
     return clock(max(0.0, value - prediction.at))

@@ -1,4 +1,4 @@
-"""`muster ps`: a line for each job."""
+"""`muster ps`: a row for each job."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from muster.wire.records import OVER, JobRecord
 
 HEADING = ("ID", "NAME", "POOL", "STATUS", "WORKERS", "STEP", "LOSS", "AGE", "FINISH", "WHY")
 MORE = ("USER", "PRIORITY", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE")
-"""Further columns of the wide table, before WHY."""
+"""Columns that the wide table adds before WHY."""
 
 _WORDS = ("NAME", "POOL", "STATUS", "USER", "NODES", "WHY")
-"""Columns of words stand to the left, those of figures to the right."""
+"""Left-aligned columns."""
 
 
 def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False) -> str:
-    """The jobs; wide, with more columns and the reasons in words."""
+    """Render the jobs; wide, with more columns and the reasons in words."""
     heading = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
     rows = [_wide(job, now) if wide else (*_cells(job, now), why(job)) for job in jobs]
     return table(heading, rows, left=[i for i, word in enumerate(heading) if word in _WORDS])
@@ -52,14 +52,14 @@ def _wide(job: JobRecord, now: float) -> tuple[str, ...]:
 
 
 def why(job: JobRecord) -> str:
-    """The reason's code; of a job that is over, the first line of what went wrong."""
+    """The reason's code; for a finished job the first line of its error."""
     if job.status in OVER:
         return (job.error or "-").splitlines()[0]
     return job.code or "-"
 
 
 def workers(job: JobRecord) -> str:
-    """Those it has, of those it asks for: `3/1..8`, with servers `3+2/1..8+2`."""
+    """Workers it has of those it asks for: `3/1..8`, with servers `3+2/1..8+2`."""
     if job.status in OVER:
         return job.asked or "-"
     held = f"{job.workers}+{job.servers}" if job.servers else str(job.workers)
@@ -67,19 +67,19 @@ def workers(job: JobRecord) -> str:
 
 
 def step(job: JobRecord) -> str:
-    """Steps done, of those it will do."""
+    """Steps done of the total."""
     if job.step is None:
         return "-"
     return f"{job.step:,}" if job.steps is None else f"{job.step:,}/{job.steps:,}"
 
 
 def loss(job: JobRecord) -> str:
-    """To four digits."""
+    """The loss to four digits."""
     return "-" if job.loss is None else f"{job.loss:.4g}"
 
 
 def finish(job: JobRecord, now: float) -> str:
-    """When it ended, or is expected to; past that moment it is late."""
+    """When it ended or is expected to; `late` once that time has passed."""
     if job.ended is not None:
         return when(job.ended, now)
     if job.predicted_finish is not None and job.predicted_finish <= now:

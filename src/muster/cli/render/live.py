@@ -1,6 +1,6 @@
-"""A cluster at one moment, to be looked at: who holds which device, how far jobs are, what was decided.
+"""One frame of `muster top`: devices and the jobs that hold them, progress, recent events.
 
-A pure function of records, for `muster top`, the demo and whoever else draws one frame after another.
+A pure function of records, which the demo uses as well.
 """
 
 import time
@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from muster.cli.render.changes import telling
+from muster.cli.render.changes import notable
 from muster.cli.render.job_table import finish, loss, workers
 from muster.cli.render.picture import FREE, GONE, letter_of_number, style
 from muster.cli.render.words import clock
@@ -27,12 +27,12 @@ from muster.wire.records import (
 )
 
 MOST_NODES, MOST_JOBS, MOST_CHANGES = 16, 20, 8
-"""Rows of each part: together they fit a screen of fifty lines."""
+"""Rows of each part: together they fit fifty lines."""
 
 WIDTH = 160
-"""Columns of a picture that no terminal bounds."""
+"""Columns when the output is not a terminal."""
 _BAR = 16
-"""Columns of a bar of workers; a job that asks for more has each of its columns stand for several."""
+"""Columns of a bar of workers; in a larger job each stands for several workers."""
 _PROGRESS = 10
 _COLUMNS = {
     "": 0,
@@ -48,15 +48,15 @@ _COLUMNS = {
     "FINISH": 0,
     "WHY": 106,
 }
-"""Columns of the jobs, and how wide the screen must be for each."""
+"""Columns of the jobs, and the width of screen that each needs."""
 _UNKNOWN = "■"
-"""A device held by a job whose tasks are not known."""
+"""A device held by a job whose tasks are unknown."""
 _STATUS_STYLES = {"running": "green", "succeeded": "green", "waiting": "yellow", "failed": "red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """What is known at a moment. `tasks` by the number of their job, as far as they were asked for."""
+class ClusterFrame:
+    """What one frame shows. `tasks`: by the number of their job, as far as requested."""
 
     status: StatusRecord
     nodes: Sequence[NodeRecord] = ()
@@ -66,26 +66,26 @@ class Board:
     changes: Sequence[ChangeRecord] = ()
     """Newest last."""
     trouble: str = ""
-    """Why this is not how things stand now."""
+    """Why the frame is out of date."""
 
 
-def live(board: Board, now: float, width: int = WIDTH) -> RenderableType:
-    """The moment as a picture: headline, devices, jobs, pools, and what happened last.
+def live(frame: ClusterFrame, now: float, width: int = WIDTH) -> RenderableType:
+    """Draw a frame: headline, devices, jobs, pools, recent events.
 
-    `width`: columns of the screen; on a narrow one the less important of the jobs' are left out.
+    `width`: columns of the screen; a narrow one leaves out the less important columns of jobs.
     """
-    parts: list[RenderableType] = [_headline(board, now), Text()]
-    parts += [_devices(board), Text(), _jobs(board.jobs, now, width)]
-    if any(pool.quotas for pool in board.pools):
-        parts += [Text(), _pools(board.pools)]
-    changes = telling(board.changes)
+    parts: list[RenderableType] = [_headline(frame, now), Text()]
+    parts += [_devices(frame), Text(), _jobs(frame.jobs, now, width)]
+    if any(pool.quotas for pool in frame.pools):
+        parts += [Text(), _pools(frame.pools)]
+    changes = notable(frame.changes)
     if changes:
         parts += [Text(), _changes(changes)]
     return Group(*parts)
 
 
-def _headline(board: Board, now: float) -> Text:
-    status = board.status
+def _headline(frame: ClusterFrame, now: float) -> Text:
+    status = frame.status
     used = status.devices - status.free
     figures = (
         f"policy {status.policy}",
@@ -95,7 +95,7 @@ def _headline(board: Board, now: float) -> Text:
         f"up {clock(now - status.since)}",
     )
     text = Text.assemble((status.cluster, "bold"), " · ", " · ".join(figures))
-    for trouble in filter(None, (status.trouble, board.trouble)):
+    for trouble in filter(None, (status.trouble, frame.trouble)):
         text.append(f"\n{trouble}", style="bold red")
     return text
 
@@ -107,22 +107,22 @@ def _grid(*headings: str, right: Sequence[str] = ()) -> Table:
     return table
 
 
-def _devices(board: Board) -> Table:
-    """A row for each node, a letter for each device: that of the job which holds it."""
+def _devices(frame: ClusterFrame) -> Table:
+    """A row for each node, and for each device the letter of the job that holds it."""
     holders = {
         (task.node, device): letter_of_number(number)
-        for number, tasks in board.tasks.items()
+        for number, tasks in frame.tasks.items()
         for task in tasks
         if task.status != "ended"
         for device in task.devices
     }
     table = _grid("NODE", "STATE", "TYPE", "DEVICES", "FREE", right=("FREE",))
-    for node in board.nodes[:MOST_NODES]:
+    for node in frame.nodes[:MOST_NODES]:
         drawn = Text()
         for device, bit in enumerate(node.bitmap):
             _draw(drawn, node, bit, holders.get((node.name, device)))
         table.add_row(node.name, node.state, node.device_type, drawn, str(node.free))
-    rest = board.nodes[MOST_NODES:]
+    rest = frame.nodes[MOST_NODES:]
     if rest:
         free = sum(node.free for node in rest)
         table.add_row(f"and {len(rest):,} more", "", "", "", f"{free:,}", style="dim")
@@ -140,10 +140,10 @@ def _draw(drawn: Text, node: NodeRecord, bit: str, letter: str | None) -> None:
 
 def _jobs(jobs: Sequence[JobRecord], now: float, width: int) -> RenderableType:
     if not jobs:
-        return Text("no jobs: muster run train.py", style="dim")
+        return Text("No jobs: muster run train.py", style="dim")
     shown = [heading for heading, least in _COLUMNS.items() if width >= least]
     table = _grid(*map(str.strip, shown), right=("ID", "LOSS", "RATE", "FINISH"))
-    ordered = sorted(jobs, key=_standing)
+    ordered = sorted(jobs, key=_rank)
     for job in ordered[:MOST_JOBS]:
         cells = _cells(job, now)
         table.add_row(*(cells[heading] for heading in shown))
@@ -153,7 +153,7 @@ def _jobs(jobs: Sequence[JobRecord], now: float, width: int) -> RenderableType:
 
 
 def _cells(job: JobRecord, now: float) -> dict[str, str | Text]:
-    """A job's cells by their headings; blanks tell apart those without one."""
+    """A job's cells by heading; those without one differ by a blank."""
     letter = letter_of_number(job.number)
     return {
         "": Text(letter if job.devices else "", style=style(letter)),
@@ -161,7 +161,7 @@ def _cells(job: JobRecord, now: float) -> dict[str, str | Text]:
         "NAME": Text(job.name),
         "POOL": Text(job.pool),
         "STATUS": Text(job.status, style=_STATUS_STYLES.get(job.status, "cyan")),
-        "WORKERS": _crew(job, style(letter)),
+        "WORKERS": _worker_bar(job, style(letter)),
         " ": workers(job),
         "PROGRESS": _progress(job),
         "LOSS": loss(job),
@@ -171,13 +171,13 @@ def _cells(job: JobRecord, now: float) -> dict[str, str | Text]:
     }
 
 
-def _standing(job: JobRecord) -> tuple[int, int]:
-    """Those with devices first, then those that wait, then those that are over; in each the oldest."""
+def _rank(job: JobRecord) -> tuple[int, int]:
+    """Sort key: jobs with devices, then waiting ones, then finished ones; oldest first."""
     return (2 if job.status in OVER else 0 if job.devices else 1), job.number
 
 
-def _crew(job: JobRecord, colour: str) -> Text:
-    """A bar for the workers it has, dots up to the most it asks for."""
+def _worker_bar(job: JobRecord, colour: str) -> Text:
+    """A bar of the workers it has, with dots up to the most it asks for."""
     if job.status in OVER:
         return Text()
     most = max(_most(job.asked), job.workers)
@@ -187,7 +187,7 @@ def _crew(job: JobRecord, colour: str) -> Text:
 
 
 def _most(asked: str) -> int:
-    """Of `4`, `1..8` or `1..8+2` the most workers."""
+    """The most workers of `4`, `1..8` or `1..8+2`."""
     digits = asked.partition("+")[0].rpartition("..")[2]
     return int(digits) if digits.isdigit() else 0
 
@@ -221,7 +221,7 @@ def _pools(pools: Sequence[PoolRecord]) -> Table:
 
 
 def _use(quota: QuotaRecord) -> Text:
-    """Devices in use within the entitlement, beyond it (borrowed), and what it leaves unused."""
+    """Devices used within the entitlement, borrowed beyond it, and left unused."""
     each = -(-max(quota.entitled, quota.used) // _BAR) or 1
     within = min(quota.used, quota.entitled) // each
     beyond = max(0, quota.used - quota.entitled) // each
@@ -230,9 +230,9 @@ def _use(quota: QuotaRecord) -> Text:
 
 
 def _changes(changes: Sequence[ChangeRecord]) -> Table:
-    table = _grid("AT", "JOB", "WHAT HAPPENED")
+    table = _grid("AT", "JOB", "EVENT")
     shown = changes[-MOST_CHANGES:]
-    # A long text must not take from those before it.
+    # A long text must not squeeze the columns before it.
     table.columns[0].min_width = len("00:00:00")
     table.columns[1].min_width = min(20, max((len(each.job or "") for each in shown), default=0))
     for change in shown:

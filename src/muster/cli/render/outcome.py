@@ -1,4 +1,4 @@
-"""How a set of jobs went: what was predicted of each, and what came of it."""
+"""Predicted against real finish, for a set of jobs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -25,9 +25,9 @@ HEADING = (
 
 
 def outcome_table(jobs: Sequence[JobRecord], kinds: Mapping[str, str] | None = None) -> str:
-    """Jobs in the order they were submitted in; times count from their submission.
+    """Render jobs in order of submission, from which their times count.
 
-    `kinds`: what each job trains, by its name; else the name of its script.
+    `kinds`: what each job trains, by name; otherwise its script's name.
     """
     ordered = sorted(jobs, key=lambda job: (job.submitted, job.number))
     rows = [_row(job, (kinds or {}).get(job.name) or script(job)) for job in ordered]
@@ -51,14 +51,14 @@ def _row(job: JobRecord, kind: str) -> tuple[str, ...]:
 
 
 def script(job: JobRecord) -> str:
-    """The script of its command, without folder and ending; else the command's first word."""
+    """The name of its script, or else of its program."""
     scripts = [word for word in job.command if word.endswith(".py")]
     words = scripts or list(job.command)
     return PurePath(words[0]).stem if words else "-"
 
 
 def first_error(job: JobRecord) -> float | None:
-    """How much later (+) or earlier (-) it was first expected to end than it did, of its whole time."""
+    """The first predicted finish minus the real one, relative to the job's whole time."""
     if job.ended is None or job.first_predicted_finish is None:
         return None
     return prediction_error(job.first_predicted_finish, job.ended, job.submitted)

@@ -1,4 +1,4 @@
-"""A picture of the cluster: a line for each node, a letter for each device."""
+"""A picture of the cluster: a row for each node, a letter for each device."""
 
 from rich.table import Table
 from rich.text import Text
@@ -15,14 +15,14 @@ _SHARED = "*"
 
 
 def letters(jobs: list[Job]) -> dict[int, str]:
-    """A letter for each job, by number; when they run out, a star for the rest."""
+    """Give each job a letter, by number; `*` once they run out."""
     return {job.number: _LETTERS[i] if i < len(_LETTERS) else _SHARED for i, job in enumerate(jobs)}
 
 
 def picture(view: View, letter_of: dict[int, str]) -> Table:
-    """The nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
+    """Draw the nodes: devices grouped by switch (a space) and socket (a bar), cores and memory in use.
 
-    A run of alike nodes that are wholly free is one line.
+    A run of idle nodes of one configuration is one row.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("NODE", "RACK", "TYPE", "DEVICES"):
@@ -47,7 +47,7 @@ def picture(view: View, letter_of: dict[int, str]) -> Table:
 
 
 def _runs(view: View) -> list[list[Node]]:
-    """Neighbouring nodes that look the same because all of them are wholly free."""
+    """Group neighbouring idle nodes of one configuration."""
     runs: list[list[Node]] = []
     for node in view.cluster.nodes:
         alike = runs and node.configuration == runs[-1][0].configuration
@@ -69,7 +69,7 @@ def _first_to_last(names: list[str]) -> str:
 
 
 def legend(view: View, letter_of: dict[int, str]) -> Text:
-    """Which letter is which job, for those that hold something."""
+    """Which letter is which job, for jobs that hold something."""
     text = Text()
     for state in view.jobs.values():
         if state.held():
@@ -81,7 +81,7 @@ def legend(view: View, letter_of: dict[int, str]) -> Text:
 
 
 def letter_of_number(number: int) -> str:
-    """A letter that a job keeps for as long as it lives; it comes again only 52 jobs later."""
+    """The letter that a job keeps all its life; reused after 52 jobs."""
     return _LETTERS[(number - 1) % len(_LETTERS)]
 
 
@@ -91,7 +91,7 @@ def style(letter: str) -> str:
 
 
 def _owners(view: View) -> dict[str, dict[int, int]]:
-    """For each node, the job on each device."""
+    """The job on each device of each node."""
     found: dict[str, dict[int, int]] = {}
     for state in view.jobs.values():
         for slot in state.held():
@@ -117,7 +117,7 @@ def _devices(
 
 
 def _gap(kind: ConfigurationSet, position: int) -> str:
-    """What separates a device from the one before it: nothing, a switch or a socket boundary."""
+    """The separator before a device: none, a switch or a socket boundary."""
     if position == 0:
         return ""
     level = kind.level_of(0b11 << (position - 1))

@@ -1,4 +1,4 @@
-"""`muster pool list`: a line for each pool and device type."""
+"""`muster pool list`: a row for each pool and device type."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from muster.wire.records import PoolRecord, QuotaRecord
 
 _HEADING = ("POOL", "PARENT", "TYPE", "RESERVED", "SHARE", "LIMIT", "ENTITLED", "USED", "RUNNING")
 _ANY = QuotaRecord("-")
-"""Stands for the quota of a pool that has none of its own."""
+"""The quota shown for a pool that has none."""
 
 
 def pool_table(pools: Sequence[PoolRecord], *, wide: bool = False) -> str:
-    """The pools in the order they come in."""
+    """Render the pools."""
     heading = (*_HEADING, "WAITING", *(("KIND", "JOBS SEEN BY") if wide else ()))
     rows = [_row(pool, quota, wide) for pool in pools for quota in pool.quotas or (_ANY,)]
     return table(heading, rows, left=(0, 1, 2, 10, 11))
@@ -37,9 +37,9 @@ def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
 
 
 def named(pools: Sequence[PoolRecord], name: str) -> PoolRecord:
-    """The pool of that name; the command ends where there is none."""
+    """Return the pool of that name; end the command if there is none."""
     for pool in pools:
         if pool.name == name:
             return pool
-    complain(f"there is no pool {name!r}; there are: {', '.join(pool.name for pool in pools)}")
+    complain(f"no pool named {name!r}; pools: {', '.join(pool.name for pool in pools)}")
     raise typer.Exit(NOT_FOUND)

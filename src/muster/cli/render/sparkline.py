@@ -1,4 +1,4 @@
-"""A curve in one line of text."""
+"""A curve as one line of text."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -8,7 +8,7 @@ _NOTHING = " "
 
 
 def sparkline(values: Sequence[float], width: int = 60) -> str:
-    """The curve, squeezed to this width: each bar is the mean of its values; NaN leaves a gap."""
+    """Draw the curve at this width: each bar is the mean of its values; NaN leaves a gap."""
     if not values:
         return ""
     width = min(width, len(values))

@@ -7,7 +7,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> str:
-    """Rows under their headings; the columns `left` stand to the left, the rest to the right."""
+    """Render rows under their headings; columns in `left` are left-aligned, the rest right-aligned."""
     lines = [heading, *rows]
     widths = [max(_width(line[i]) for line in lines) for i in range(len(heading))]
     return "\n".join(_line(line, widths, left) for line in lines)
@@ -22,5 +22,5 @@ def _line(cells: Sequence[str], widths: Sequence[int], left: Container[int]) -> 
 
 
 def _width(cell: str) -> int:
-    """Columns it takes on the screen: its colours take none."""
+    """Width on screen: colour codes take none."""
     return len(_COLOUR.sub("", cell)) if "\x1b" in cell else len(cell)

@@ -1,9 +1,11 @@
-"""What depends on whether somebody looks: colours, hints and questions."""
+"""What depends on a terminal: colours, hints and questions."""
 
 import os
 import sys
 
 import typer
+
+from muster.cli.exits import OTHER_FAILURE
 
 _COLOURS = {
     "running": "green",
@@ -15,16 +17,16 @@ _COLOURS = {
     "lost": "red",
     "cancelled": "bright_black",
 }
-"""Of a status or a state; whatever is changing is cyan."""
+"""By status or state; any other is cyan."""
 
 
 def on_terminal() -> bool:
-    """Whether a person reads standard output."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def can_answer() -> bool:
-    """Whether a person can be asked."""
+    """Whether somebody can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -34,26 +36,32 @@ def coloured() -> bool:
 
 
 def painted(status: str) -> str:
-    """A status or a state in its colour."""
+    """Colour a status or state."""
     return typer.style(status, fg=_COLOURS.get(status, "cyan")) if coloured() else status
 
 
 def bold(text: str) -> str:
-    """A heading, to be seen."""
+    """Make a heading bold."""
     return typer.style(text, bold=True) if coloured() else text
 
 
 def hint(text: str) -> None:
-    """One line on what to type next, for a person only."""
+    """Print what to type next, on a terminal only."""
     if on_terminal():
         typer.echo(typer.style(text, dim=True) if coloured() else text)
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error."""
     typer.echo(f"muster: {text}", err=True)
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Whether to go on: asked where somebody can answer, taken for granted in scripts."""
+    """Ask where somebody can answer; scripts are taken to agree."""
     return yes or not can_answer() or typer.confirm(question, err=True)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask, and end the command if the answer is no."""
+    if not agreed(question, yes=yes):
+        raise typer.Exit(OTHER_FAILURE)

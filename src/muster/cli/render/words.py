@@ -1,16 +1,16 @@
-"""Migrations, times and sizes in words and figures a person reads."""
+"""Migrations, times and sizes as people read them."""
 
 import time
 
 from muster.core.cycle.outcome import MigrationReport
 from muster.model.view import View
 
-_HOURS_TOLD = 100
-"""From so many hours on they are told in days."""
+_MOST_HOURS = 100
+"""From here on times are shown in days."""
 
 
 def describe(report: MigrationReport, view: View) -> str:
-    """A migration in one line: for whom, who moves, the price, and fragmentation before and after."""
+    """Describe a migration: for which job, what moves, the cost, and fragmentation before and after."""
     moved = ", ".join(view.jobs[number].job.name for number in report.moved)
     return (
         f"migration for {view.jobs[report.job].job.name}: {moved} moved; costs {report.cost:,.0f} "
@@ -23,7 +23,7 @@ def clock(seconds: float) -> str:
     """`3d04h`, `1h05m` or `4m30s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    if hours >= _HOURS_TOLD:
+    if hours >= _MOST_HOURS:
         return f"{hours // 24}d{hours % 24:02}h"
     if hours:
         return f"{hours}h{minutes:02}m"
@@ -31,7 +31,7 @@ def clock(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit a person reads: `102.2 MB`."""
+    """Bytes in a readable unit: `102.2 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"
@@ -39,14 +39,14 @@ def size(count: int) -> str:
 
 
 def when(at: float | None, now: float) -> str:
-    """A moment as seen from now: `in 4m30s`, `4m30s ago`, or a dash where nobody knows."""
+    """A time relative to now: `in 4m30s`, `4m30s ago`, or a dash if unknown."""
     if at is None:
         return "-"
     return f"in {clock(at - now)}" if at > now else f"{clock(now - at)} ago"
 
 
 def moment(at: float) -> str:
-    """A moment on the clock of this machine."""
+    """A time in this machine's zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
@@ -56,7 +56,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def short(seconds: float) -> str:
-    """A pause: `0`, `12 ms`, `3.4s`."""
+    """A short time: `0`, `12 ms`, `3.4s`."""
     if seconds <= 0:
         return "0"
     return f"{seconds:.1f}s" if seconds >= 1 else f"{max(1, round(seconds * 1000))} ms"

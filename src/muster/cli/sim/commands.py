@@ -7,7 +7,7 @@ import typer
 
 from muster.cli.choices import Output
 from muster.cli.exits import INTERRUPTED
-from muster.cli.group import QuickGroup
+from muster.cli.options import noun, option
 from muster.cli.sim.options import (
     FILES,
     INPUT,
@@ -23,65 +23,45 @@ from muster.cli.sim.options import (
     with_options,
 )
 
-sim = typer.Typer(
-    name="sim",
-    cls=QuickGroup,
-    help="Simulate a cluster: the real cycle on a virtual clock. See docs/reference/simulator.md.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+sim = noun(
+    "sim",
+    "Simulate a cluster: the real scheduling cycle on a virtual clock (docs/reference/simulator.md).",
 )
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=FILES, help="No progress bar.")]
-Gantt = Annotated[
-    bool,
-    typer.Option(
-        "--gantt", rich_help_panel=FILES, help="Keep who held which device when, and draw it."
-    ),
-]
-Plots = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", rich_help_panel=FILES, help="Write the figures as PNG there."),
-]
-Format = Annotated[
-    Tables, typer.Option("--format", rich_help_panel=FILES, help="Of the tables that are stored.")
-]
+Quiet = Annotated[bool, option(FILES, "No progress bar.", "--quiet", "-q")]
+Gantt = Annotated[bool, option(FILES, "Record and draw which job held which device.", "--gantt")]
+Plots = Annotated[Path | None, option(FILES, "Write the figures as PNG files here.", metavar="DIR")]
+Format = Annotated[Tables, option(FILES, "Format of stored tables.", "--format")]
+Html = Annotated[Path | None, option(FILES, "Write a report with figures.", metavar="FILE")]
 
 
 @sim.command()
 @with_options
 def run(
     asked: Asked,
-    policy: Annotated[
-        str, typer.Option(metavar="NAME", rich_help_panel=INPUT, help="Who gets how much.")
-    ] = "muster",
+    policy: Annotated[str, option(INPUT, "Scheduling policy.", metavar="NAME")] = "muster",
     seed: Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", rich_help_panel=FILES, help="Store jobs and samples there."),
-    ] = None,
+    out: Annotated[Path | None, option(FILES, "Store jobs and samples here.", metavar="DIR")] = None,
     form: Format = Tables.CSV,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=FILES, help="Write a report with figures."),
-    ] = None,
+    html: Html = None,
     plots: Plots = None,
     gantt: Gantt = False,
     output: Printed = Output.TEXT,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate one policy, and print its figures beside what no policy could beat.
+    """Simulate one policy; print its figures and a lower bound for any policy.
 
     Example: muster sim run --cluster examples/clusters/t4-16x4.yaml --trace philly-like:jobs=200
     --policy tiresias --html report.html
     """
     try:
         from muster.cli.sim.parse import configuration_of
-        from muster.cli.sim.run import Wanted, run_one
+        from muster.cli.sim.run import RunOutputs, run_one
 
-        wanted = Wanted(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
+        wanted = RunOutputs(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
         typer.echo(run_one(configuration_of(asked, policy, seed), wanted))
     except KeyboardInterrupt:
-        typer.echo("muster: stopped; there is no result", err=True)
+        typer.echo("muster: stopped without a result", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -90,44 +70,27 @@ def run(
 def compare(
     asked: Asked,
     policies: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,C", rich_help_panel=INPUT, help="Policies; the first is the measure."
-        ),
+        str, option(INPUT, "Policies; the first is the baseline.", metavar="A,B,C")
     ] = "muster,afs,tiresias,fifo",
-    seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=INPUT, help="Seeds 0 to N-1.")
-    ] = 1,
-    jobs: Annotated[
-        int,
-        typer.Option("-j", min=1, metavar="N", rich_help_panel=FILES, help="Simulations at a time."),
-    ] = 1,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", rich_help_panel=FILES, help="Where results are stored and found."),
-    ] = Path("sim-results"),
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", rich_help_panel=FILES, help="Simulate anew what is stored already."),
-    ] = False,
+    seeds: Annotated[int, option(INPUT, "Seeds 0 to N-1.", min=1, metavar="N")] = 1,
+    jobs: Annotated[int, option(FILES, "Simulations in parallel.", "-j", min=1, metavar="N")] = 1,
+    out: Annotated[Path, option(FILES, "Where results are stored.", metavar="DIR")] = Path(
+        "sim-results"
+    ),
+    fresh: Annotated[bool, option(FILES, "Repeat stored simulations.", "--fresh")] = False,
     form: Format = Tables.CSV,
     html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=FILES, help="The report (default: DIR/report.html)."
-        ),
+        Path | None, option(FILES, "The report. (default: DIR/report.html)", metavar="FILE")
     ] = None,
     plots: Plots = None,
     gantt: Gantt = False,
-    full: Annotated[
-        bool, typer.Option("--full", rich_help_panel=FILES, help="Print every column.")
-    ] = False,
+    full: Annotated[bool, option(FILES, "Print every column.", "--full")] = False,
     output: Printed = Output.TEXT,
     quiet: Quiet = False,
 ) -> None:
     """Simulate several policies on the same jobs and seeds, and print them side by side.
 
-    Interrupted, the same command goes on with what is missing.
+    If interrupted, repeat the command to continue.
 
     Example: muster sim compare --policies tiresias,srtf,fifo --seeds 5 -j 2
     --cluster examples/clusters/t4-16x4.yaml --trace philly-like:jobs=200
@@ -137,19 +100,9 @@ def compare(
 
     names = policies_of(policies)
     configuration = configuration_of(asked, names[0], 0)
+    as_json = output is Output.JSON
     wanted = Comparing(
-        names,
-        seeds,
-        jobs,
-        out,
-        fresh,
-        form.value,
-        html,
-        plots,
-        gantt,
-        full,
-        output is Output.JSON,
-        quiet,
+        names, seeds, jobs, out, fresh, form.value, html, plots, gantt, full, as_json, quiet
     )
     raise typer.Exit(run_compare(configuration, wanted))
 
@@ -158,13 +111,10 @@ def compare(
 def trace(
     text: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE|GENERATOR", help="The trace; without it: the generators there are."
-        ),
+        typer.Argument(metavar="FILE|GENERATOR", help="The trace; without it, list generators."),
     ] = None,
     cluster: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=INPUT, help="Hold it against this cluster."),
+        Path | None, option(INPUT, "Compare its load with this cluster.", metavar="FILE")
     ] = None,
     speeds: Speeds = None,
     rigid: Rigid = False,
@@ -173,12 +123,11 @@ def trace(
     sort: Sort = False,
     skip: Skip = False,
     head: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", rich_help_panel=FILES, help="Show the first N jobs instead."),
+        int | None, option(FILES, "Show the first N jobs instead.", min=1, metavar="N")
     ] = None,
     output: Printed = Output.TEXT,
 ) -> None:
-    """Say what is in a trace: jobs, sizes, run times, and the load over time.
+    """Summarise a trace: jobs, sizes, run times, and the load over time.
 
     Example: muster sim trace philly-like:jobs=500 --cluster examples/clusters/t4-16x4.yaml
     """

@@ -1,4 +1,4 @@
-"""`muster sim compare`: several policies on the same jobs, stored one by one, side by side."""
+"""`muster sim compare`: several policies on the same jobs, side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from muster.cli.exits import INTERRUPTED, OTHER_FAILURE
+from muster.cli.render.terminal import complain
 from muster.cli.sim.figures import HOW_TO, can_draw, write_page, write_plots
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
@@ -21,7 +22,7 @@ from muster.sim.scenario.prepare import prepare, seed_matters
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """What is compared, and what is to come out of it."""
+    """What is compared, written and printed."""
 
     policies: tuple[str, ...]
     seeds: int
@@ -38,15 +39,15 @@ class Comparing:
 
 
 def run_compare(configuration: Configuration, wanted: Comparing) -> int:
-    """Simulate what is missing, compare, write and print; the exit code."""
-    prepare(configuration)  # bad input costs one line before anything is begun
+    """Simulate what is missing, compare, write and print; return the exit code."""
+    prepare(configuration)  # reports bad input before anything is started
     everything = of_all(configuration, wanted.policies, range(_seeds(configuration, wanted)))
     store = ResultStore(wanted.out, TableFormat(wanted.form), wanted.gantt)
     try:
         return _run(everything, store, wanted)
     except KeyboardInterrupt:
         done = sum(store.has(each) for each in everything)
-        _say(f"stopped: {done} of {len(everything)} done; the same command goes on with the rest")
+        complain(f"stopped: {done} of {len(everything)} done; repeat the command to continue")
         return INTERRUPTED
 
 
@@ -56,10 +57,10 @@ def _run(everything: Sequence[Configuration], store: ResultStore, wanted: Compar
     missing = [each for each in everything if not store.has(each)]
     if len(missing) < len(everything):
         done = len(everything) - len(missing)
-        _say(f"{done} of {len(everything)} done before, {len(missing)} to do")
+        complain(f"{done} of {len(everything)} already done, {len(missing)} to do")
     failures = _simulate(missing, store, wanted, len(everything))
     if failures:
-        return _tell(failures)
+        return _report(failures)
     _show([store.place(each) for each in everything], wanted)
     return 0
 
@@ -76,15 +77,15 @@ def _simulate(
 
 
 def _seeds(configuration: Configuration, wanted: Comparing) -> int:
-    """As many as were asked for: equal results would make intervals look narrower than they are."""
+    """The seeds asked for, or 1: equal results would make intervals look too narrow."""
     if wanted.seeds == 1 or seed_matters(configuration, wanted.policies):
         return wanted.seeds
-    _say("nothing here is drawn by the seed: one is enough")
+    complain("nothing here depends on the seed: using one")
     return 1
 
 
 def _show(folders: Sequence[Path], wanted: Comparing) -> None:
-    """Read the results one by one, for there may be many, and hold them against each other."""
+    """Read the results one by one, since there may be many, and compare them."""
     digests: list[Digest] = []
     first: dict[str, Result] = {}
     draws = can_draw() or wanted.html is not None or wanted.plots is not None
@@ -103,22 +104,18 @@ def _draw(
     comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result], wanted: Comparing
 ) -> None:
     if not results:
-        _say(f"for a report with figures: {HOW_TO}")
+        complain(f"for a report with figures: {HOW_TO}")
         return
     path = wanted.html or wanted.out / "report.html"
     write_page(path, comparison, digests, results)
-    _say(f"report: {path}")
+    complain(f"report: {path}")
     if wanted.plots is not None:
         write_plots(wanted.plots, comparison, digests, results)
 
 
-def _tell(failures: Sequence[Failure]) -> int:
+def _report(failures: Sequence[Failure]) -> int:
     for each in failures:
         which = f"{each.configuration.policy}, seed {each.configuration.seed}"
-        _say(f"{which} failed: {each.why} (in full: {each.told})")
-    _say("the others are stored; the same command tries these again")
+        complain(f"{which} failed: {each.why} (details: {each.told})")
+    complain("the others are stored; repeat the command to retry these")
     return OTHER_FAILURE
-
-
-def _say(line: str) -> None:
-    typer.echo(f"muster: {line}", err=True)

@@ -1,4 +1,4 @@
-"""The report with figures, and figures by themselves, of one simulation or several."""
+"""The HTML report and its figures, of one simulation or several."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,14 +12,14 @@ HOW_TO = "pip install 'musterd[report]'"
 
 
 def can_draw() -> bool:
-    """Whether the library that draws is there."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def write_page(
     path: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
 ) -> None:
-    """The report as one HTML file."""
+    """Write the report as one HTML file."""
     from muster.sim.report.html import illustrations, page
 
     title = " / ".join(row.policy for row in comparison.rows)
@@ -34,7 +34,7 @@ def write_page(
 def write_plots(
     folder: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
 ) -> None:
-    """Every figure as a PNG of its own."""
+    """Write every figure as a PNG."""
     from muster.sim.report.gantt import gantt
     from muster.sim.report.holders import By, applications
     from muster.sim.report.plots import completion_cdf, load_over_time, mean_bars, shares_over_time

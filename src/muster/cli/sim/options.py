@@ -7,150 +7,124 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-import typer
-
 from muster.cli.choices import Output, Resize
+from muster.cli.options import option
 
 INPUT, KNOWN, COSTS, WORLD, FILES = (
-    "What is simulated",
+    "Input",
     "What policies know",
-    "When it is decided, and what changes cost",
-    "What the world does",
-    "What comes out",
+    "Decisions and their cost",
+    "Disturbances",
+    "Output",
 )
 """Groups of options in the help."""
 
 
 class Tables(StrEnum):
-    """How tables are written."""
+    """Format of tables."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
 
-def _option(panel: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **more)
-
-
 Speeds = Annotated[
     Path | None,
-    _option(INPUT, metavar="DIR", help="The folder of measured speeds, for a T4 workload."),
+    option(INPUT, "Folder of measured speeds, for T4 workloads.", metavar="DIR"),
 ]
 Rigid = Annotated[
     bool,
-    _option(
-        INPUT,
-        "--rigid/--elastic",
-        help="Jobs run on just what they ask for, or on more where it helps.",
+    option(
+        INPUT, "Run jobs on exactly what they ask for, or on more if it helps.", "--rigid/--elastic"
     ),
 ]
-First = Annotated[int | None, _option(INPUT, min=1, metavar="N", help="Only the first N jobs.")]
-Sort = Annotated[bool, _option(INPUT, "--sort", help="Read a trace whose times are out of order.")]
-Skip = Annotated[bool, _option(INPUT, "--skip", help="Leave bad rows out, and count them.")]
-Seed = Annotated[int, _option(INPUT, min=0, help="Draws jobs, errors of measurement and failures.")]
-Printed = Annotated[Output, _option(FILES, "--output", "-o", help="Print text or JSON.")]
+First = Annotated[int | None, option(INPUT, "Only the first N jobs.", min=1, metavar="N")]
+Sort = Annotated[bool, option(INPUT, "Sort a trace whose times are out of order.", "--sort")]
+Skip = Annotated[bool, option(INPUT, "Skip and count bad rows.", "--skip")]
+Seed = Annotated[int, option(INPUT, "Seed for jobs, measurement errors and failures.", min=0)]
+Printed = Annotated[Output, option(FILES, "Output format.", "--output", "-o")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was asked for, as it was written."""
+    """The shared options, unparsed."""
 
-    cluster: Annotated[
-        Path, _option(INPUT, metavar="FILE", help="Cluster file: docs/reference/files.md.")
-    ]
+    cluster: Annotated[Path, option(INPUT, "Cluster file (docs/reference/files.md).", metavar="FILE")]
     trace: Annotated[
         str,
-        _option(
+        option(
             INPUT,
+            "Jobs: a file, or a generator such as philly-like:jobs=200 (docs/reference/traces.md).",
             metavar="FILE|GENERATOR",
-            help="Jobs: a file, or a generator like philly-like:jobs=200 (docs/reference/traces.md).",
         ),
     ]
     speeds: Speeds = None
     rigid: Rigid = False
     most: Annotated[
-        int | None, _option(INPUT, min=1, metavar="N", help="Workers of an elastic job at the most.")
+        int | None, option(INPUT, "Most workers of an elastic job.", min=1, metavar="N")
     ] = None
     free_batch: Annotated[
         bool,
-        _option(INPUT, "--free-batch", help="Policies may choose the batch too (T4 workloads only)."),
+        option(INPUT, "Policies may choose the batch size (T4 workloads only).", "--free-batch"),
     ] = False
     first: First = None
     sort: Sort = False
     skip: Skip = False
     one_pool: Annotated[
         bool,
-        _option(INPUT, "--one-pool", help="All jobs in one pool, whatever trace and cluster say."),
+        option(INPUT, "Put all jobs into one pool.", "--one-pool"),
     ] = False
     oracle: Annotated[
         bool,
-        _option(KNOWN, "--oracle", help="True speeds and lengths, not those learnt from running jobs."),
+        option(KNOWN, "Tell policies true speeds and lengths, not learnt ones.", "--oracle"),
     ] = False
     noise: Annotated[
         float | None,
-        _option(
-            KNOWN,
-            min=0.0,
-            metavar="PART",
-            help="Error of what jobs measure of themselves. (default: 0.05)",
-        ),
+        option(KNOWN, "Relative error of what jobs measure. (default: 0.05)", min=0.0, metavar="PART"),
     ] = None
     rounds: Annotated[
         str | None,
-        _option(COSTS, metavar="TIME", help="Decide at rounds so far apart only, not at events."),
+        option(COSTS, "Decide in rounds of this length only, not at events.", metavar="TIME"),
     ] = None
     interval: Annotated[
         str | None,
-        _option(
-            COSTS, metavar="TIME", help="Without rounds: decide again after so long. (default: 60s)"
-        ),
+        option(COSTS, "Without rounds: longest time between decisions. (default: 60s)", metavar="TIME"),
     ] = None
-    resize: Annotated[
-        Resize, _option(COSTS, help="Running jobs change live, or stop and start anew.")
-    ] = Resize.LIVE
+    resize: Annotated[Resize, option(COSTS, "Resize running jobs live, or by a restart.")] = Resize.LIVE
     pause: Annotated[
         str | None,
-        _option(
-            COSTS, metavar="TIME", help="Lost by a start or change. (default: each job's own, 30s)"
-        ),
+        option(COSTS, "Time lost by a start or change. (default: the job's own, 30s)", metavar="TIME"),
     ] = None
     release: Annotated[
-        str, _option(COSTS, metavar="TIME", help="From a change's order until old devices are free.")
+        str, option(COSTS, "Time from a change's order until its old devices are free.", metavar="TIME")
     ] = "0s"
     checkpoint: Annotated[
-        str, _option(COSTS, metavar="TIME", help="Between checkpoints: what a lost node may cost.")
+        str, option(COSTS, "Time between checkpoints: the most a lost node costs.", metavar="TIME")
     ] = "10m"
     strategy: Annotated[
         str,
-        _option(COSTS, metavar="NAME", help="Where jobs go: adaptive, pack, spread, even, roomy."),
+        option(COSTS, "Placement: adaptive, pack, spread, even or roomy.", metavar="NAME"),
     ] = "adaptive"
     migrate: Annotated[
         bool,
-        _option(COSTS, "--migrate/--no-migrate", help="Small jobs may be moved to make room."),
+        option(COSTS, "Move small jobs to make room.", "--migrate/--no-migrate"),
     ] = True
     interference: Annotated[
         str | None,
-        _option(
-            WORLD,
-            metavar="PART",
-            help="How much neighbours slow each other down: 0.1 (network), or switch=0.3,node=0.1.",
-        ),
+        option(WORLD, "Slowdown by neighbours: 0.1 (network), or switch=0.3,node=0.1.", metavar="PART"),
     ] = None
     failures: Annotated[
         str | None,
-        _option(WORLD, metavar="TIMES", help="Nodes fail at random: mtbf=30d,repair=2h (means)."),
+        option(WORLD, "Random node failures, by their means: mtbf=30d,repair=2h.", metavar="TIMES"),
     ] = None
     incidents: Annotated[
         Path | None,
-        _option(WORLD, metavar="FILE", help="CSV at,node,event: nodes lost, returned, draining."),
+        option(WORLD, "CSV file at,node,event: nodes lost, returned, draining.", metavar="FILE"),
     ] = None
-    until: Annotated[
-        str | None, _option(WORLD, metavar="TIME", help="Stop then, whatever is left.")
-    ] = None
+    until: Annotated[str | None, option(WORLD, "Stop at this time.", metavar="TIME")] = None
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose first parameter is `Asked`, with one option for each of its fields."""
+    """Give a command whose first parameter is `Asked` an option for each of its fields."""
     hints = get_type_hints(Asked, include_extras=True)
     shared = [
         Parameter(

@@ -1,14 +1,14 @@
-"""Options of `muster sim` from their texts to a configuration; each that is wrong costs one line."""
+"""Options of `muster sim` as a configuration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
 
 from muster.cli.choices import Resize
+from muster.cli.parse import parse_time, parsed, policy_of
 from muster.cli.sim.options import Asked
 from muster.files.errors import InputError, one_of, shown
-from muster.files.source.quantity import parse_duration, parse_number
-from muster.policy.registry import POLICIES
+from muster.files.source.quantity import parse_number
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import INTERVAL
 from muster.sim.scenario.configuration import NOISE, Configuration, Failures
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
-    """What was asked for, checked as far as no file is needed."""
+    """Parse and check the options, as far as that needs no file."""
     _refuse_both(asked)
     rounds = _optional("--rounds", asked.rounds, _positive)
     return Configuration(
         cluster=str(asked.cluster),
         trace=asked.trace,
-        policy=_policy("--policy", policy),
+        policy=policy_of("--policy", policy),
         seed=seed,
         oracle=asked.oracle,
         noise=NOISE if asked.noise is None else asked.noise,
@@ -37,8 +37,8 @@ def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
         one_pool=asked.one_pool,
         pause=_optional("--pause", asked.pause, parse_time),
         restarts=asked.resize is Resize.RESTART,
-        release=_read("--release", asked.release, parse_time),
-        checkpoint=_read("--checkpoint", asked.checkpoint, parse_time),
+        release=parsed("--release", asked.release, parse_time),
+        checkpoint=parsed("--checkpoint", asked.checkpoint, parse_time),
         interval=rounds or _optional("--interval", asked.interval, _positive) or INTERVAL,
         rounds=rounds is not None,
         strategy=asked.strategy,
@@ -51,24 +51,19 @@ def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
 
 
 def policies_of(text: str) -> tuple[str, ...]:
-    """Names with commas between them, each once."""
+    """Parse comma-separated names, each once."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InputError.at("--policies", "names no policy; write for example tiresias,fifo")
+        raise InputError.at("--policies", "is empty; write for example tiresias,fifo")
     for name in names:
-        _policy("--policies", name)
+        policy_of("--policies", name)
         if names.count(name) > 1:
             raise InputError.at("--policies", f"{shown(name)} is named twice")
     return names
 
 
-def parse_time(text: str) -> float:
-    """Seconds of 0 or more: `30s`, `1h30m`, `0`."""
-    return 0.0 if text == "0" else parse_duration(text)
-
-
 def _refuse_both(asked: Asked) -> None:
-    """Options of which one makes the other mean nothing."""
+    """Reject options that contradict each other."""
     both = {
         ("--rounds", "--interval"): asked.rounds is not None and asked.interval is not None,
         ("--failures", "--incidents"): asked.failures is not None and asked.incidents is not None,
@@ -77,13 +72,7 @@ def _refuse_both(asked: Asked) -> None:
     }
     for (one, other), given in both.items():
         if given:
-            raise InputError.at(one, f"leaves no use for {other}; give one of them")
-
-
-def _policy(option: str, name: str) -> str:
-    if name not in POLICIES:
-        raise InputError.at(option, one_of(name, "policy", POLICIES))
-    return name
+            raise InputError.at(one, f"conflicts with {other}; give one of them")
 
 
 def _positive(text: str) -> float:
@@ -103,7 +92,7 @@ def _failures(text: str) -> Failures:
 
 
 def _disturbance(text: str) -> Disturbance:
-    """`0.1` of the network, or by what is shared: `switch=0.3,socket=0.2`."""
+    """`0.1` (of the network), or by what is shared: `switch=0.3,socket=0.2`."""
     if "=" not in text:
         return Disturbance(network=parse_number(text))
     names = [each.name for each in fields(Disturbance)]
@@ -119,7 +108,7 @@ def _pairs(
         if not equals or not value:
             raise ValueError(f"{shown(part)} has no value; write for example {example}")
         if name not in names:
-            raise ValueError(one_of(name, "part of it", names))
+            raise ValueError(one_of(name, "part", names))
         if name in found:
             raise ValueError(f"{name} is given twice")
         found[name] = parse(value)
@@ -127,11 +116,4 @@ def _pairs(
 
 
 def _optional(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
-    return None if text is None else _read(option, text, parse)
-
-
-def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise InputError.at(option, str(error)) from None
+    return None if text is None else parsed(option, text, parse)

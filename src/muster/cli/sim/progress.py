@@ -1,4 +1,4 @@
-"""Progress of simulations, on standard error, where somebody looks."""
+"""Progress of simulations, on standard error."""
 
 import sys
 from types import TracebackType
@@ -10,10 +10,10 @@ from muster.sim.scenario.configuration import Configuration
 
 
 class Bars:
-    """A bar for the whole, where there are several simulations, and one for each under way."""
+    """One bar for all simulations, if there are several, and one for each in progress."""
 
     def __init__(self, *, quiet: bool, total: int = 1, done: int = 0) -> None:
-        """Nothing is drawn when quiet, or when standard error is no terminal."""
+        """Draws nothing when quiet, or when standard error is not a terminal."""
         hidden = quiet or not sys.stderr.isatty()
         columns = (
             TextColumn("{task.description}"),
@@ -22,7 +22,7 @@ class Bars:
             TextColumn("{task.fields[unit]}"),
             TimeElapsedColumn(),
         )
-        # Gone when it is over: what stays on the screen is the answer.
+        # Transient: only the answer stays on the screen.
         self._bars = Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)
         self._whole: TaskID | None = None
         if total > 1:
@@ -42,16 +42,16 @@ class Bars:
         self._bars.stop()
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """A simulation of so many jobs has begun."""
+        """A simulation of this many jobs has begun."""
         label = f"{configuration.policy}, seed {configuration.seed}"
         self._each[_key(configuration)] = self._bars.add_task(label, total=jobs, unit="jobs")
 
     def moved(self, configuration: Configuration, done: int) -> None:
-        """So many of its jobs are done."""
+        """This many of its jobs are done."""
         self._bars.update(self._each[_key(configuration)], completed=done)
 
     def ended(self, configuration: Configuration) -> None:
-        """It is over."""
+        """It has finished."""
         task = self._each.pop(_key(configuration), None)
         if task is not None:
             self._bars.remove_task(task)

@@ -20,8 +20,8 @@ from muster.sim.scenario.prepare import prepare, run_prepared
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to come out of a run."""
+class RunOutputs:
+    """What a run writes and prints."""
 
     out: Path | None
     form: str
@@ -32,10 +32,10 @@ class Wanted:
     quiet: bool
 
 
-def run_one(configuration: Configuration, wanted: Wanted) -> str:
-    """Simulate, write what is to be written, and say what came of it."""
+def run_one(configuration: Configuration, wanted: RunOutputs) -> str:
+    """Simulate, write the files asked for, and return the figures."""
     if wanted.gantt and not (wanted.out or wanted.html or wanted.plots):
-        raise InputError.at("--gantt", "is of use only with --html, --plots or --out")
+        raise InputError.at("--gantt", "requires --html, --plots or --out")
     prepared = prepare(configuration)
     with Bars(quiet=wanted.quiet) as bars:
         bars.began(configuration, prepared.jobs.survey.jobs)
@@ -46,7 +46,7 @@ def run_one(configuration: Configuration, wanted: Wanted) -> str:
     return _as_json(result) if wanted.as_json else "\n".join(_as_text(result))
 
 
-def _write(result: Result, wanted: Wanted) -> None:
+def _write(result: Result, wanted: RunOutputs) -> None:
     if wanted.out is not None:
         try:
             write_result(result, wanted.out, TableFormat(wanted.form))
@@ -96,12 +96,12 @@ def _as_text(result: Result) -> Iterator[str]:
         above = f"; the mean is {ratio:.2f} times that" if ratio is not None else ""
         yield ""
         yield (
-            f"No mean can be below {lowest.best:,.0f} s: jobs alone {lowest.alone:,.0f} s, the cluster "
-            f"as one machine {lowest.machine:,.0f} s, both at once {lowest.mixed:,.0f} s{above}."
+            f"Lower bound of the mean: {lowest.best:,.0f} s (each job alone {lowest.alone:,.0f} s, the "
+            f"cluster as one machine {lowest.machine:,.0f} s, combined {lowest.mixed:,.0f} s){above}."
         )
     for note in result.notes:
         yield f"Note: {note}."
-    yield f"{result.cycles:,} cycles, {result.events:,} events, {result.cpu:.1f} s of processor time."
+    yield f"{result.cycles:,} cycles, {result.events:,} events, {result.cpu:.1f} s of CPU time."
 
 
 def _counted(figures: RunSummary) -> str:
@@ -111,13 +111,13 @@ def _counted(figures: RunSummary) -> str:
 
 
 def _rows(figures: RunSummary) -> Iterator[tuple[str, str, str]]:
-    yield "mean", _seconds(figures.mean), "from submission to the end"
+    yield "mean", _seconds(figures.mean), "from submission to end"
     yield "median", _seconds(figures.median), ""
     yield "p95", _seconds(figures.p95), ""
     yield "p99", _seconds(figures.p99), ""
-    yield "makespan", _seconds(figures.makespan), "from the first submission to the last end"
-    yield "wait", _seconds(figures.wait), "mean, to the first start"
-    yield "worst rho", _number(figures.rho_worst), "time / time with a fair share: above 1 is unfair"
+    yield "makespan", _seconds(figures.makespan), "from first submission to last end"
+    yield "wait", _seconds(figures.wait), "mean, until the first start"
+    yield "worst rho", _number(figures.rho_worst), "time / time with a fair share; above 1 is unfair"
     yield "unfair", _part(figures.rho_unfair), "of the jobs have a rho above 1.05"
     yield "used", _part(figures.utilisation), "of the devices"
     yield "fragmented", _part(figures.fragmentation), "of the free devices, on partly used nodes"

@@ -1,4 +1,4 @@
-"""`muster sim trace`: what is in a trace, and which generators there are."""
+"""`muster sim trace`: what a trace holds, and the generators."""
 
 import json
 from dataclasses import MISSING, dataclass, fields
@@ -18,7 +18,7 @@ from muster.sim.truth import Arrival
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """How a trace is looked at."""
+    """How to look at a trace."""
 
     cluster: Path | None
     speeds: Path | None
@@ -32,7 +32,7 @@ class Looked:
 
 
 def run_trace(text: str | None, looked: Looked) -> str:
-    """The trace's summary or first jobs, or the list of generators."""
+    """Return the trace's summary or first jobs, or the list of generators."""
     if text is None:
         return _generators()
     devices = None

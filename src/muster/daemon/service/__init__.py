@@ -1,1 +1,1 @@
-"""What can be asked of a daemon, and the answers."""
+"""The service of a daemon: requests and answers."""

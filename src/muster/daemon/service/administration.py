@@ -17,6 +17,7 @@ from muster.daemon.service.protocol import (
 )
 from muster.daemon.service.records import node_record, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
+from muster.files.snapshot import encode_snapshot
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
 from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
@@ -26,11 +27,11 @@ from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusReco
 
 ROLES = ("admin", "user")
 USED = 60.0
-"""Seconds within which a token's use is not noted again."""
+"""s between two records of a token's use."""
 
 
 class Administration(Requests):
-    """What administrators ask, and what everybody may know."""
+    """Requests that are not about jobs."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon)
@@ -39,12 +40,12 @@ class Administration(Requests):
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        """All nodes."""
+        """List nodes."""
         view = self._daemon.view
         return [node_record(view, node) for node in view.cluster.nodes]
 
     async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        """Give a node no new tasks."""
+        """Place no new tasks on a node."""
         return await self._turn_node(caller, node, NodeDraining)
 
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
@@ -56,13 +57,13 @@ class Administration(Requests):
     ) -> NodeRecord:
         admins_only(caller)
         if node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node is called {node!r}; see: muster node list")
+            raise NotFoundError(f"no node named {node!r}; see: muster node list")
         await self._put(Entry([fact(node, self._daemon.clock.now())]))
         view = self._daemon.view
         return node_record(view, view.cluster.node(node))
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
-        """All pools."""
+        """List pools."""
         return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
 
     async def set_pool(
@@ -73,16 +74,14 @@ class Administration(Requests):
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
     ) -> PoolRecord:
-        """Make a pool, or change it: what is not named stays."""
+        """Create or change a pool; what is not given stays unchanged."""
         admins_only(caller)
         tree = self._daemon.view.pools
         known = tree.pools.get(name)
         types = self._daemon.view.cluster.device_types()
         for device_type in quotas:
             if device_type not in types:
-                raise RefusedError(
-                    f"no device is of type {device_type!r}; there are: {', '.join(types)}"
-                )
+                raise RefusedError(f"no device of type {device_type!r}; types: {', '.join(types)}")
         above = parent or (known.parent if known else ROOT)
         pool = Pool(name, above, {**(known.quotas if known else {}), **quotas})
         await self._set_pools({**tree.pools, name: pool})
@@ -96,7 +95,7 @@ class Administration(Requests):
         admins_only(caller)
         pools = dict(self._daemon.view.pools.pools)
         if pools.pop(name, None) is None:
-            raise NotFoundError(f"no pool is called {name!r}; see: muster pool list")
+            raise NotFoundError(f"no pool named {name!r}; see: muster pool list")
         await self._set_pools(pools)
 
     async def _set_pools(self, pools: Mapping[str, Pool]) -> None:
@@ -105,34 +104,32 @@ class Administration(Requests):
         except PoolError as error:
             raise RefusedError(str(error)) from None
         if not tree.leaves():
-            raise RefusedError("without pools there would be nowhere to submit to")
+            raise RefusedError("the last pool cannot be removed: jobs need one")
         self._refuse_overbooked(tree)
         self._admitted.clear()
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
 
     def _refuse_overbooked(self, tree: PoolTree) -> None:
-        """What pools reserve must be there."""
+        """Reject reservations beyond what the cluster has."""
         over = tree.overbooked(self._daemon.view.cluster.devices_by_type())
         if over is not None:
             device_type, promised, there = over
             raise RefusedError(
-                f"pools would reserve {promised} {device_type} together, there are {there}"
+                f"pools would reserve {promised} {device_type}, but the cluster has {there}"
             )
 
     async def policy(self, caller: Caller) -> PolicyRecord:
-        """The policy in force."""
+        """Return the active policy."""
         name = self._daemon.state.policy
         text = (type(POLICIES[name]).__doc__ or "").strip().partition("\n")[0]
         return PolicyRecord(name, tuple(sorted(POLICIES)), text)
 
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
-        """Choose a policy, from the next cycle on."""
+        """Change the policy, from the next cycle on."""
         admins_only(caller)
         if name not in POLICIES:
-            raise RefusedError(
-                f"no policy is called {name!r}; there are: {', '.join(sorted(POLICIES))}"
-            )
+            raise RefusedError(f"no policy named {name!r}; policies: {', '.join(sorted(POLICIES))}")
         entry = Entry([PolicySet(name, self._daemon.clock.now())])
         entry.then.append(lambda: self._daemon.set_policy(name))
         await self._put(entry)
@@ -141,43 +138,43 @@ class Administration(Requests):
     # --- tokens and the daemon itself ---
 
     async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        """All tokens, without their secrets; a user's own."""
+        """List tokens without secrets: all for an administrator, otherwise the caller's."""
         found = await self._read(self._store.tokens)
         return [each for each in found if caller.admin or each.user == caller.user]
 
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        """Make a token; this answer alone has its secret."""
+        """Create a token; only this answer has its secret."""
         admins_only(caller)
         if role not in ROLES:
-            raise RefusedError(f"no role is called {role!r}; there are: {', '.join(ROLES)}")
+            raise RefusedError(f"no role named {role!r}; roles: {', '.join(ROLES)}")
         if any(each.name == name for each in await self._read(self._store.tokens)):
             raise ConflictError(
-                f"a token is called {name!r} already; revoke it first, or take another name"
+                f"a token named {name!r} exists; revoke it first, or choose another name"
             )
         secret, created = secrets.token_urlsafe(32), self._daemon.clock.now()
         await self._read(self._store.add_token, name, user, role, digest(secret), created)
         return TokenRecord(name, user, role, created, secret=secret)
 
     async def revoke_token(self, caller: Caller, name: str) -> None:
-        """Make a token invalid at once."""
+        """Revoke a token at once."""
         if name not in [each.name for each in await self.tokens(caller)]:
-            raise NotFoundError(f"no token of yours is called {name!r}; see: muster token list")
+            raise NotFoundError(f"you have no token named {name!r}; see: muster token list")
         await self._read(self._store.revoke_token, name)
 
     async def identify(self, secret: str) -> Caller | None:
-        """Whose token it is; None: nobody's."""
+        """Return the caller of a token, or None."""
         known = digest(secret)
         found = await self._read(self._store.token, known)
         if found is None:
             return None
         now = self._daemon.clock.now()
         if found.used is None or now > found.used + USED:
-            with contextlib.suppress(UnavailableError):  # a full disk keeps nobody out
+            with contextlib.suppress(UnavailableError):  # a full disk must not lock callers out
                 await self._read(self._store.touch_token, known, now)
         return Caller(found.user, found.role == "admin")
 
     async def status(self) -> StatusRecord:
-        """How the daemon is."""
+        """Return the daemon's status."""
         daemon, view = self._daemon, self._daemon.view
         free = sum(node.free.bit_count() for node in view.cluster.nodes)
         every = sum(view.cluster.devices_by_type().values())
@@ -198,11 +195,16 @@ class Administration(Requests):
             counts=await self._read(self._store.counts),
         )
 
+    async def snapshot(self, caller: Caller) -> bytes:
+        """Return what the scheduler decides on now, as a file for `muster play`."""
+        admins_only(caller)
+        return await self._read(encode_snapshot, self._daemon.cycle_snapshot())
+
     def metrics(self) -> bytes:
-        """Prometheus' text form."""
+        """Return the metrics in Prometheus' text format."""
         return self._daemon.metrics.text()
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret: with 256 random bits no slow hash is needed."""
+    """Hash a secret for the store: with 256 random bits no slow hash is needed."""
     return hashlib.sha256(secret.encode()).hexdigest()

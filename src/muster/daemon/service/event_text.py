@@ -1,47 +1,54 @@
-"""Facts of the journal in words."""
+"""Facts of the journal as text."""
 
 from muster.core.why.words import where
 from muster.daemon.gang.exits import words
 from muster.daemon.loop.job_summaries import asked
 from muster.model import event as e
 from muster.model import task as t
+from muster.model.job import Role
+from muster.model.placement import Placement
 from muster.model.task import Fact
 from muster.store.batch import Journalled
 from muster.wire.records import ChangeRecord
 
+_VERBS = {e.StartBegun: "starting", e.ResizeBegun: "resizing to", e.MigrateBegun: "migrating to"}
+_STOPPING = {
+    "fail": "failed: stopping its tasks",
+    "finish": "training complete: its processes are ending",
+    "clear": "too few tasks left: stopping the rest",
+}
+
 
 def change_of(entry: Journalled) -> ChangeRecord:
-    """A fact as the API tells it."""
+    """Convert a fact to the API's record."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, entry.name, told(fact))
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact))
 
 
-def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)
-    """A fact in words."""
+def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)
+    """Describe a fact."""
     match fact:
         case e.Submitted():
-            return f"submitted by {fact.job.user} to pool {fact.job.pool}, asks {asked(fact.job)}"
+            job = fact.job
+            return f"submitted by {job.user} to pool {job.pool}, asks for {asked(job)} workers"
         case e.StartBegun() | e.ResizeBegun() | e.MigrateBegun():
-            verb = {e.StartBegun: "starting", e.ResizeBegun: "changing", e.MigrateBegun: "moving"}
-            return (
-                f"{verb[type(fact)]}, to {len(fact.placement.slots)} tasks on {where(fact.placement)}"
-            )
+            return f"{_VERBS[type(fact)]} {_tasks(fact.placement)} on {where(fact.placement)}"
         case e.Started():
-            return "all its tasks run"
+            return "running"
         case e.Resized() | e.Migrated():
-            return f"goes on with its new tasks, generation {fact.generation}"
+            return f"running with its new tasks, generation {fact.generation}"
         case e.PreemptBegun():
-            return "told to stop"
+            return "stopping"
         case e.Preempted():
-            return "has stopped, and waits again"
+            return "stopped, back in the queue"
         case e.Checkpointed():
             return "checkpoint written"
         case e.TasksLost():
-            return f"tasks lost for good; goes on with {len(fact.placement.slots)}"
+            return f"lost tasks; continues with {_tasks(fact.placement)}"
         case e.Reshaped():
             spans = "+".join(f"{spec.gang}..{spec.most}" for spec in fact.roles)
-            return f"now asks {spans}"
+            return f"now asks for {spans}"
         case e.Ended():
             return fact.outcome.value
         case e.Cancelled():
@@ -51,19 +58,19 @@ def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each 
         case e.NodeLost():
             return f"node {fact.node} lost"
         case e.NodeReturned():
-            return f"node {fact.node} takes tasks again"
+            return f"node {fact.node} is back"
         case e.NodeDraining():
-            return f"node {fact.node} takes no new tasks"
+            return f"node {fact.node} is draining"
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
             return f"{fact.task.name} ordered on {fact.slot.node}"
         case t.TaskEnded():
-            return f"{fact.exited.task.name} ended with {words(fact.exited)}"
+            return f"{fact.exited.task.name} ended: {words(fact.exited)}"
         case t.RuntimeSeen():
-            return "uses the elastic runtime: it is resized live"
+            return "uses Muster's runtime: can be resized live"
         case t.StopAsked():
-            return "its user stops it"
+            return "stop requested by its user"
         case t.GangStopping():
             return _STOPPING[fact.goal]
         case t.Decided():
@@ -72,8 +79,9 @@ def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each 
             return f"policy {fact.policy}"
 
 
-_STOPPING = {
-    "fail": "failed: its tasks are stopped",
-    "finish": "training complete, its processes are ending",
-    "clear": "too few tasks left: the rest is stopped",
-}
+def _tasks(placement: Placement) -> str:
+    """`2 workers`, `4 workers and 1 server`."""
+    counts = {role: placement.count(role) for role in Role}
+    return " and ".join(
+        f"{count} {role.value}{'s' if count > 1 else ''}" for role, count in counts.items() if count
+    )

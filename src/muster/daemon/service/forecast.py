@@ -1,4 +1,4 @@
-"""What would become of a job if it were submitted now: the cycle, asked about a queue with it."""
+"""Forecasts: one cycle over a queue with the job in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,40 +14,36 @@ from muster.policy.base import Policy
 from muster.wire.records import Forecast
 
 GUESS = 0.9
-"""Spread above which a finish is not told: a job that nothing is known of has 1.1, a factor of 3."""
+"""Spread above which no finish is predicted: that of an unknown job is 1.1, a factor of 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A queue with the job in it, and what is believed of all of them."""
+    """A queue with the job in it, and what is known of the others."""
 
     view: View
-    """With outlooks, the job's own among them."""
+    """With outlooks, the job's own included."""
     job: int
     finishes: Mapping[int, float]
-    """When running jobs are expected to end, where that is known."""
+    """When running jobs are expected to end, if known."""
     now: float
 
 
 def forecast(policy: Policy, asked: Question) -> Forecast:
-    """The decision that the job would get, and when it would start and end."""
+    """Return the job's decision, and its expected start and finish."""
     decided = decide(policy, asked.view, asked.now, Remembered())
     decision = next(each for each in decided.decisions if each.job == asked.job)
     job = asked.view.jobs[asked.job].job
     starts = decision.kind is Kind.START
     start = asked.now if starts else _room(asked, job)
-    workers = _workers(job, decision)
+    workers = decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
     finish = _finish(asked.view.outlooks.get(asked.job), job, asked.view, workers, start)
     placed = where(decision.placement) if decision.placement else ""
     return Forecast(starts, placed, tell(decision.reason), start, finish, _plan(job, decision))
 
 
-def _workers(job: Job, decision: Decision) -> int:
-    return decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
-
-
 def _room(asked: Question, job: Job) -> float | None:
-    """When enough devices will have come free for its gang; None where nobody knows."""
+    """When enough devices for its gang will be free; None if unknown."""
     cluster = asked.view.cluster
     wanted = job.device_types or cluster.device_types()
     free = sum(
@@ -68,7 +64,7 @@ def _room(asked: Question, job: Job) -> float | None:
 def _finish(
     outlook: Outlook | None, job: Job, view: View, workers: int, start: float | None
 ) -> float | None:
-    """From what it has left and its speed on so many workers."""
+    """When it would end, from its work left and its speed with these workers."""
     if job.duration is not None and start is not None:
         return start + job.duration
     if outlook is None or start is None or outlook.spread > GUESS:
@@ -86,6 +82,6 @@ def _plan(job: Job, decision: Decision) -> str:
         devices = spec.need.devices
         each = "no device" if not devices else "a device" if devices == 1 else f"{devices} devices"
         parts.append(f"{count} {noun} with {each} each")
-    how = "stopped and started for a change of size" if job.restarts else "resized live"
+    how = "resized by a restart" if job.restarts else "resized live"
     parts.append(how if job.elastic else "fixed size")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The service of a daemon: who may ask what of jobs, and what is answered."""
+"""The service of a daemon: requests about jobs, and who may make them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,29 +30,29 @@ from muster.policy.registry import POLICIES
 from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
 
 ADMITTED = 1_000
-"""Shapes of requests whose admission is remembered: most submissions are like one before."""
+"""Shapes of requests whose admission is cached: most submissions repeat one."""
 PAGE = 500
-"""Changes that are read at once."""
+"""Changes read at once."""
 HISTORY = 100
-"""Changes that a job's detail shows."""
+"""Changes in a job's detail."""
 
 
-class Front(Administration):
-    """Answers requests; what changes anything goes through the daemon's one door."""
+class JobService(Administration):
+    """Answers requests; every change is posted to the daemon as facts."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon, cluster_name)
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
-        """Of submissions under way."""
+        """Of submissions in progress."""
 
     # --- jobs ---
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
-        """Take a job in; with a key that this user gave before, the job of then."""
+        """Submit a job; with a key that this user has used before, return that job."""
         if key is None:
             return await self._take_in(job, None)
-        # Of two requests with one key at one time the second waits to see what became of the first.
+        # Of two concurrent requests with one key the second waits for the first.
         async with self._keys.setdefault((job.user, key), asyncio.Lock()):
             try:
                 known = await self._read(self._store.key, job.user, key)
@@ -67,7 +67,7 @@ class Front(Administration):
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)
-        # Numbers are given without a wait in between: two submissions never get the same.
+        # No await in between: two submissions never get the same number.
         self._number += 1
         job = replace(job, number=self._number, name=job.name or f"job-{self._number}")
         entry = Entry([Submitted(job, self._daemon.clock.now())])
@@ -76,13 +76,13 @@ class Front(Administration):
             await self._put(entry)
         except ConflictError:
             raise ConflictError(
-                f"a job called {job.name!r} is not over yet; give another name, or stop that one"
+                f"a job named {job.name!r} is still active; choose another name, or stop it first"
             ) from None
         self._daemon.metrics.submitted()
         return await self._record(job.number)
 
     def _problem(self, job: Job) -> str:
-        """Why the job could never run here; empty if it could."""
+        """Why the job can never run here; empty if it can."""
         view = self._daemon.view
         key = (id(view.pools), *admission_key(job))
         if key not in self._admitted:
@@ -95,7 +95,7 @@ class Front(Administration):
         return self._admitted[key]
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
-        """What would become of the job if it were submitted now."""
+        """Predict when and where the job would run if it were submitted now."""
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
@@ -109,7 +109,7 @@ class Front(Administration):
         return await self._read(forecast, POLICIES[daemon.state.policy], question)
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
-        """The jobs that the caller may see."""
+        """List the jobs visible to the caller."""
         limit = max(1, min(query.limit, 1_000))
         found = await self._read(
             lambda: self._store.jobs(
@@ -126,16 +126,16 @@ class Front(Administration):
         return JobPage(page, str(page[-1].number) if len(found) > limit else None)
 
     def _fresh(self, record: JobRecord) -> JobRecord:
-        """A live job's record as it is this moment, not as it was last written."""
+        """A live job's record as it is now, not as last written."""
         state = self._daemon.view.jobs.get(record.number)
-        if state is None or record.number not in self._daemon.cards:
+        if state is None or record.number not in self._daemon.summaries:
             return record
         if record.status == Phase.WAITING and state.phase is Phase.WAITING:
-            return record  # without tasks nothing changes but by facts, which are written with it
+            return record  # without tasks it only changes by facts, which are written with it
         return self._daemon.record(record.number)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
-        """All about one job."""
+        """Return one job in detail."""
         record = await self._record(which, caller)
         gang = self._daemon.state.gangs.get(record.number)
         sight = self._daemon.sights.get(record.number, Sight())
@@ -151,11 +151,11 @@ class Front(Administration):
         )
 
     async def stop(self, caller: Caller, which: str) -> JobRecord:
-        """End a job: it is `stopping` until its tasks are gone. Twice is once."""
+        """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
         record = await self._record(which, caller)
         number = record.number
-        state, card = self._daemon.view.jobs.get(number), self._daemon.cards.get(number)
-        if state is None or card is None or record.status in OVER or card.stopping:
+        state, summary = self._daemon.view.jobs.get(number), self._daemon.summaries.get(number)
+        if state is None or summary is None or record.status in OVER or summary.stopping:
             return record
         now = self._daemon.clock.now()
         gang = self._daemon.state.gangs.get(number)
@@ -166,14 +166,14 @@ class Front(Administration):
         return await self._record(number, caller)
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
-        """Ask for other numbers of workers."""
+        """Change how many workers a job asks for."""
         record = await self._record(which, caller)
         state = self._daemon.view.jobs.get(record.number)
         if state is None or record.status in OVER:
-            raise ConflictError(f"{record.name} is over: it is {record.status}")
+            raise ConflictError(f"job {record.number} ({record.name}) is over: {record.status}")
         if not 1 <= shape.least <= shape.most:
             raise RefusedError(
-                f"{shape.least}..{shape.most} is no range of workers; write for example 2..4"
+                f"{shape.least}..{shape.most} is not a range of workers; write for example 2..4"
             )
         wanted = tuple(_reshaped(spec, shape) for spec in state.job.roles)
         problem = self._problem(replace(state.job, roles=wanted))
@@ -187,20 +187,21 @@ class Front(Administration):
     async def log(
         self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
     ) -> LogPiece:
-        """A part of a log, by its name in `TaskRecord.log`."""
+        """Read a part of a log, named as in `TaskRecord.log`."""
         record = await self._record(which, caller)
         name = f"{record.number}-{record.name}/{log}.log"
         try:
             return await self._read(self._daemon.executor.read_log, name, offset, size)
         except LookupError:
             raise NotFoundError(
-                f"{record.name} has no log {log!r}; see: muster show {record.number}"
+                f"job {record.number} ({record.name}) has no log {log!r}; "
+                f"see: muster show {record.number}"
             ) from None
 
     async def changes(
         self, caller: Caller, after: int | None, which: str | None = None, limit: int = PAGE
     ) -> list[ChangeRecord]:
-        """What happened after a number in the journal, oldest first; None: the latest."""
+        """List events after a number in the journal, oldest first; None: the latest."""
         number = (await self._record(which, caller)).number if which is not None else None
         entries = await self._read(lambda: self._store.changes(after, number=number, limit=limit))
         if not caller.admin and which is None:
@@ -210,10 +211,10 @@ class Front(Administration):
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
     ) -> AsyncIterator[ChangeRecord]:
-        """The same, and then whatever happens; of one job: to its end."""
+        """Yield the same, and then new events; for one job until it ends."""
         at = after
         while True:
-            # Asked before the changes are read: what led to the end is then among them.
+            # Checked before the changes are read, so that they include the end.
             over = which is not None and (await self._record(which, caller)).status in OVER
             seen = self._daemon.seq
             found = await self.changes(caller, at, which)
@@ -229,16 +230,16 @@ class Front(Administration):
     # --- which job, and whose ---
 
     async def _record(self, which: str | int, caller: Caller | None = None) -> JobRecord:
-        """A job by number or name, if the caller may see it; the newest of several with a name."""
+        """Find a job by number or name, if the caller may see it; the newest of that name."""
         number = which if isinstance(which, int) else self._number_of(which)
         if number is None:
             found = await self._read(self._store.named, str(which))
-        elif number in self._daemon.view.jobs and number in self._daemon.cards:
+        elif number in self._daemon.view.jobs and number in self._daemon.summaries:
             found = self._daemon.record(number)
         else:
             found = await self._read(self._store.job, number)
         if found is None or (caller is not None and not self._may(caller, found)):
-            raise NotFoundError(f"no job of yours is called {which!r}; see: muster ps -a")
+            raise NotFoundError(f"you have no job {str(which)!r}; see: muster ps -a")
         return found
 
     def _number_of(self, which: str) -> int | None:
@@ -263,12 +264,12 @@ def _cursor(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RefusedError("the cursor is not one: pass the `next` of the page before")
+        raise RefusedError("not a cursor; pass the `next` of the previous page")
     return int(text)
 
 
 def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
-    """A job with tasks is told to stop; one that waits, or stops already, needs no telling."""
+    """Preempt a job with tasks, unless it is stopping already."""
     if state.phase in (Phase.WAITING, Phase.PREEMPTING):
         return []
     return [PreemptBegun(state.number, state.generation, now)]
@@ -283,8 +284,8 @@ def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:
 
 
 def _from_what_it_has(spec: RoleSpec, state: JobState, free: int) -> RoleSpec:
-    """Where there is no room for a larger gang, a running job would have to stop for it: it rather goes
-    on with the tasks it has, and grows when there is."""
+    """Keep a running job at its size if a larger gang does not fit now: it grows later, and need not
+    stop."""
     has = state.placement.count(spec.role) if state.placement else 0
     if not has or (spec.gang - has) * spec.need.devices <= free:
         return spec

@@ -1,4 +1,4 @@
-"""What can be asked of a daemon, by whoever: the API puts it on HTTP and adds nothing of its own."""
+"""The service of a daemon. The API puts it on HTTP and adds nothing of its own."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from muster.wire.records import (
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. An administrator may do everything; a user sees and stops their own jobs, and those of
-    pools that are shared."""
+    """Who sends a request. Administrators may do everything; users see and stop their own jobs and
+    those of shared pools."""
 
     user: str
     admin: bool = False
@@ -32,7 +32,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """Which jobs, newest first. `cursor`: the `next` of the page before."""
+    """Which jobs to list, newest first. `cursor`: the `next` of the previous page."""
 
     statuses: tuple[str, ...] = ()
     user: str | None = None
@@ -44,7 +44,7 @@ class JobQuery:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Numbers of tasks that a user asks for; None: as before."""
+    """How many tasks a user asks for; None: unchanged."""
 
     least: int
     most: int
@@ -52,80 +52,80 @@ class Shape:
 
 
 class ServiceError(Exception):
-    """A request that was not carried out, and why, in one sentence with the remedy."""
+    """A request failed; the message says why and what to do."""
 
 
 class NotFoundError(ServiceError):
-    """Nothing of that name, or nothing that the caller may know of."""
+    """Not found, or not visible to the caller."""
 
 
 class ForbiddenError(ServiceError):
-    """The caller may not do that."""
+    """Not allowed for this caller."""
 
 
 class ConflictError(ServiceError):
-    """It does not go with how things stand: a name in use, a job that is over."""
+    """Conflicts with the current state: a name in use, a finished job."""
 
 
 class RefusedError(ServiceError):
-    """What is asked could never be; the message names the nearest that could."""
+    """Impossible on this cluster; the message names the nearest possible request."""
 
 
 class UnavailableError(ServiceError):
-    """The daemon cannot now: the journal cannot be written, or another daemon is in charge."""
+    """Temporarily impossible: the journal cannot be written, or another daemon is active."""
 
 
 class Service(Protocol):
-    """`which`: a job's number or name; of several jobs of one name the newest."""
+    """`which`: number or name of a job; of several jobs with that name the newest."""
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
-        """Take a job in; with a key that this user gave before, the job of then."""
+        """Submit a job; with a key that this user has used before, return that job."""
         ...
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
-        """What would become of the job if it were submitted now."""
+        """Predict when and where the job would run if it were submitted now."""
         ...
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
-        """The jobs that the caller may see."""
+        """List the jobs visible to the caller."""
         ...
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
-        """All about one job."""
+        """Return one job in detail."""
         ...
 
     async def stop(self, caller: Caller, which: str) -> JobRecord:
-        """End a job: it is `stopping` until its tasks are gone. Twice is once."""
+        """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
         ...
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
-        """Ask for other numbers of workers."""
+        """Change how many workers a job asks for."""
         ...
 
     async def log(
         self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
     ) -> LogPiece:
-        """A part of a log, by its name in `TaskRecord.log`; negative offsets count from the end."""
+        """Read a part of a log, named as in `TaskRecord.log`; negative offsets count from the end."""
         ...
 
     async def changes(
         self, caller: Caller, after: int | None, which: str | None = None, limit: int = 500
     ) -> list[ChangeRecord]:
-        """What happened after a number in the journal, oldest first; None: the latest."""
+        """List events after a number in the journal, oldest first; None: the latest."""
         ...
 
     def follow(
         self, caller: Caller, after: int | None, which: str | None = None
     ) -> AsyncIterator[ChangeRecord]:
-        """The same, and then whatever happens, for as long as it is read; of one job: to its end."""
+        """Yield the same, and then new events; for one job until it ends."""
         ...
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        """All nodes."""
+        """List nodes."""
         ...
 
     async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        """Give a node no new tasks."""
+        """Place no new tasks on a node."""
         ...
 
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
@@ -133,7 +133,7 @@ class Service(Protocol):
         ...
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
-        """All pools."""
+        """List pools."""
         ...
 
     async def set_pool(
@@ -144,7 +144,7 @@ class Service(Protocol):
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
     ) -> PoolRecord:
-        """Make a pool, or change it: what is not named stays."""
+        """Create or change a pool; what is not given stays unchanged."""
         ...
 
     async def remove_pool(self, caller: Caller, name: str) -> None:
@@ -152,33 +152,37 @@ class Service(Protocol):
         ...
 
     async def policy(self, caller: Caller) -> PolicyRecord:
-        """The policy in force."""
+        """Return the active policy."""
         ...
 
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
-        """Choose a policy, from the next cycle on."""
+        """Change the policy, from the next cycle on."""
         ...
 
     async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        """All tokens, without their secrets; a user's own."""
+        """List tokens without secrets: all for an administrator, otherwise the caller's."""
         ...
 
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        """Make a token; this answer alone has its secret."""
+        """Create a token; only this answer has its secret."""
         ...
 
     async def revoke_token(self, caller: Caller, name: str) -> None:
-        """Make a token invalid at once."""
+        """Revoke a token at once."""
         ...
 
     async def identify(self, secret: str) -> Caller | None:
-        """Whose token it is; None: nobody's."""
+        """Return the caller of a token, or None."""
         ...
 
     async def status(self) -> StatusRecord:
-        """How the daemon is; needs no token, and says nothing of jobs but their numbers."""
+        """Return the daemon's status, which tells of jobs only their number."""
+        ...
+
+    async def snapshot(self, caller: Caller) -> bytes:
+        """Return what the scheduler decides on now, as a file for `muster play`."""
         ...
 
     def metrics(self) -> bytes:
-        """Prometheus' text form."""
+        """Return the metrics in Prometheus' text format."""
         ...

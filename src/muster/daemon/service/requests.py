@@ -1,4 +1,4 @@
-"""What all requests to a daemon have in common: the door, the store, what is told when they fail."""
+"""What all requests share: the daemon, the store, and errors."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,21 +19,21 @@ from muster.store.errors import StoreError, UnwritableError
 
 T = TypeVar("T")
 SHARED = "shared pools"
-"""The setting that holds the names of pools whose users see and stop each other's jobs."""
+"""The setting with the names of shared pools."""
 
 
 class Requests:
-    """Asks the daemon and its store for callers."""
+    """Passes requests to the daemon and its store."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon, self._store = daemon, daemon.store
         self._admitted: dict[tuple[object, ...], str] = {}
-        """Why requests of a shape could never run, by shape and pools."""
+        """Why requests could never run, by shape and pools."""
         shared = daemon.store.setting(SHARED)
         self._shared = set(shared.split("\n")) if shared else set()
 
     async def _put(self, entry: Entry) -> None:
-        """Through the door; what is in the way is told as a caller can understand it."""
+        """Hand facts to the daemon; raises its errors as those of the service."""
         self._refuse_trouble()
         try:
             await self._daemon.put(entry)
@@ -43,7 +43,7 @@ class Requests:
             raise RefusedError(str(error)) from None
         except StoreError as error:
             raise UnavailableError(
-                f"nothing was done: the journal cannot be written ({error})"
+                f"nothing was changed: the journal cannot be written ({error})"
             ) from None
 
     def _refuse_trouble(self) -> None:
@@ -51,7 +51,7 @@ class Requests:
             raise UnavailableError(f"the journal cannot be written: {self._daemon.trouble}")
 
     async def _read(self, ask: Callable[..., T], *arguments: object) -> T:
-        """Ask the store off the event loop."""
+        """Call the store off the event loop."""
         try:
             return await asyncio.to_thread(ask, *arguments)
         except StoreError as error:
@@ -60,4 +60,4 @@ class Requests:
 
 def admins_only(caller: Caller) -> None:
     if not caller.admin:
-        raise ForbiddenError("only an administrator may do that; ask for a token with the role admin")
+        raise ForbiddenError("only administrators may do that; use a token with the role admin")

@@ -1,3 +1,3 @@
-"""Tasks as processes of this machine, whoever starts, dies and is started again."""
+"""Tasks as processes of this machine, which outlive the daemon."""
 
 from muster.executors.local.executor import LocalExecutor as LocalExecutor

@@ -1,4 +1,4 @@
-"""The executor of one machine: a shim for each task, and files that say what became of it."""
+"""The executor of one machine: a shim for each task, and files that record its fate."""
 
 import contextlib
 import threading
@@ -7,50 +7,50 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
 from muster.executors.local.spawn import spawn
 from muster.executors.local.task_folder import Begun, End, TaskFolder
-from muster.executors.local.watch import Watch
+from muster.executors.local.watch import ProcessWatcher
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
 
 LOG_LIMIT = 64 * 2**20
-"""Bytes of one task's log: a day of a line a second takes a tenth of it."""
+"""Bytes of one task's log: a line per second for a day takes a tenth."""
 
 TRIM_EVERY = 3.0
-"""Seconds between two looks at the sizes of logs: a disk takes in a few hundred MB/s at most."""
+"""s between two checks of log sizes: disks write a few hundred MB/s at most."""
 
 LOOK_AGAIN = 0.02
-"""Seconds between two looks at a task whose shim, another executor's, is about to start it."""
+"""s between two checks of a task that another executor's shim is about to start."""
 
 TAKE_BACK_AGAIN = 1.0
-"""Seconds between two attempts to take an order back."""
+"""s between two attempts to take an order back."""
 
 
 @dataclass(slots=True)
 class _Task:
-    """A task as this executor knows it."""
+    """What this executor knows of a task."""
 
     id: TaskId
     folder: TaskFolder
     log: str = ""
-    shim: Identity | None = None
-    """The one that was started here."""
-    watched: Identity | None = None
+    shim: ProcessIdentity | None = None
+    """The shim started by this executor."""
+    watched: ProcessIdentity | None = None
     begun: Begun | None = None
     told_begun: bool = False
     over: bool = False
     signals: list[int] = field(default_factory=list)
-    """To be sent as soon as there is somebody to send them to."""
+    """To be sent once the task has a process."""
 
 
 class LocalExecutor:
-    """Runs tasks as process groups of this machine, which outlive whoever ordered them.
+    """Runs tasks as process groups of this machine, which outlive the daemon.
 
-    `clock` tells seconds since 1970, as the shims do. `nodes`: the names that stand for this machine;
-    None: every name does. A log above `log_limit` bytes loses its older half.
+    `clock`: s since 1970, as in the shims. `nodes`: names of this machine; None: any. A log above
+    `log_limit` bytes loses its older half.
     """
 
     def __init__(
@@ -68,49 +68,49 @@ class LocalExecutor:
         self._logs = LogFolder(self._folder / "logs", log_limit)
         self._tasks: dict[TaskId, _Task] = {}
         self._over: set[TaskId] = set()
-        """Tasks that have ended: ordered again, they do not run again."""
+        """Ended tasks: ordered again, they do not run again."""
         self._lock = threading.Lock()
         self._reports: list[Report] = []
         self._wake: Callable[[], None] = lambda: None
-        self._watch = Watch("muster-executor")
+        self._watch = ProcessWatcher("muster-executor")
         self._watch.post(self._trim)
 
     def start(self, order: TaskOrder) -> None:
-        """Run a task; returns at once."""
+        """Run a task; return at once."""
         self._watch.post(partial(self._start, order))
 
     def signal(self, task: TaskId, number: int) -> None:
-        """Send a signal to the task's process group; one that is being started gets it then."""
+        """Send a signal to the task's process group, as soon as it has one."""
         self._watch.post(partial(self._signal, task, number))
 
     def attach(self, tasks: Sequence[TaskId]) -> None:
-        """Watch tasks that were ordered before, and report how each of them is."""
+        """Watch tasks that were ordered before, and report the state of each."""
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
     def collect(self) -> Sequence[Report]:
-        """What happened since the last call, oldest first."""
+        """Return reports since the last call, oldest first."""
         with self._lock:
             reports, self._reports = self._reports, []
         return reports
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """Call this when there is something to collect."""
+        """Call `wake` when there is something to collect."""
         with self._lock:
             self._wake = wake
             if self._reports:
                 self._watch.post(wake)
 
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
-        """A part of a log; `LookupError` if there is none of that name."""
+        """Read a part of a log; LookupError if there is none of that name."""
         return self._logs.read(log, offset, size)
 
     def prune(self, older_than: float) -> int:
-        """Delete what is left of jobs that nothing has happened to since then; how many they are."""
+        """Delete the files of jobs without activity since then; return their number."""
         return prune(self._folder, older_than)
 
     def close(self) -> None:
-        """Stop watching; the tasks live on."""
+        """Stop watching; tasks keep running."""
         self._watch.close()
 
     def _start(self, order: TaskOrder) -> None:
@@ -130,13 +130,13 @@ class LocalExecutor:
                 self._spawn(task)
                 return
         except OSError as problem:
-            self._give_up(task, f"it could not be started: {problem}")
+            self._give_up(task, f"could not be started: {problem}")
             return
         self._look(task)
 
     def _spawn(self, task: _Task) -> None:
-        task.shim, told = spawn(task.folder.path)
-        self._watch.on_hang_up(told, partial(self._look, task))
+        task.shim, news = spawn(task.folder.path)
+        self._watch.on_hang_up(news, partial(self._look, task))
         self._follow(task, task.shim)
 
     def _attach(self, id: TaskId) -> None:
@@ -156,7 +156,7 @@ class LocalExecutor:
             task.signals.append(number)
 
     def _look(self, task: _Task) -> None:
-        """Go by the files: what they say is reported once, and what is to come is watched for."""
+        """Report once what the files say, and watch for what comes next."""
         if task.over:
             return
         end = task.folder.end()
@@ -168,21 +168,21 @@ class LocalExecutor:
         elif task.folder.claimed:
             self._look_at_shim(task)
         elif task.shim is not None and task.shim.alive:
-            return  # it has not come to the order yet
+            return  # it has not read the order yet
         else:
             self._give_up(task, "it was never started")
 
     def _give_up(self, task: _Task, why: str) -> None:
-        """An order that nobody has taken on, and nobody is about to."""
+        """Drop an order that no shim has claimed or is about to."""
         try:
             ours = task.folder.take_back()
-        except OSError:  # such as a full disk: a shim may still come, so nothing can be said yet
+        except OSError:  # for example a full disk: a shim may still come
             self._watch.later(TAKE_BACK_AGAIN, partial(self._look, task))
             return
         if ours:
             self._drop(task, why)
         else:
-            self._look(task)  # somebody has it, since this moment
+            self._look(task)  # a shim has just claimed it
 
     def _look_at_process(self, task: _Task, begun: Begun) -> None:
         shim = task.folder.shim()
@@ -192,26 +192,26 @@ class LocalExecutor:
         elif shim is not None and shim.alive:
             self._follow(task, shim)  # it is about to record the end
         else:
-            # Asked again: the shim may have recorded the end, and ended, between the two looks.
+            # Again: the shim may have recorded the end, and ended, between the two checks.
             end = task.folder.end()
             if end is None:
                 begun.process.kill_remains()
-                end = End(self._clock(), error="nobody was there to see how it ended")
-                with contextlib.suppress(OSError):  # it is found out again
+                end = End(self._clock(), error="its exit status is unknown")
+                with contextlib.suppress(OSError):  # it will be found out again
                     task.folder.put_end(end)
             self._finish(task, begun, end)
 
     def _look_at_shim(self, task: _Task) -> None:
-        """Somebody has the order, and has not begun."""
+        """A shim has claimed the order and not started it yet."""
         shim = task.folder.shim()
         if shim is not None and shim.alive:
             self._watch.later(LOOK_AGAIN, partial(self._look, task))
         elif task.folder.begun() is not None or task.folder.end() is not None:
             self._look(task)
         else:
-            self._drop(task, "its start was cut short")
+            self._drop(task, "its start was interrupted")
 
-    def _follow(self, task: _Task, process: Identity) -> None:
+    def _follow(self, task: _Task, process: ProcessIdentity) -> None:
         if task.watched != process:
             task.watched = process
             self._watch.on_end(process, partial(self._look, task))
@@ -227,7 +227,7 @@ class LocalExecutor:
 
     def _finish(self, task: _Task, begun: Begun | None, end: End) -> None:
         if task.shim is not None and begun is not None and end.begun:
-            self._tell_begun(task, begun)  # it was over before anybody could look
+            self._tell_begun(task, begun)  # it ended before it was reported as started
         self._settle(task)
         self._over.add(task.id)
         if task.log:
@@ -237,7 +237,7 @@ class LocalExecutor:
         )
 
     def _drop(self, task: _Task, why: str) -> None:
-        """Nothing came of the order, and nothing will: as if it had never been given."""
+        """Report that the order was not carried out and never will be."""
         self._settle(task)
         task.folder.remove()
         self._report(TaskExited(task.id, self._clock(), error=why, begun=False))

@@ -1,4 +1,4 @@
-"""Who a process is: its number alone does not tell, since numbers are used again."""
+"""Identities of processes: a pid alone is not one, since pids are reused."""
 
 import contextlib
 import os
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from muster.executors.local.shim import boot_id, ticks_of
 
 GONE = ("Z", "X")
-"""State letters of processes that have ended and are only still to be waited for."""
+"""States of processes that have ended and were not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """A process: its number, when it began (ticks since the boot), and in which boot."""
+class ProcessIdentity:
+    """A process: its pid, its start (ticks since boot), and the boot."""
 
     pid: int
     ticks: int
@@ -21,7 +21,7 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        """Whether that very process still runs."""
+        """Whether this very process still runs."""
         found = ticks_of(self.pid)
         return (
             found is not None
@@ -31,7 +31,7 @@ class Identity:
         )
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the process group that it leads; nothing happens if it is gone."""
+        """Send a signal to the process group that it leads, if it is alive."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
@@ -39,8 +39,8 @@ class Identity:
     def kill_remains(self) -> None:
         """Kill what is left of its group after its own end.
 
-        A group's number is not given to a new process while the group has members: where a process
-        of that number began at another time, the group was empty before.
+        A pid is not reused while a group of that number has members: if another process has it now,
+        the group was empty.
         """
         found = ticks_of(self.pid)
         if self.pid and self.boot == boot_id() and (found is None or found[0] == self.ticks):
@@ -48,7 +48,7 @@ class Identity:
                 os.killpg(self.pid, signal.SIGKILL)
 
 
-def identify(pid: int) -> Identity:
-    """The process that has this number now."""
+def identify(pid: int) -> ProcessIdentity:
+    """Return the identity of the process with this pid."""
     found = ticks_of(pid)
-    return Identity(pid, found[0] if found else 0, boot_id())
+    return ProcessIdentity(pid, found[0] if found else 0, boot_id())

@@ -1,4 +1,4 @@
-"""The folder of logs: read by offsets that only grow, and kept to a size while they are written."""
+"""The folder of logs: read by offsets that stay valid, and trimmed while written."""
 
 import contextlib
 import ctypes
@@ -13,40 +13,40 @@ from pathlib import Path, PurePosixPath
 from muster.model.task import LogPiece
 
 LINE = 65536
-"""Bytes within which the end of a line is looked for when a log is cut."""
+"""Bytes within which a cut looks for the end of a line."""
 
 LEAST = 4096
-"""Bytes below which no log is cut: there must be room for the line that says so."""
+"""Bytes below which no log is cut: the line that says so must fit."""
 
 KEEP_SIZE, PUNCH_HOLE = 1, 2
-"""Linux' fallocate(2): the file's size stays, its blocks are given back."""
+"""Linux' fallocate(2): keep the file's size, free its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is left of a log: the offset of its first byte, and that of the file's."""
+class LogExtent:
+    """What is left of a log: the offset of its first byte, and of the file's first byte."""
 
     begin: int = 0
     shift: int = 0
 
 
 class LogFolder:
-    """Logs by their names; offsets count bytes ever written."""
+    """Logs by name; offsets count all bytes ever written."""
 
     def __init__(self, root: Path, limit: int) -> None:
         self._root, self._limit = root, max(limit, LEAST)
         self._lock = threading.Lock()
 
     def place(self, log: str) -> Path:
-        """Where a log lies; `LookupError` for a name that leads elsewhere."""
+        """Return a log's path; LookupError for a name that leads elsewhere."""
         parts = PurePosixPath(log).parts
-        # Hidden names are those of our own files beside the logs.
+        # Hidden files beside the logs are our own.
         if not parts or "\0" in log or log.startswith("/") or any(p.startswith(".") for p in parts):
             raise LookupError(f"{log!r} is not the name of a log")
         return self._root.joinpath(*parts)
 
     def read(self, log: str, offset: int, size: int) -> LogPiece:
-        """A part of a log; `LookupError` if there is none."""
+        """Read a part of a log; LookupError if there is none."""
         path = self.place(log)
         with self._lock, _opened(path, self._root, os.O_RDONLY) as file:
             kept = _kept(path)
@@ -57,7 +57,7 @@ class LogFolder:
         return LogPiece(data, begin, begin + len(data))
 
     def trim(self, log: str) -> None:
-        """Drop the older half of a log that has grown above the limit."""
+        """Drop the older half of a log above the limit."""
         with contextlib.suppress(LookupError):
             path = self.place(log)
             with self._lock, _opened(path, self._root, os.O_RDWR) as file:
@@ -66,27 +66,27 @@ class LogFolder:
                 if kept.shift + size - kept.begin > self._limit:
                     self._cut(path, file, kept, size)
 
-    def _cut(self, path: Path, file: int, kept: Kept, size: int) -> None:
-        """The task writes on at the end meanwhile, so the beginning becomes a hole in the file."""
+    def _cut(self, path: Path, file: int, kept: LogExtent, size: int) -> None:
+        """Punch a hole at the beginning: the task keeps appending meanwhile."""
         position = _next_line(file, size - self._limit // 2)
         offset = kept.shift + position
         words = f"[muster: {offset} bytes dropped here, the log was above {self._limit}]\n".encode()
         begin = position - len(words)
         if _punch(file, begin):
-            _put_kept(path, Kept(kept.shift + begin, kept.shift))
+            _put_kept(path, LogExtent(kept.shift + begin, kept.shift))
             os.pwrite(file, words, begin)
             return
-        # This file system knows no holes: what is printed during these calls may be lost.
+        # No holes on this file system: output during these calls may be lost.
         tail = os.pread(file, size, position)
         os.ftruncate(file, 0)
         with path.open("ab", buffering=0) as end:
             end.write(words + tail)
-        _put_kept(path, Kept(kept.shift + begin, kept.shift + begin))
+        _put_kept(path, LogExtent(kept.shift + begin, kept.shift + begin))
 
 
 @contextlib.contextmanager
 def _opened(path: Path, root: Path, flags: int) -> Iterator[int]:
-    """A plain file inside the folder: no link out of it, no pipe that would make us wait."""
+    """Open a plain file inside the folder: no link out of it, no pipe that would block."""
     problem = LookupError(f"no log {path.relative_to(root)}")
     try:
         inside = path.parent.resolve(strict=True).is_relative_to(root.resolve())
@@ -102,12 +102,12 @@ def _opened(path: Path, root: Path, flags: int) -> Iterator[int]:
 
 
 def _next_line(file: int, position: int) -> int:
-    """Where the first whole line from there on begins; there itself if no line ends soon."""
+    """The start of the next line, or the position itself if no line ends soon."""
     return position + os.pread(file, LINE, position).find(b"\n") + 1
 
 
 def _punch(file: int, size: int) -> bool:
-    """Give the file's first bytes back to the file system; False where it cannot."""
+    """Free the file's first bytes; False if the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     fallocate = getattr(libc, "fallocate64", None) or getattr(libc, "fallocate", None)
     if fallocate is None:
@@ -123,15 +123,15 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.kept")
 
 
-def _kept(path: Path) -> Kept:
+def _kept(path: Path) -> LogExtent:
     try:
         entry = json.loads(_beside(path).read_bytes())
-        return Kept(int(entry["begin"]), int(entry["shift"]))
+        return LogExtent(int(entry["begin"]), int(entry["shift"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return Kept()
+        return LogExtent()
 
 
-def _put_kept(path: Path, kept: Kept) -> None:
+def _put_kept(path: Path, kept: LogExtent) -> None:
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(json.dumps({"begin": kept.begin, "shift": kept.shift}), encoding="ascii")
     draft.replace(_beside(path))

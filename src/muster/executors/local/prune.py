@@ -1,4 +1,4 @@
-"""What is left of jobs long over: their logs, and what their tasks have recorded."""
+"""Deletes the logs and task folders of jobs that ended long ago."""
 
 import os
 import shutil
@@ -10,9 +10,9 @@ from muster.executors.local.task_folder import TaskFolder
 
 
 def prune(folder: Path, older_than: float) -> int:
-    """Delete the jobs whose newest file is older than that; how many they were.
+    """Delete jobs whose newest file is older than that; return their number.
 
-    A job with a task that lives stays, however long it has been silent.
+    A job with a live task stays, however long it has been silent.
     """
     logs = {path.name: path for path in _folders(folder / "logs")}
     removed = 0
@@ -32,7 +32,7 @@ def _tasks(folder: Path) -> Iterator[TaskFolder]:
 
 
 def _top(task: TaskFolder) -> str:
-    """The folder of the job's logs."""
+    """The name of the folder with the job's logs."""
     parts = PurePosixPath(task.log()).parts
     return parts[0] if len(parts) > 1 else ""
 
@@ -50,7 +50,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _newest(folder: Path) -> float:
-    """When something in it was last written."""
+    """The time of its newest file."""
     times = [folder.stat().st_mtime]
     for inside, _, files in os.walk(folder):
         times += [(Path(inside) / name).lstat().st_mtime for name in files]

@@ -1,12 +1,12 @@
-"""Runs one task and outlasts it: `python -I -S shim.py <the task's folder>`.
+"""Runs one task and outlives it: `python -I -S shim.py FOLDER`.
 
-A program of its own, with the standard library alone: it takes the order from the task's folder, and
-leaves there who runs and how it ended, for whichever executor comes to look. Its standard output is the
-executor that started it: that it hangs up says that there is something to read.
+A separate program on the standard library alone. It reads the order from the task's folder, and records
+there the process and how it ended, for any executor to read. Its standard output is a pipe to the
+executor that started it; closing it means that there is something to read.
 """
 
 # ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH110, PTH118, PTH120, PTH123
-# One of these starts with every task: to load pathlib would take half as long again.
+# Started with every task: loading pathlib would take half as long again.
 
 import contextlib
 import ctypes
@@ -19,26 +19,26 @@ import time
 from typing import Any, NoReturn
 
 ORDER, CLAIM, BEGUN, ENDED = "order.json", "claim.json", "begun.json", "ended.json"
-"""What to run; which shim does; as which process; how that ended. Each is written once, as a whole."""
+"""What to run; which shim runs it; its process; how it ended. Each is written once, atomically."""
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-"""A shell's exit codes for a command that is not there, and for one that cannot be run."""
+"""A shell's exit codes for a command that is missing or cannot be run."""
 
 DEAF = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-"""A shim ends with its task, not before: when a machine is shut down it still records the end."""
+"""Signals to ignore: a shim outlives its task, and records its end even at shutdown."""
 
 RECORD_ATTEMPTS = 60
-"""How often it is tried to record an end, a second apart: a full disk is made room on, or is not."""
+"""Attempts to record an end, a second apart: a full disk may get room."""
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Linux' prctl(2): processes that a task leaves behind become children of the shim."""
+"""Linux' prctl(2): orphans of the task become children of the shim."""
 
 CHILDREN = f"/proc/self/task/{os.getpid()}/children"
-"""The processes that the shim is a parent of."""
+"""Lists the children of the shim."""
 
 
-class RefusedError(Exception):
-    """The task cannot be run: a shell's exit code for it, and why."""
+class CannotRunError(Exception):
+    """The task cannot be run: a shell's exit code, and why."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
@@ -46,10 +46,10 @@ class RefusedError(Exception):
 
 
 def ticks_of(pid: int) -> tuple[int, str] | None:
-    """When a process began, in ticks since the boot, and its state letter; None if there is none."""
+    """Return a process's start in ticks since boot and its state letter; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name, in brackets, may hold anything; fields 3 (state) and 22 (start) come after it.
+            # The name, in brackets, may contain anything; fields 3 (state) and 22 (start) follow it.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -57,7 +57,7 @@ def ticks_of(pid: int) -> tuple[int, str] | None:
 
 
 def boot_id() -> str:
-    """Which boot of the machine this is."""
+    """Return the id of this boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -66,27 +66,27 @@ def boot_id() -> str:
 
 
 def identity_of(pid: int) -> dict[str, Any]:
-    """What tells a process from any other that has had its number, or will."""
+    """Return what identifies a process among all that ever have its pid."""
     found = ticks_of(pid)
     return {"pid": pid, "ticks": found[0] if found else 0, "boot": boot_id()}
 
 
 def record(name: str, content: dict[str, Any]) -> None:
-    """Write a file of the task's folder: it is there as a whole or not at all."""
+    """Write a file of the task's folder atomically."""
     draft = f"{name}.{os.getpid()}"
     write_private(draft, content)
     os.replace(draft, name)
 
 
 def write_private(name: str, content: dict[str, Any]) -> None:
-    """Write a file for the owner's eyes."""
+    """Write a file that only its owner can read."""
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="ascii") as file:
         json.dump(content, file)
 
 
 def claim(content: dict[str, Any], folder: str = ".") -> bool:
-    """Be the one that decides about this task: a link is made once, however many try."""
+    """Claim the task; True for one process only, since a link is created once."""
     draft = os.path.join(folder, f"{CLAIM}.{os.getpid()}")
     write_private(draft, content)
     try:
@@ -99,12 +99,12 @@ def claim(content: dict[str, Any], folder: str = ".") -> bool:
 
 
 def main(folder: str) -> int:
-    """Run the task of this folder, unless somebody has."""
+    """Run the task of this folder, unless it is claimed."""
     with contextlib.suppress(OSError):
         os.setsid()
     for number in DEAF:
         signal.signal(number, signal.SIG_IGN)
-    os.closerange(3, 256)  # what the executor's process had open and did not mean for this one
+    os.closerange(3, 256)  # descriptors inherited by accident
     try:
         os.chdir(folder)
         with open(ORDER, "rb") as file:
@@ -112,20 +112,20 @@ def main(folder: str) -> int:
     except OSError:
         return 0  # the order was taken back
     if claim(identity_of(os.getpid())):
-        outlast(order)
+        run_task(order)
     return 0
 
 
-def outlast(order: dict[str, Any]) -> None:
-    """From the order to its end; both are on record."""
+def run_task(order: dict[str, Any]) -> None:
+    """Run the order, and record how it ended."""
     adopt_orphans()
     try:
         pid = begin(order)
-    except RefusedError as problem:
+    except CannotRunError as problem:
         end({"code": problem.code, "error": str(problem), "begun": False})
         return
     except OSError as problem:
-        end({"error": f"it could not be started: {problem.strerror}", "begun": False})
+        end({"error": f"could not be started: {problem.strerror}", "begun": False})
         return
     hang_up()
     end(wait(pid))
@@ -144,32 +144,32 @@ def end(how: dict[str, Any]) -> None:
 
 
 def hang_up() -> None:
-    """Tell the executor that there is something to read."""
+    """Close the pipe: there is something to read."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.close(nothing)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what the task leaves behind, where the system can say what that is."""
+    """Adopt orphans of the task, if the system can list children."""
     if os.path.exists(CHILDREN):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def begin(order: dict[str, Any]) -> int:
-    """Start the task's process: on record before its program begins, or the program never does."""
+    """Start the task's process. Its program begins only once the process is on record."""
     output = open_log(order["output"])
     held, go = os.pipe()
     told, tell = os.pipe()
     pid = os.fork()
     if not pid:
-        os.close(go)  # else a shim that dies would leave it waiting
+        os.close(go)  # else it would wait for ever if the shim dies
         become(order, output, held, tell)
     for descriptor in (output, held, tell):
         os.close(descriptor)
     try:
-        os.read(told, 1)  # by now it leads a session of its own
+        os.read(told, 1)  # it now leads its own session
         record(BEGUN, identity_of(pid) | {"at": time.time()})
         os.write(go, b"!")
     except OSError:
@@ -182,21 +182,21 @@ def begin(order: dict[str, Any]) -> int:
     if problem:
         os.waitpid(pid, 0)
         code, _, words = problem.decode("utf-8", "replace").partition(" ")
-        raise RefusedError(int(code), words)
+        raise CannotRunError(int(code), words)
     return pid
 
 
 def open_log(path: str) -> int:
-    """The task's output; attempts follow each other."""
+    """Open the task's log; attempts append to it."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError as problem:
-        raise RefusedError(NOT_RUNNABLE, f"its log cannot be written: {problem.strerror}") from None
+        raise CannotRunError(NOT_RUNNABLE, f"cannot write its log: {problem.strerror}") from None
 
 
 def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn:
-    """In the task's own process: take on everything that it is to have, and nothing else."""
+    """In the task's process: set it up and become its program."""
     try:
         os.setsid()
         for number in {*DEAF, signal.SIGPIPE, signal.SIGXFSZ}:  # Python ignores the last two
@@ -205,15 +205,15 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
         if os.read(held, 1):
             settle(order["folder"], output)
             execute(order["argv"], order["environ"])
-    except (RefusedError, OSError) as problem:
+    except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
-        os.write(tell, words.encode("utf-8", "backslashreplace")[:4096])  # more is not written at once
+        os.write(tell, words.encode("utf-8", "backslashreplace")[:4096])  # more would not be atomic
     finally:
         os._exit(NOT_FOUND)
 
 
 def settle(folder: str, output: int) -> None:
-    """Streams and folder."""
+    """Set up streams and working directory."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -221,8 +221,8 @@ def settle(folder: str, output: int) -> None:
         os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
     except OSError as problem:
-        raise RefusedError(
-            NOT_RUNNABLE, f"its folder cannot be used: {folder}: {problem.strerror}"
+        raise CannotRunError(
+            NOT_RUNNABLE, f"cannot use its folder {folder}: {problem.strerror}"
         ) from None
 
 
@@ -236,41 +236,41 @@ def execute(argv: list[str], environ: dict[str, str]) -> NoReturn:
 
 
 def as_bytes(text: str) -> bytes:
-    """As it was before it was made a text, whatever the locale of either side."""
+    """Encode text back to its original bytes, whatever the locale."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> RefusedError:
-    """Why a command cannot be run, and what to do."""
+def explained(argv: list[str], environ: dict[str, str], problem: Exception) -> CannotRunError:
+    """Explain why a command cannot be run, and what to do."""
     command = argv[0] if argv else ""
     number = getattr(problem, "errno", None)
     if number in (errno.ENOENT, errno.ENOTDIR):
         if os.path.exists(command) and "/" in command:
-            words = f"the interpreter that {command} names in its first line is not there"
+            words = f"the interpreter in the first line of {command} does not exist"
         elif "/" in command:
-            words = f"no such command: {command}; paths count from its folder, {os.getcwd()}"
+            words = f"no such command: {command}; paths are relative to {os.getcwd()}"
         else:
             where = environ.get("PATH", os.defpath)
-            words = f"no such command: {command}; it is nowhere in PATH={where}"
-        return RefusedError(NOT_FOUND, words)
+            words = f"no such command: {command}; not found in PATH={where}"
+        return CannotRunError(NOT_FOUND, words)
     if number == errno.EACCES:
-        words = f"no permission to run {command}; chmod +x it, or name its interpreter before it"
+        words = f"no permission to run {command}; chmod +x it, or run it with its interpreter"
     elif number == errno.ENOEXEC:
-        words = f"{command} is not a program; begin it with a line such as #!/bin/sh"
+        words = f"{command} is not a program; add a first line such as #!/bin/sh"
     elif number == errno.E2BIG:
         words = f"the arguments and the environment of {command} are too long"
     elif not argv:
         words = "the command is empty"
     else:
         words = f"{command} cannot be run: {problem}"
-    return RefusedError(NOT_RUNNABLE, words)
+    return CannotRunError(NOT_RUNNABLE, words)
 
 
 def wait(pid: int) -> dict[str, Any]:
-    """How the task ended, once whatever it left behind is gone, too."""
+    """Wait for the task, end its orphans, and return how it ended."""
     while (dead := next_dead()).si_pid != pid:
-        os.waitpid(dead.si_pid, 0)  # an orphan of the task's
-    # Not taken note of yet, it keeps its number: nobody else can be hit.
+        os.waitpid(dead.si_pid, 0)  # an orphan
+    # Not waited for yet, it keeps its pid: no other process can be hit.
     with contextlib.suppress(OSError):
         os.killpg(pid, signal.SIGKILL)
     sweep()
@@ -280,7 +280,7 @@ def wait(pid: int) -> dict[str, Any]:
 
 
 def next_dead() -> os.waitid_result:
-    """A child that has ended; it is still to be waited for."""
+    """Return a child that has ended, without waiting for it."""
     while True:
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         if dead is not None:
@@ -288,7 +288,7 @@ def next_dead() -> os.waitid_result:
 
 
 def sweep() -> None:
-    """End all children, and theirs as they become ours."""
+    """Kill all children, and theirs as they become ours."""
     while True:
         for child in children():
             with contextlib.suppress(OSError):
@@ -300,7 +300,7 @@ def sweep() -> None:
 
 
 def children() -> list[int]:
-    """The processes that this one is a parent of, where the system says."""
+    """Return the children of this process, if the system lists them."""
     try:
         with open(CHILDREN, encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]

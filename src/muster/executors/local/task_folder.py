@@ -1,4 +1,4 @@
-"""The folder of one task: the order, who carries it out, and how it ended. Its files are the truth."""
+"""The folder of one task, whose files are the truth: order, claim, start and end."""
 
 import contextlib
 import json
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, write_private
 from muster.model.task import TaskOrder
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The task's process, and when it began."""
+    """The task's process and its start."""
 
-    process: Identity
+    process: ProcessIdentity
     at: float
 
 
@@ -33,7 +33,7 @@ class End:
 
 
 class TaskFolder:
-    """Reads and writes the files that the shim writes and reads."""
+    """The files shared with the shim."""
 
     __slots__ = ("path",)
 
@@ -47,18 +47,18 @@ class TaskFolder:
 
     @property
     def claimed(self) -> bool:
-        """Whether a shim has taken the order on, or nobody ever will."""
+        """Whether a shim has claimed the order, or it was voided."""
         return (self.path / CLAIM).exists()
 
     @property
     def living(self) -> bool:
-        """Whether the task, or the shim that is about to start it or to record its end, still runs."""
+        """Whether the task, or a shim about to start it or record its end, still runs."""
         shim, begun = self.shim(), self.begun()
         processes = (shim, begun.process if begun else None)
         return self.end() is None and any(process and process.alive for process in processes)
 
     def log(self) -> str:
-        """The name of the task's log; empty where that is not known."""
+        """The name of the task's log; empty if unknown."""
         return str((self._read(ORDER) or {}).get("log", ""))
 
     def put_order(self, order: TaskOrder, output: Path) -> None:
@@ -74,18 +74,18 @@ class TaskFolder:
         if not self.ordered:
             self._write(ORDER, content)
 
-    def shim(self) -> Identity | None:
-        """Who has claimed the task; None: nobody, or nobody ever will."""
+    def shim(self) -> ProcessIdentity | None:
+        """The shim that has claimed the task, or None."""
         entry = self._read(CLAIM)
         return _identity(entry) if entry and not entry.get("void") else None
 
     def begun(self) -> Begun | None:
-        """The task's process; None: it has not been made."""
+        """The task's process, or None before its start."""
         entry = self._read(BEGUN)
         return None if entry is None else Begun(_identity(entry), float(entry.get("at", 0.0)))
 
     def end(self) -> End | None:
-        """How it ended; None: it has not, or nobody was there to see it."""
+        """How it ended; None if it has not, or unrecorded."""
         entry = self._read(ENDED)
         if entry is None:
             return None
@@ -98,18 +98,18 @@ class TaskFolder:
         )
 
     def put_end(self, end: End) -> None:
-        """Record an end that no shim was there to record: whoever looks later hears the same."""
+        """Record an end that no shim has recorded, so that later readers agree."""
         self._write(ENDED, {"at": end.at, "error": end.error, "begun": end.begun})
 
     def take_back(self) -> bool:
-        """See to it that the order is never carried out; False: somebody is on it."""
+        """Void the order; False if a shim has claimed it."""
         if not self.ordered:
             return not self.claimed
         return claim({"void": True}, str(self.path)) or self._void()
 
     def remove(self) -> None:
-        """Forget the task."""
-        # By another name first: a shim that comes late finds all of it, or nothing.
+        """Delete the folder."""
+        # Renamed first: a late shim finds all of it or nothing.
         aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             self.path.rename(aside)
@@ -124,7 +124,7 @@ class TaskFolder:
         draft.replace(self.path / name)
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """A file's content; empty where a power failure has left the file so."""
+        """A file's content; empty if a power failure has damaged it."""
         try:
             content = json.loads((self.path / name).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
@@ -134,5 +134,7 @@ class TaskFolder:
         return content if isinstance(content, dict) else {}
 
 
-def _identity(entry: dict[str, Any]) -> Identity:
-    return Identity(int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", "")))
+def _identity(entry: dict[str, Any]) -> ProcessIdentity:
+    return ProcessIdentity(
+        int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", ""))
+    )

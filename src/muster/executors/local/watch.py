@@ -1,4 +1,4 @@
-"""One thread that waits for all at once: ends of processes, hang-ups, timers, and calls to it."""
+"""One thread that waits for ends of processes, closed pipes, timers and posted calls."""
 
 import contextlib
 import heapq
@@ -11,18 +11,18 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from muster.executors.local.identity import Identity
+from muster.executors.local.identity import ProcessIdentity
 
 Call = Callable[[], None]
 
 POLL = 0.2
-"""Seconds between two looks at a process where the system cannot tell of its end (Linux before 5.3)."""
+"""s between two checks of a process where pidfds are missing (Linux before 5.3)."""
 
 _log = logging.getLogger(__name__)
 
 
-class Watch:
-    """Makes calls in a thread of its own, one after the other."""
+class ProcessWatcher:
+    """Runs calls in its own thread, one at a time."""
 
     def __init__(self, name: str) -> None:
         self._posted: deque[Call] = deque()
@@ -31,38 +31,38 @@ class Watch:
         self._selector = selectors.DefaultSelector()
         self._closing = False
         self._gate = threading.Lock()
-        """Held to use the voice: a descriptor that was closed may by then be somebody else's."""
-        self._ear, self._voice = os.pipe()
-        for end in (self._ear, self._voice):
+        """Held to write to the pipe: once closed, its descriptor may be reused."""
+        self._wake_in, self._wake_out = os.pipe()
+        for end in (self._wake_in, self._wake_out):
             os.set_blocking(end, False)
-        self._selector.register(self._ear, selectors.EVENT_READ, self._drain)
+        self._selector.register(self._wake_in, selectors.EVENT_READ, self._drain)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def post(self, call: Call) -> None:
-        """Make a call, after those that were posted before; from any thread."""
+        """Run a call after those posted before; from any thread."""
         with self._gate:
             if not self._closing:
                 self._posted.append(call)
-                with contextlib.suppress(BlockingIOError):  # a full pipe wakes the thread just as well
-                    os.write(self._voice, b"!")
+                with contextlib.suppress(BlockingIOError):  # a full pipe wakes the thread, too
+                    os.write(self._wake_out, b"!")
 
     def close(self) -> None:
-        """Stop, and let go of everything; what is posted is still done."""
+        """Stop after the calls already posted, and close all descriptors."""
         self.post(self._stop)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def later(self, seconds: float, call: Call) -> None:
-        """Make a call when that time has passed; from a call of this thread."""
+        """Run a call after that time; from a call of this thread."""
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), call))
 
     def on_hang_up(self, descriptor: int, call: Call) -> None:
-        """Make a call when the other end of a pipe is closed; the descriptor is closed then, too."""
+        """Run a call when the other end of a pipe is closed, and close this end."""
         self._register(descriptor, call)
 
-    def on_end(self, process: Identity, call: Call) -> None:
-        """Make a call when the process has ended; at once if it has."""
+    def on_end(self, process: ProcessIdentity, call: Call) -> None:
+        """Run a call when the process has ended."""
         try:
             descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:
@@ -70,7 +70,7 @@ class Watch:
         except (AttributeError, OSError):
             self._poll(process, call)
         else:
-            # Asked after it was opened: if the process is the one that was meant, so is what is open.
+            # Checked after opening: if it is still that process, so is the descriptor's.
             if process.alive:
                 self._register(descriptor, call, ended=True)
             else:
@@ -78,7 +78,7 @@ class Watch:
                 os.close(descriptor)
                 self.post(call)
 
-    def _poll(self, process: Identity, call: Call) -> None:
+    def _poll(self, process: ProcessIdentity, call: Call) -> None:
         if process.alive:
             self.later(POLL, lambda: self._poll(process, call))
             return
@@ -106,11 +106,11 @@ class Watch:
                 self._make(heapq.heappop(self._timers)[2])
         for key in list(self._selector.get_map().values()):
             os.close(key.fd)
-        os.close(self._voice)
+        os.close(self._wake_out)
         self._selector.close()
 
     def _idle(self) -> float | None:
-        """Seconds until the next timer."""
+        """s until the next timer."""
         if self._posted:
             return 0.0
         return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
@@ -119,12 +119,12 @@ class Watch:
         try:
             call()
         except Exception:
-            # One task's trouble must not end the watch over all others.
-            _log.exception("a call of the watch failed")
+            # One task's failure must not affect the others.
+            _log.exception("a call failed")
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            os.read(self._ear, 4096)
+            os.read(self._wake_in, 4096)
 
     def _stop(self) -> None:
         with self._gate:
@@ -132,6 +132,6 @@ class Watch:
 
 
 def _reap(descriptor: int) -> None:
-    """Take note of a child's end, so that the system can forget it; others are not ours to note."""
+    """Wait for an ended child so that the system can forget it; other processes are not ours."""
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PIDFD, descriptor, os.WEXITED | os.WNOHANG)

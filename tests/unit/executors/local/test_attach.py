@@ -105,7 +105,7 @@ def test_a_process_that_has_got_the_number_since_is_left_alone(
     bench.executor.signal(task, signal.SIGKILL)
     exited = bench.exited(task)
     assert (exited.code, exited.signal, exited.begun) == (None, None, True)
-    assert exited.error == "nobody was there to see how it ended"
+    assert exited.error == "its exit status is unknown"
     assert innocent.poll() is None
 
 
@@ -157,7 +157,7 @@ def test_a_task_without_its_shim_is_found_again_and_can_be_stopped(bench: Bench)
     bench.executor.signal(task, signal.SIGTERM)
     assert bench.exited(task).begun
     bench.another().attach([task])
-    assert bench.exited(task).error == "nobody was there to see how it ended"
+    assert bench.exited(task).error == "its exit status is unknown"
 
 
 def test_an_order_that_nobody_took_on_is_taken_back(bench: Bench) -> None:
@@ -186,7 +186,7 @@ def test_an_order_whose_shim_died_before_the_start_never_began(bench: Bench) -> 
         (bench.task_folder(task) / f"{name}.json").unlink()
     bench.another().attach([task])
     exited = bench.exited(task)
-    assert (exited.begun, exited.error) == (False, "its start was cut short")
+    assert (exited.begun, exited.error) == (False, "its start was interrupted")
 
 
 def test_who_attaches_while_a_shim_is_at_it_waits_for_it(

@@ -106,11 +106,11 @@ def test_commands_that_cannot_be_run_are_told_in_words(bench: Bench) -> None:
         assert not exited.begun
         said[command] = (exited.code, exited.error)
     assert said["pythn"][0] == 127
-    assert "no such command: pythn; it is nowhere in PATH=/usr/local/bin" in said["pythn"][1]
-    assert "paths count from its folder" in said["./nowhere"][1]
+    assert "no such command: pythn; not found in PATH=/usr/local/bin" in said["pythn"][1]
+    assert "paths are relative to " in said["./nowhere"][1]
     assert said[str(text)] == (
         126,
-        f"no permission to run {text}; chmod +x it, or name its interpreter before it",
+        f"no permission to run {text}; chmod +x it, or run it with its interpreter",
     )
     assert said[str(script)][0] == 127
     assert "the interpreter" in said[str(script)][1]
@@ -127,14 +127,14 @@ def test_a_folder_that_cannot_be_made_is_told_in_words(bench: Bench) -> None:
     (bench.folder / "file").touch()
     exited = bench.exited(bench.order("true", folder=str(bench.folder / "file" / "below")))
     assert exited.code == 126
-    assert exited.error.startswith("its folder cannot be used:")
+    assert exited.error.startswith("cannot use its folder")
 
 
 def test_a_log_that_cannot_be_written_is_told_in_words(bench: Bench) -> None:
     (bench.data / "logs" / "1").touch()
     exited = bench.exited(bench.order("true"))
     assert exited.code == 126
-    assert exited.error.startswith("its log cannot be written:")
+    assert exited.error.startswith("cannot write its log:")
 
 
 def test_an_order_for_another_machine_is_refused(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Whose token it is, remembered for a moment so that not every request asks the store."""
+"""Callers by token, cached briefly so that not every request asks the store."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from muster.daemon.service.protocol import Caller
 
 KEPT = 0.5
-"""s: a token that was revoked elsewhere, in the store itself, is refused within a second."""
+"""s: a token that was revoked in the store itself is rejected within a second."""
 
 MAX_KEPT = 1_000
 
 
-class Identity:
-    """Asks for a token's owner, and keeps the answer a moment."""
+class TokenCache:
+    """Looks tokens up, and caches the answers briefly."""
 
     def __init__(
         self, identify: Callable[[str], Awaitable[Caller | None]], clock: Callable[[], float]
@@ -21,7 +21,7 @@ class Identity:
         self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
 
     async def caller(self, secret: str) -> Caller | None:
-        """Whose token it is. Only good ones are kept: bad ones must not push them out."""
+        """Return the token's caller. Only valid ones are cached: others must not evict them."""
         known = self._known.get(secret)
         if known is not None and self._clock() < known[1]:
             return known[0]
@@ -34,5 +34,5 @@ class Identity:
         return found
 
     def forget(self) -> None:
-        """Ask anew about everybody: a token was revoked."""
+        """Clear the cache: a token was revoked."""
         self._known.clear()

@@ -1,8 +1,15 @@
-"""A service without a daemon behind it: everything is kept in dicts, and things happen when told."""
+"""The service of a daemon without a daemon, for tests of API, client and command line.
+
+State is kept in dicts, and jobs start, print and end when a test says so. Methods of the protocol that
+are not written here answer with an empty value of their type: a new one needs no change.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from muster.daemon.service.protocol import (
     Caller,
@@ -11,6 +18,7 @@ from muster.daemon.service.protocol import (
     JobQuery,
     NotFoundError,
     RefusedError,
+    Service,
     Shape,
 )
 from muster.model.job import Job
@@ -32,21 +40,62 @@ from muster.wire.records import (
     TokenRecord,
 )
 
+T = TypeVar("T")
 POLICIES = ("fifo", "muster")
 MOST_WORKERS = 64
+
+
+def answering(protocol: type) -> Callable[[type[T]], type[T]]:
+    """Give a fake the methods of a protocol that it lacks; hold the others to its signatures."""
+
+    def filled(fake: type[T]) -> type[T]:
+        for name, method in vars(protocol).items():
+            if name.startswith("_") or not callable(method):
+                continue
+            own = getattr(fake, name, None)
+            if own is None:
+                setattr(fake, name, _canned(method))
+            else:
+                assert inspect.signature(own) == inspect.signature(method), name
+        return fake
+
+    return filled
+
+
+def _canned(method: Callable[..., Any]) -> Callable[..., Any]:
+    kind = get_type_hints(method)["return"]
+
+    async def answer(*_: object, **__: object) -> Any:
+        return _empty(kind)
+
+    return answer
+
+
+def _empty(kind: Any) -> Any:
+    """An empty value: of a record, one with empty fields."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        needed = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+        return kind(**{each.name: _empty(hints[each.name]) for each in needed})
+    if kind is bytes:
+        return b"{}"
+    made = get_origin(kind) or kind
+    return made() if made in (list, tuple, dict, str, int, float, bool) else None
 
 
 @dataclass(slots=True)
 class Entry:
     """A job, its tasks and what they printed."""
 
-    job: Job
     record: JobRecord
+    job: Job
+    """As submitted; of a record that a test has made, its name alone."""
     tasks: list[TaskRecord] = field(default_factory=list)
     logs: dict[str, bytearray] = field(default_factory=dict)
 
 
-class MemoryService:
+@answering(Service)
+class FakeService:
     """Keeps what it is told. `endless` false: streams end with what there is."""
 
     def __init__(self, endless: bool = True) -> None:
@@ -55,10 +104,14 @@ class MemoryService:
         self.history: list[ChangeRecord] = []
         self.secrets = {"root": Caller("root", admin=True), "ada": Caller("ada"), "bob": Caller("bob")}
         self.names = {"root": "root", "ada": "ada", "bob": "bob"}
-        self.asked = 0
+        self.identified = 0
         self.fails: Exception | None = None
-        self._nodes = {"n1": NodeRecord("n1", "up", "cpu", 8, 8, 2.0, 1 << 30, bitmap="." * 8)}
-        self._pools = {"default": PoolRecord("default", "cluster")}
+        self.foreseen: Forecast | None = None
+        """The answer of every forecast."""
+        self.plays: Callable[[int], None] | None = None
+        """What a job does as soon as somebody follows it."""
+        self.node_records = {"n1": NodeRecord("n1", "up", "cpu", 8, 8, 2.0, 1 << 30, bitmap="." * 8)}
+        self.pool_records = {"default": PoolRecord("default", "cluster")}
         self._policy = "muster"
         self._endless = endless
         self._news = asyncio.Event()
@@ -91,8 +144,12 @@ class MemoryService:
         entry.record = replace(entry.record, status=status, workers=0)
         self._tell("Ended", entry)
 
+    def put(self, *records: JobRecord) -> None:
+        """There are these jobs, and no others."""
+        self.entries = {each.number: Entry(each, Job(each.name)) for each in records}
+
     def _tell(self, kind: str, entry: Entry | None = None) -> None:
-        name = entry.job.name if entry else None
+        name = entry.record.name if entry else None
         self.history.append(ChangeRecord(len(self.history) + 1, 0.0, kind, name, kind.lower()))
         self._news.set()
         self._news = asyncio.Event()
@@ -105,16 +162,18 @@ class MemoryService:
             return self.entries[self.keys[caller.user, key]].record
         if job.workers.gang > MOST_WORKERS:
             raise RefusedError(f"{job.workers.gang} devices are not there; at most {MOST_WORKERS}")
-        number = len(self.entries) + 1
+        number = max(self.entries, default=0) + 1
         record = JobRecord(number, job.name, job.user, job.pool, "waiting", command=job.command)
-        self.entries[number] = Entry(replace(job, number=number), record)
+        self.entries[number] = Entry(record, replace(job, number=number))
         if key is not None:
             self.keys[caller.user, key] = number
         self._tell("Submitted", self.entries[number])
         return record
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
-        return Forecast(True, "n1", "there is room", 0.0, job.duration, f"{job.workers.most} workers")
+        self._refuse_if_broken()
+        plan = f"{job.workers.most} workers"
+        return self.foreseen or Forecast(True, "n1", "there is room", 0.0, job.duration, plan)
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
         seen = [entry.record for entry in self.entries.values() if self._may(caller, entry)]
@@ -132,7 +191,7 @@ class MemoryService:
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         entry = self._find(caller, which)
-        changes = tuple(change for change in self.history if change.job == entry.job.name)
+        changes = tuple(change for change in self.history if change.job == entry.record.name)
         return JobDetail(entry.record, tuple(entry.tasks), changes)
 
     async def stop(self, caller: Caller, which: str) -> JobRecord:
@@ -171,6 +230,8 @@ class MemoryService:
         self, caller: Caller, after: int | None, which: str | None = None
     ) -> AsyncIterator[ChangeRecord]:
         last = after or 0
+        if which is not None and self.plays is not None:
+            self.plays(self._find(caller, which).record.number)
         while True:
             news = self._news
             for change in self._changes(caller, which):
@@ -183,7 +244,7 @@ class MemoryService:
             await news.wait()
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        return list(self._nodes.values())
+        return list(self.node_records.values())
 
     async def drain(self, caller: Caller, node: str) -> NodeRecord:
         return self._set_node(caller, node, "draining")
@@ -192,7 +253,7 @@ class MemoryService:
         return self._set_node(caller, node, "up")
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
-        return list(self._pools.values())
+        return list(self.pool_records.values())
 
     async def set_pool(
         self,
@@ -203,41 +264,41 @@ class MemoryService:
         shared: bool | None = None,
     ) -> PoolRecord:
         self._admin(caller)
-        if name == "cluster" or (parent is not None and parent not in {"cluster", *self._pools}):
+        if name == "cluster" or (parent is not None and parent not in {"cluster", *self.pool_records}):
             raise RefusedError(f"no pool is called {parent!r}")
-        old = self._pools.get(name, PoolRecord(name, parent or "cluster"))
+        old = self.pool_records.get(name, PoolRecord(name, parent or "cluster"))
         kept = {quota.device_type: quota for quota in old.quotas}
         for kind, quota in quotas.items():
             kept[kind] = QuotaRecord(kind, quota.reservation, quota.share, quota.limit)
-        self._pools[name] = replace(
+        self.pool_records[name] = replace(
             old,
             parent=parent or old.parent,
             quotas=tuple(kept.values()),
             shared=old.shared if shared is None else shared,
         )
-        return self._pools[name]
+        return self.pool_records[name]
 
     async def remove_pool(self, caller: Caller, name: str) -> None:
         self._admin(caller)
-        if name not in self._pools:
+        if name not in self.pool_records:
             raise NotFoundError(f"no pool is called {name!r}")
         if any(entry.record.pool == name for entry in self.entries.values()):
             raise ConflictError(f"pool {name!r} has jobs")
-        del self._pools[name]
+        del self.pool_records[name]
 
     async def policy(self, caller: Caller) -> PolicyRecord:
-        return PolicyRecord(self._policy, POLICIES)
+        return PolicyRecord(self._policy, POLICIES, f"the policy {self._policy}")
 
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
         self._admin(caller)
         if name not in POLICIES:
-            raise RefusedError(f"{name!r} is not a policy; there are: {', '.join(POLICIES)}")
+            raise RefusedError(f"no policy named {name!r}; policies: {', '.join(POLICIES)}")
         self._policy = name
         return await self.policy(caller)
 
     async def tokens(self, caller: Caller) -> list[TokenRecord]:
         return [
-            TokenRecord(name, who.user, "admin" if who.admin else "user", 0.0)
+            TokenRecord(name, who.user, "admin" if who.admin else "user", time.time() - 3600.0)
             for name, who in ((name, self.secrets[secret]) for name, secret in self.names.items())
             if caller.admin or who.user == caller.user
         ]
@@ -259,12 +320,17 @@ class MemoryService:
         del self.names[name], self.secrets[secret]
 
     async def identify(self, secret: str) -> Caller | None:
-        self.asked += 1
+        self.identified += 1
         return self.secrets.get(secret)
 
     async def status(self) -> StatusRecord:
         waiting = sum(entry.record.status == "waiting" for entry in self.entries.values())
-        return StatusRecord("0", "lab", "active", 0.0, self._policy, 8, 8, waiting, 0, 0, 0.0)
+        running = sum(entry.record.status == "running" for entry in self.entries.values())
+        nodes = self.node_records.values()
+        devices, free = sum(node.devices for node in nodes), sum(node.free for node in nodes)
+        return StatusRecord(
+            "0", "lab", "active", 0.0, self._policy, devices, free, waiting, running, 0, 0.0
+        )
 
     def metrics(self) -> bytes:
         return b"muster_pending_jobs 0\n"
@@ -280,29 +346,29 @@ class MemoryService:
             raise ForbiddenError("only an administrator may do that")
 
     def _may(self, caller: Caller, entry: Entry) -> bool:
-        shared = entry.record.pool in self._pools and self._pools[entry.record.pool].shared
+        shared = entry.record.pool in self.pool_records and self.pool_records[entry.record.pool].shared
         return caller.admin or entry.record.user == caller.user or shared
 
     def _find(self, caller: Caller, which: str) -> Entry:
         for number in sorted(self.entries, reverse=True):
             entry = self.entries[number]
-            if which in (str(number), entry.job.name) and self._may(caller, entry):
+            if which in (str(number), entry.record.name) and self._may(caller, entry):
                 return entry
-        raise NotFoundError(f"there is no job {which!r}, or it is not yours")
+        raise NotFoundError(f"you have no job {which!r}")
 
     def _changes(self, caller: Caller, which: str | None) -> list[ChangeRecord]:
         if which is not None:
-            name = self._find(caller, which).job.name
+            name = self._find(caller, which).record.name
             return [change for change in self.history if change.job == name]
-        mine = {entry.job.name for entry in self.entries.values() if self._may(caller, entry)}
+        mine = {entry.record.name for entry in self.entries.values() if self._may(caller, entry)}
         return [change for change in self.history if change.job is None or change.job in mine]
 
     def _set_node(self, caller: Caller, node: str, state: str) -> NodeRecord:
         self._admin(caller)
-        if node not in self._nodes:
+        if node not in self.node_records:
             raise NotFoundError(f"no node is called {node!r}")
-        self._nodes[node] = replace(self._nodes[node], state=state)
-        return self._nodes[node]
+        self.node_records[node] = replace(self.node_records[node], state=state)
+        return self.node_records[node]
 
 
 def _number(cursor: str) -> int:

@@ -1,34 +1,37 @@
-"""Requests to a daemon: tried again where that is safe, and streams that go on after a break."""
+"""Requests to a daemon, retried where that is safe, and streams that resume after a break."""
 
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
+import msgspec
 
 from muster.client.errors import no_daemon, problem_of, raise_for
-from muster.client.settings import Settings
+from muster.client.settings import ClientSettings
 from muster.client.sse import Event, events
 
+T = TypeVar("T")
+
 PATIENCE = 3.0
-"""s to go on trying where nobody answers: a daemon that is started again is back sooner."""
+"""s to retry while no daemon answers: one that restarts is back sooner."""
 
 STREAM_PATIENCE = 30.0
-"""The same for a stream that was open before: whoever watches would rather wait than begin anew."""
+"""The same for a stream that was open before: its reader would rather wait than start over."""
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 CONNECT = 5.0
 ANSWER = 30.0
-"""s to wait for an answer: a full disk or a long cycle may keep the daemon."""
+"""s to wait for an answer: a full disk or a long cycle may delay it."""
 
 SILENCE = 45.0
-"""s after which a stream without a word is dead: three heartbeats."""
+"""s without a byte after which a stream is dead: three heartbeats."""
 
 LOOK = 2.0
-"""s of silence after which a stream with a time limit is opened anew: so late a limit is noticed."""
+"""s of silence after which a stream with a deadline is reopened: how late it may notice it."""
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
@@ -36,16 +39,16 @@ Query = Mapping[str, str | int | bool | list[str] | None]
 
 
 def place(*steps: str | int) -> str:
-    """The path of something, whatever it is called."""
+    """Return the path of a resource, with its parts quoted."""
     return "/".join(["/v1", *(quote(str(step), safe="") for step in steps)])
 
 
-class Channel:
+class DaemonConnection:
     """A connection to one daemon."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ClientSettings,
         patience: float = PATIENCE,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -57,9 +60,23 @@ class Channel:
             timeout=httpx.Timeout(ANSWER, connect=CONNECT),
             transport=transport,
             verify=ssl.create_default_context(cafile=settings.ca) if settings.ca else True,
-            # A proxy is for what lies beyond it, never for this machine.
+            # No proxy for this machine.
             trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
         )
+
+    def call(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        key: str | None = None,
+    ) -> T:
+        """Send a request, and return the record it is answered with."""
+        answer = self.ask(method, path, query=query, body=body, key=key)
+        return msgspec.json.decode(answer.content, type=kind)
 
     def ask(
         self,
@@ -70,10 +87,10 @@ class Channel:
         body: object = None,
         key: str | None = None,
     ) -> httpx.Response:
-        """An answer, or ClientError. Where the connection breaks it is tried again if that is safe:
-        all but POST, POST with a key, and what never left. So it is where the daemon says later."""
+        """Send a request; raises ClientError if it fails. A broken connection is retried if that is
+        safe (everything but POST, POST with a key, and what was never sent), and so is a 429."""
         headers = {"Idempotency-Key": key} if key else {}
-        again = method != "POST" or key is not None
+        idempotent = method != "POST" or key is not None
         pauses, busy = _Pauses(self._patience), _Pauses(ANSWER)
         while True:
             try:
@@ -81,21 +98,21 @@ class Channel:
                     method, path, params=_given(query), json=body, headers=headers
                 )
             except _BROKEN as error:
-                if not (again or isinstance(error, httpx.ConnectError)) or not pauses.rest():
+                if not (idempotent or isinstance(error, httpx.ConnectError)) or not pauses.rest():
                     raise no_daemon(self.url, error) from error
                 continue
             except httpx.TransportError as error:
                 raise no_daemon(self.url, error) from error
-            if answer.status_code != 429 or not busy.rest(_told(answer)):
+            if answer.status_code != 429 or not busy.rest(_retry_after(answer)):
                 raise_for(answer)
                 return answer
 
     def follow(
         self, path: str, query: Query, mark: str | None = None, until: float | None = None
     ) -> Iterator[Event]:
-        """The events of a stream until it ends; where it breaks, it goes on after the last one read.
+        """Yield the events of a stream until it ends; after a break, resume after the last one read.
 
-        `until`: a moment of `time.monotonic` after which TimeoutError is raised.
+        `until`: a time of `time.monotonic` after which TimeoutError is raised.
         """
         pauses = _Pauses(self._patience)
         while True:
@@ -109,21 +126,21 @@ class Channel:
                     mark = event.mark or mark
                     yield event
             except httpx.TransportError as error:
-                _refuse_late(until)
+                _check_deadline(until)
                 if not pauses.rest():
                     raise no_daemon(self.url, error) from error
-            else:  # the daemon ended it, and will be back
-                _refuse_late(until)
+            else:  # the daemon is restarting
+                _check_deadline(until)
                 pauses.rest()
 
     def _streamed(
         self, path: str, query: Query, mark: str | None, until: float | None
     ) -> Iterator[Event | None]:
-        """None when it is open, then its events."""
+        """Yield None once the stream is open, then its events."""
         headers = {"Accept": "text/event-stream"}
         if mark is not None:
             headers["Last-Event-ID"] = mark
-        # Whatever is read begins the wait anew: with a limit it is a short one.
+        # Every byte restarts the read timeout, so with a deadline it is short.
         silence = SILENCE if until is None else max(0.001, min(LOOK, until - time.monotonic()))
         timeout = httpx.Timeout(ANSWER, connect=CONNECT, read=silence)
         params = _given(query)
@@ -138,27 +155,27 @@ class Channel:
                 yield event
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._http.close()
 
 
 def _in_time(chunks: Iterator[bytes], until: float | None) -> Iterator[bytes]:
-    """Heartbeats, too, are looked at: a stream of nothing else must not outlast the limit."""
+    """Check the deadline at heartbeats, too: a stream of nothing else must not outlast it."""
     for chunk in chunks:
-        _refuse_late(until)
+        _check_deadline(until)
         yield chunk
 
 
 class _Pauses:
-    """Longer and longer pauses, until the patience is spent."""
+    """Longer and longer pauses, until the patience is used up."""
 
     def __init__(self, patience: float) -> None:
         self._until = time.monotonic() + patience
         self._pause = FIRST_PAUSE
 
-    def rest(self, told: float = 0.0) -> bool:
-        """Wait a while, at least as told; False at once if there is no patience left for that."""
-        pause = max(told, self._pause)
+    def rest(self, least: float = 0.0) -> bool:
+        """Sleep, at least that long; return False at once if it would exceed the patience."""
+        pause = max(least, self._pause)
         if time.monotonic() + pause > self._until:
             return False
         time.sleep(pause)
@@ -167,16 +184,14 @@ class _Pauses:
 
 
 def _given(query: Query | None) -> dict[str, Any]:
-    """The parameters that are set."""
     return {name: value for name, value in (query or {}).items() if value is not None}
 
 
-def _told(answer: httpx.Response) -> float:
-    """s to wait, as the answer says."""
-    told = answer.headers.get("Retry-After", "")
-    return float(told) if told.isdigit() else FIRST_PAUSE
+def _retry_after(answer: httpx.Response) -> float:
+    seconds = answer.headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdigit() else FIRST_PAUSE
 
 
-def _refuse_late(until: float | None) -> None:
+def _check_deadline(until: float | None) -> None:
     if until is not None and time.monotonic() >= until:
-        raise TimeoutError("the time that was given is over")
+        raise TimeoutError("the deadline has passed")

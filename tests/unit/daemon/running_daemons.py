@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from muster.daemon.assembly import House, Site, open_house
+from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import Grid, virtual_cluster
@@ -34,19 +34,19 @@ def site(folder: Path, devices: int = 4) -> Site:
 
 
 @asynccontextmanager
-async def house(
+async def running_daemon(
     folder: Path,
     machine: Machine | None = None,
     *,
     executor: Executor | None = None,
     store: Store | None = None,
     begin: bool = True,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    made = await open_house(site(folder), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
+    made = await open_daemon(site(folder), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
     if begin:
         made.begin()
     try:
@@ -63,12 +63,12 @@ def program(name: str = "", *argv: str, workers: int = 1, user: str = "ann", **f
     return replace(asked, command=argv or ("live",), user=user, roles=roles)
 
 
-def state_of(made: House, name: str) -> JobState:
+def state_of(made: RunningDaemon, name: str) -> JobState:
     """The state of a live job."""
     return made.daemon.view.jobs[made.daemon.view.names[name]]
 
 
-async def until(made: House, reached: Callable[[], bool]) -> None:
+async def until(made: RunningDaemon, reached: Callable[[], bool]) -> None:
     """Wait for something to come true: it is looked at whenever the journal grows."""
     async with asyncio.timeout(LONG):
         while not reached():

@@ -1,0 +1,49 @@
+"""What a daemon is started with, and what it says once it is ready. Quick to import."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PORT = 7077
+"""Default port of the API."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What a daemon is started with."""
+
+    data: Path
+    """Its folder: store, task logs, `daemon.pid`. Created if missing."""
+    devices: int | None = None
+    """Virtual devices; None: those of the machine."""
+    topology: str | None = None
+    """Virtual devices as "2x4" (nodes x devices) or "2x2x4" (nodes x sockets x devices)."""
+    cluster: Path | None = None
+    """A cluster file, in place of both."""
+    policy: str = "muster"
+    host: str = "127.0.0.1"
+    port: int = PORT
+    store: str | None = None
+    """A URL, or the path of an SQLite file; None: one in `data`."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    auth: bool = True
+    interval: float = 60.0
+    """s between cycles when nothing changes."""
+    log_format: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """A daemon that is ready."""
+
+    url: str
+    cluster: str
+    nodes: int
+    devices: int
+    device_types: tuple[str, ...]
+    policy: str
+    data: str
+    token_file: str | None
+    """Where the command line finds its token; None: no tokens are needed."""
+    jobs: int = 0
+    """Live jobs found in the journal."""

@@ -1,0 +1,36 @@
+"""Values of options: parsed and checked, with the option named in the error."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from muster.files.errors import InputError, one_of
+from muster.files.source.quantity import parse_duration
+
+T = TypeVar("T")
+
+
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """Parse an option's text; InputError, naming the option, if it is not valid."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InputError.at(option, str(error)) from None
+
+
+def parse_time(text: str) -> float:
+    """Parse a time in s, 0 or more: `30s`, `1h30m`, `0`."""
+    return 0.0 if text == "0" else parse_duration(text)
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Parse the time of an option."""
+    return parsed(option, text, parse_time)
+
+
+def policy_of(option: str, name: str) -> str:
+    """Return the name if it is a policy's; InputError otherwise."""
+    from muster.policy.registry import POLICIES
+
+    if name not in POLICIES:
+        raise InputError.at(option, one_of(name, "policy", POLICIES))
+    return name

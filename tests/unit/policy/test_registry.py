@@ -1,0 +1,39 @@
+"""The registry finds every policy, and policies stand alone."""
+
+import ast
+from pathlib import Path
+
+from muster.policy.registry import POLICIES
+
+MODULES = {type(policy).__module__ for policy in POLICIES.values()}
+FOLDER = Path(__file__).parents[3] / "src/muster/policy"
+
+
+def imports_of(module: str) -> set[str]:
+    """The modules that a module imports."""
+    tree = ast.parse((FOLDER / f"{module.rpartition('.')[2]}.py").read_text(encoding="utf-8"))
+    plain = {
+        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    }
+    return plain | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def test_every_class_that_allocates_is_registered_by_its_name() -> None:
+    classes = {type(policy).__name__ for policy in POLICIES.values()}
+    for path in FOLDER.glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            methods = node.body if isinstance(node, ast.ClassDef) else []
+            allocates = any(isinstance(m, ast.FunctionDef) and m.name == "allocate" for m in methods)
+            if isinstance(node, ast.ClassDef) and allocates and node.name != "Policy":
+                assert node.name in classes, f"{path.name}: {node.name} is not in POLICIES"
+
+
+def test_policies_do_not_import_each_other() -> None:
+    for module in MODULES:
+        assert not imports_of(module) & (MODULES - {module}), module
+
+
+def test_every_policy_is_on_its_page() -> None:
+    page = (FOLDER.parents[2] / "docs/explanation/policies.md").read_text(encoding="utf-8")
+    for name in POLICIES:
+        assert f"`{name}`" in page, name
