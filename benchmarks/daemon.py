@@ -68,9 +68,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs, without PostgreSQL")
-    parser.add_argument(
-        "--only", choices=PARTS, action="append", help="only these parts"
-    )
+    parser.add_argument("--only", choices=PARTS, action="append", help="only these parts")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     chosen = arguments.only or [part for part in PARTS if part != "postgres" or not arguments.quick]
