@@ -137,7 +137,7 @@ def _each(records: Sequence[JobRecord], figure: Callable[[JobRecord], float]) ->
 
 
 SINGLES, GANGS, LARGEST = (1, 1), (2, LARGE), (LARGE, LARGE)
-"""From so many devices to so many."""
+"""Fewest and most devices."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Heard:
         """By application that has begun."""
 
     def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
-        """A job that runs on this crew and has done so much work reported this."""
+        """Take in a report of a job that has done this much work."""
         self._learnt.watch(self._told(job, crew), crew, shown, done)
 
     def ended(self, job: Job, work: float) -> None:

@@ -142,7 +142,7 @@ class Curves:
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
     def loss(self, done: float) -> float:
-        """The training loss after so many epochs, as a share of the first."""
+        """Return the training loss after this many epochs, as a share of the first."""
         return self.curve.loss(done)
 
 
