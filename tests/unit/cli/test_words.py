@@ -20,7 +20,7 @@ def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
         would_start=Change("locality", "rack"),
     )
     assert tell(reason) == (
-        "enough devices are free, but not close enough together for its contract; "
+        "enough devices are free, but too far apart for its contract; "
         "asks 8, 16 free, at most 6 within one node; held by bert (4), vgg (2); "
         "would start now with locality: rack"
     )

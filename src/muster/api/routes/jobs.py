@@ -66,8 +66,8 @@ def job_routes(parts: Parts) -> APIRouter:
         openapi_extra=JOB_BODY,
     )
     async def submit(request: Request, who: Who, key: Key = None) -> Response:
-        """The body is a job file as JSON (docs/reference/files.md). The job belongs to the token's user;
-        an administrator may name another."""
+        """The body is a job file as JSON (docs/reference/files.md). The job belongs to the token's
+        user; an administrator may name another."""
         record = await service.submit(who, await _sent_job(request, who), key)
         return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
 
