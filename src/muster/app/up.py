@@ -84,7 +84,6 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
 
 
 def one_pool(cluster: Cluster) -> PoolTree:
-    """One pool that may use every device."""
     return single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
 
 
@@ -227,7 +226,6 @@ class _Lines:
         """The logger's name is in the lines already."""
 
     def msg(self, line: str) -> None:
-        """Write a line."""
         with contextlib.suppress(OSError):
             print(line, file=sys.stderr, flush=True)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.gang.state import GangState, Sight
@@ -119,17 +120,4 @@ def _ended(fact: TaskOrdered, end: TaskEnded | None) -> TaskRecord:
     if end is None:
         return record
     exited = end.exited
-    return TaskRecord(
-        record.task,
-        record.role,
-        record.index,
-        record.generation,
-        record.attempt,
-        record.node,
-        record.devices,
-        "ended",
-        record.log,
-        exited.code,
-        exited.signal,
-        exited.error,
-    )
+    return replace(record, code=exited.code, signal=exited.signal, error=exited.error)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from muster.cli.render.job_page import prediction_error
 from muster.cli.render.job_table import loss
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
@@ -55,13 +56,6 @@ def script(job: JobRecord) -> str:
     scripts = [word for word in job.command if word.endswith(".py")]
     words = scripts or list(job.command)
     return PurePath(words[0]).stem if words else "-"
-
-
-def prediction_error(job: JobRecord) -> float | None:
-    """The first predicted finish minus the real one, relative to the job's whole time."""
-    if job.ended is None or job.first_predicted_finish is None or job.ended <= job.submitted:
-        return None
-    return (job.first_predicted_finish - job.ended) / (job.ended - job.submitted)
 
 
 def _after(job: JobRecord, at: float | None) -> str:
