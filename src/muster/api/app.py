@@ -100,7 +100,6 @@ def _field(loc: tuple[str | int, ...]) -> str:
 
 
 def _allowed(app: FastAPI, request: Request) -> str:
-    """The methods of all routes with this path."""
     found: set[str] = set()
     for route in app.routes:
         if route.matches(request.scope)[0] is not Match.NONE:

@@ -32,7 +32,6 @@ class _Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
         yield
 
 
@@ -53,7 +52,6 @@ def bound(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def url_of(listening: socket.socket, tls: Tls | None = None) -> str:
-    """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if tls else 'http'}://{shown}:{port}"

@@ -77,7 +77,6 @@ class LogFollower:
             await asyncio.gather(watch, return_exceptions=True)
 
     def _more(self, detail: JobDetail) -> bool:
-        """Whether more may be written."""
         if any(log not in self._ended for log in self.read):
             return True
         return self.only is None and detail.job.status not in OVER

@@ -102,12 +102,10 @@ def problem(status: int, detail: str, errors: tuple[FieldProblem, ...] = ()) -> 
 
 
 def problem_response(found: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Make the response for a problem."""
     return Response(msgspec.json.encode(found), found.status, headers, MEDIA_TYPE)
 
 
 def of_service(error: ServiceError) -> ProblemError:
-    """Convert an error of the service."""
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
     headers = {"Retry-After": "1"} if status == 503 else None
     return ProblemError(status, str(error), headers=headers)

@@ -96,7 +96,6 @@ class EventStream(Response):
         self._heartbeat, self._valid = heartbeat, valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream."""
         with self._streams.place(self._key) as closing:
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
@@ -154,14 +153,12 @@ async def _next(events: AsyncGenerator[bytes, None]) -> bytes | None:
 
 
 async def _gone(receive: Receive) -> bool:
-    """Return when the reader disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     return True
 
 
 async def _set(event: asyncio.Event) -> bool:
-    """Return when the event is set."""
     return await event.wait()
 
 

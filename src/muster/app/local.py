@@ -70,7 +70,6 @@ class _DaemonThread:
         self._thread = threading.Thread(target=self.loop.run_forever, name="muster", daemon=True)
 
     def open(self) -> None:
-        """Start, and return when it answers."""
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self.loop).result(START_LIMIT)
 
@@ -85,7 +84,6 @@ class _DaemonThread:
         self.running.begin()
 
     def close(self) -> None:
-        """End the daemon and its thread."""
         if hasattr(self, "running"):
             asyncio.run_coroutine_threadsafe(self.running.close(), self.loop).result(START_LIMIT)
             self._store.close()

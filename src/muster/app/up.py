@@ -84,7 +84,7 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
 
 
 def one_pool(cluster: Cluster) -> PoolTree:
-    """One pool that may use every device."""
+    """Return one pool that may use every device."""
     return single_pool(cluster.devices_by_type())
 
 
@@ -227,7 +227,6 @@ class _Lines:
         """The logger's name is in the lines already."""
 
     def msg(self, line: str) -> None:
-        """Write a line."""
         with contextlib.suppress(OSError):
             print(line, file=sys.stderr, flush=True)
 

@@ -23,7 +23,6 @@ def parse_time(text: str) -> float:
 
 
 def seconds_of(option: str, text: str) -> float:
-    """Parse the time of an option."""
     return parsed(option, text, parse_time)
 
 

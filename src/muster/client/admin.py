@@ -12,11 +12,9 @@ class AdminClient:
 
     @property
     def connection(self) -> DaemonConnection:
-        """The connection to the daemon."""
         raise NotImplementedError
 
     def nodes(self) -> list[NodeRecord]:
-        """List all nodes."""
         return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
 
     def drain(self, node: str) -> NodeRecord:
@@ -28,7 +26,6 @@ class AdminClient:
         return self.connection.call(NodeRecord, "POST", place("nodes", node, "resume"))
 
     def pools(self) -> list[PoolRecord]:
-        """List all pools."""
         return self.connection.call(list[PoolRecord], "GET", "/v1/pools")
 
     def set_pool(
@@ -73,7 +70,6 @@ class AdminClient:
         self.connection.ask("DELETE", place("tokens", name))
 
     def status(self) -> StatusRecord:
-        """Return the daemon's status."""
         return self.connection.call(StatusRecord, "GET", "/v1/status")
 
     def metrics(self) -> str:

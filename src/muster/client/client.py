@@ -166,7 +166,6 @@ class Client(AdminClient):
         return self._open
 
     def close(self) -> None:
-        """Close the connection."""
         if self._open is not None:
             self._open.close()
             self._open = None

@@ -155,7 +155,6 @@ class DaemonConnection:
                 yield event
 
     def close(self) -> None:
-        """Close the connection."""
         self._http.close()
 
 

@@ -18,12 +18,10 @@ class Handle:
 
     @property
     def number(self) -> int:
-        """Its number."""
         return self._record.number
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self._record.name
 
     def record(self) -> JobRecord:

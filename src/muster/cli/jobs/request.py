@@ -122,7 +122,6 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _named_after(word: str) -> str:
-    """Make a job's name from its script's."""
     plain = _NOT_IN_NAMES.sub("-", Path(word).stem).strip("-._")
     return plain[:_LONGEST_NAME] or "job"
 

@@ -38,7 +38,6 @@ class Submission:
 
     @property
     def failure(self) -> int:
-        """The exit code for bad input."""
         return NO_FORECAST if self.dry_run else BAD_INPUT
 
 

@@ -107,7 +107,6 @@ def play_snapshot(
 
 
 def decision_record(view: View, decision: Decision) -> dict[str, Any]:
-    """A decision as JSON."""
     return {
         "job": view.jobs[decision.job].job.name,
         "decision": decision.kind,

@@ -22,7 +22,6 @@ _BAR = 50
 
 
 def shipped_table() -> str:
-    """Render the shipped profiles, one row each."""
     heading = ("NAME", "PARAMETERS", "TENSORS", "GFLOP/SAMPLE", "ACTIVATIONS", "DATASET")
     return table(heading, [_row(shipped_profile(name)) for name in shipped_profiles()])
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from muster.cli.render.changes import notable
 from muster.cli.render.job_table import finish, loss, step
-from muster.cli.render.outcome import first_error
 from muster.cli.render.sparkline import sparkline
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
@@ -109,6 +108,13 @@ def _finish(job: JobRecord, now: float) -> str:
         return text
     expected = job.predicted_finish
     return "unknown" if expected is None else f"expected {moment(expected)}, {finish(job, now)}"
+
+
+def first_error(job: JobRecord) -> float | None:
+    """Return the first predicted finish minus the real one, relative to the job's whole time."""
+    if job.ended is None or job.first_predicted_finish is None:
+        return None
+    return prediction_error(job.first_predicted_finish, job.ended, job.submitted)
 
 
 def _changed(job: JobRecord) -> str:

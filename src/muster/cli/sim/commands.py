@@ -131,7 +131,22 @@ def trace(
 
     Example: muster sim trace philly-like:jobs=500 --cluster examples/clusters/t4-16x4.yaml
     """
-    from muster.cli.sim.trace import Looked, run_trace
+    from muster.cli.sim.trace import generators, run_trace
+    from muster.sim.scenario.configuration import Configuration
 
-    looked = Looked(cluster, speeds, rigid, first, seed, sort, skip, head, output is Output.JSON)
-    typer.echo(run_trace(text, looked))
+    if text is None:
+        typer.echo(generators())
+        return
+    measured = None if speeds is None else str(speeds)
+    jobs = Configuration(
+        cluster="",
+        trace=text,
+        policy="",
+        seed=seed,
+        speeds=measured,
+        rigid=rigid,
+        first=first,
+        sort=sort,
+        skip=skip,
+    )
+    typer.echo(run_trace(jobs, cluster, head=head, as_json=output is Output.JSON))

@@ -12,14 +12,12 @@ HOW_TO = "pip install 'musterd[report]'"
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def write_page(
     path: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
 ) -> None:
-    """Write the report as one HTML file."""
     from muster.sim.report.html import illustrations, page
 
     title = " / ".join(row.policy for row in comparison.rows)
@@ -34,7 +32,6 @@ def write_page(
 def write_plots(
     folder: Path, comparison: Comparison, digests: Sequence[Digest], results: Sequence[Result]
 ) -> None:
-    """Write every figure as a PNG."""
     from muster.sim.report.gantt import gantt
     from muster.sim.report.holders import By, applications
     from muster.sim.report.plots import completion_cdf, load_over_time, mean_bars, shares_over_time

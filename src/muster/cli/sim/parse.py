@@ -63,7 +63,6 @@ def policies_of(text: str) -> tuple[str, ...]:
 
 
 def _refuse_both(asked: Asked) -> None:
-    """Reject options that contradict each other."""
     both = {
         ("--rounds", "--interval"): asked.rounds is not None and asked.interval is not None,
         ("--failures", "--incidents"): asked.failures is not None and asked.incidents is not None,

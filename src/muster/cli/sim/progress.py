@@ -42,16 +42,13 @@ class Bars:
         self._bars.stop()
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """A simulation of this many jobs has begun."""
         label = f"{configuration.policy}, seed {configuration.seed}"
         self._each[_key(configuration)] = self._bars.add_task(label, total=jobs, unit="jobs")
 
     def moved(self, configuration: Configuration, done: int) -> None:
-        """This many of its jobs are done."""
         self._bars.update(self._each[_key(configuration)], completed=done)
 
     def ended(self, configuration: Configuration) -> None:
-        """It has finished."""
         task = self._each.pop(_key(configuration), None)
         if task is not None:
             self._bars.remove_task(task)

@@ -49,6 +49,5 @@ class ProcessIdentity:
 
 
 def identify(pid: int) -> ProcessIdentity:
-    """Return the identity of the process with this pid."""
     found = ticks_of(pid)
     return ProcessIdentity(pid, found[0] if found else 0, boot_id())

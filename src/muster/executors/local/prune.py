@@ -50,7 +50,6 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _newest(folder: Path) -> float:
-    """The time of its newest file."""
     times = [folder.stat().st_mtime]
     for inside, _, files in os.walk(folder):
         times += [(Path(inside) / name).lstat().st_mtime for name in files]

@@ -42,7 +42,6 @@ class TaskFolder:
 
     @property
     def ordered(self) -> bool:
-        """Whether there is an order."""
         return (self.path / ORDER).exists()
 
     @property
@@ -108,7 +107,6 @@ class TaskFolder:
         return claim({"void": True}, str(self.path)) or self._void()
 
     def remove(self) -> None:
-        """Delete the folder."""
         # Renamed first: a late shim finds all of it or nothing.
         aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
