@@ -72,7 +72,7 @@ def is_snapshot(path: Path) -> bool:
         with path.open("rb") as file:
             return FORMAT.encode() in file.read(100)
     except OSError:
-        return False  # whoever opens it next says why
+        return False  # reading it will say why
 
 
 def load_snapshot(path: Path) -> CycleSnapshot:
