@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from muster.cli.render.job_page import first_error
 from muster.cli.render.job_table import loss
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
