@@ -102,7 +102,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RequestChange:
     """The smallest change of the request with which it would start now: one field, new value."""
 
     field: str
@@ -117,7 +117,7 @@ class Reason:
     shortfall: Shortfall | None = None
     quantity: Quantity | None = None
     holders: tuple[Holder, ...] = ()
-    would_start: Change | None = None
+    would_start: RequestChange | None = None
     beneficiary: str | None = None
     """The name of the job that a migration, a preemption or a shrinking serves, or that devices are
     kept for."""

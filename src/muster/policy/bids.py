@@ -53,7 +53,7 @@ Measured = tuple[str, int, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class BidMemory:
     """What the policy keeps from one call to the next."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
@@ -212,7 +212,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     return len(nodes) * on_node >= state.placement.devices + on_node
 
 
-def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: Memory) -> Bid:
+def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: BidMemory) -> Bid:
     """The job's bid, with the curves of before where its speed is the same."""
     outlook = outlook_of(view, state, now)
     curves = memory.recall(state.job, outlook.speed)

@@ -37,7 +37,7 @@ def _index(known: np.ndarray, a: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ServiceSample:
     """Services in device-s of jobs that have ended, and the index at the levels that were asked for."""
 
     services: tuple[float, ...] = ()
@@ -46,10 +46,10 @@ class Sample:
     recent: tuple[float, ...] = ()
     """Services that the index does not take into account yet."""
 
-    def learn(self, ended: Iterable[float], levels: Sequence[float]) -> "Sample":
+    def learn(self, ended: Iterable[float], levels: Sequence[float]) -> "ServiceSample":
         """The sample with more jobs in it."""
         recent = (*self.recent, *ended)
         if not recent or len(recent) * _GROWTH < len(self.services):
-            return Sample(self.services, self.index, recent)
+            return ServiceSample(self.services, self.index, recent)
         services = (*self.services, *recent)
-        return Sample(services, gittins(services, levels))
+        return ServiceSample(services, gittins(services, levels))

@@ -51,7 +51,7 @@ _Pair = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Constraints:
     """What fractions depend on, speeds apart: who can run on what, devices of types and of pools."""
 
     pairs: tuple[_Pair, ...] = ()
@@ -67,7 +67,7 @@ class Turns:
     at: float
     until: float
     """End of the round."""
-    bounds: Bounds = Bounds()
+    bounds: Constraints = Constraints()
     fractions: Mapping[_Pair, float] = field(default_factory=dict)
     due: Mapping[_Pair, float] = field(default_factory=dict)
     had: Mapping[_Pair, float] = field(default_factory=dict)
@@ -160,7 +160,7 @@ def _due(turns: Turns) -> dict[_Pair, float]:
     return {pair: min(time, turns.due.get(pair, 0.0)) for pair, time in turns.had.items()}
 
 
-def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Bounds:
+def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Constraints:
     """What there is for those who take turns: everything but what others hold."""
     numbers = {each.job.number for each in takers}
     stays: Counter[tuple[str, str]] = Counter()
@@ -178,10 +178,10 @@ def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) 
         for each in devices
     }
     tight = tuple((pair, bound) for pair, bound in pools.items() if bound < devices[pair[1]])
-    return Bounds((), tuple(devices.items()), tight)
+    return Constraints((), tuple(devices.items()), tight)
 
 
-def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool) -> list[_Column]:
+def _columns(takers: Iterable[Prospect], room: Room, bounds: Constraints, aware: bool) -> list[_Column]:
     """Every job with the types it can run on, and what each is worth to it."""
     devices, pools = dict(bounds.devices), dict(bounds.pools)
     total = max(1, sum(devices.values()))
@@ -214,7 +214,7 @@ def _size(prospect: Prospect, bound: int) -> int:
     return prospect.gang if prospect.gang * prospect.each <= bound else 0
 
 
-def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]:
+def _fractions(columns: Sequence[_Column], bounds: Constraints) -> dict[_Pair, float]:
     """X: the least level as high as can be, then the least of those who can have more, and so on."""
     best = _all_at_best(columns, bounds)
     if best is not None:
@@ -234,7 +234,7 @@ def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]
     return {column.pair: float(part) for column, part in zip(columns, x, strict=False)}
 
 
-def _all_at_best(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float] | None:
+def _all_at_best(columns: Sequence[_Column], bounds: Constraints) -> dict[_Pair, float] | None:
     """Everybody all the time on their best type: nothing is better, where there is room for it."""
     best: dict[int, _Column] = {}
     for column in columns:
@@ -258,7 +258,7 @@ class _Programme:
     Rows, all "at most": level - worth for each job, its time, devices of types, devices of pools.
     """
 
-    def __init__(self, columns: Sequence[_Column], bounds: Bounds) -> None:
+    def __init__(self, columns: Sequence[_Column], bounds: Constraints) -> None:
         self.jobs = list(dict.fromkeys(column.prospect.job.number for column in columns))
         self._worth = [column.worth for column in columns]
         self._highest = dict.fromkeys(self.jobs, 0.0)

@@ -34,7 +34,7 @@ from math import inf
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import Bid, Memory, bid_on
+from muster.policy.bids import Bid, BidMemory, bid_on
 from muster.policy.deal import Offer, deal
 from muster.policy.prices import Market, upto
 from muster.policy.room import Room
@@ -56,8 +56,8 @@ class Muster:
         """Workers for every job that can be changed now, pool by pool."""
         room = Room(view, entitlements)
         movable = {state.number for state in room.movable}
-        if not isinstance(memory, Memory) or memory.capacity != entitlements.capacity:
-            memory = Memory(dict(entitlements.capacity))
+        if not isinstance(memory, BidMemory) or memory.capacity != entitlements.capacity:
+            memory = BidMemory(dict(entitlements.capacity))
         pools: dict[str, list[Bid]] = defaultdict(list)
         told: list[Allocation] = []
         for state in view.jobs.values():

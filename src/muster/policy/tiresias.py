@@ -31,7 +31,7 @@ from muster.model.cluster import NodeState
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.gittins import Sample
+from muster.policy.gittins import ServiceSample
 from muster.policy.room import Room, holds, type_held
 
 THRESHOLDS = (57_600.0,)
@@ -143,7 +143,7 @@ class Remembered:
     """What the policy keeps: where jobs stood, and (Gittins) what those took that have ended."""
 
     rungs: Mapping[int, Rung] = field(default_factory=dict)
-    sample: Sample = field(default_factory=Sample)
+    sample: ServiceSample = field(default_factory=ServiceSample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class TiresiasGittins:
         return Shares(walk, Remembered(found, sample), steers=True, again=again)
 
 
-def _by_index(sample: Sample) -> Callable[[Rung], tuple[float, ...]]:
+def _by_index(sample: ServiceSample) -> Callable[[Rung], tuple[float, ...]]:
     """Order of the walk: priority, then the highest index, then as by attained service."""
     index = sample.index or (0.0,) * len(LEVELS)
     return lambda standing: (standing.rank[0], -index[standing.rank[1]], *standing.rank[1:])

@@ -13,7 +13,7 @@ CLAIM_LOCK = 0x6D75737465720000
 """PostgreSQL's advisory lock of the active daemon: "muster" and a number. One for each database."""
 
 
-class Claim(Protocol):
+class StoreClaim(Protocol):
     """A claim that was taken."""
 
     def kept(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from muster.store.claim import Claim, FileClaim, SessionClaim
+from muster.store.claim import FileClaim, SessionClaim, StoreClaim
 from muster.store.errors import ClaimLostError, StoreError, UnwritableError
 from muster.store.migrate import upgrade
 
@@ -38,7 +38,7 @@ class Database:
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._lock = Lock()
         self._writer: Connection | None = None
-        self._claim: Claim | None = None
+        self._claim: StoreClaim | None = None
         with self._told("opened"):
             self._engine = _sqlite(self._url) if self._sqlite else _postgres(self._url)
         try:

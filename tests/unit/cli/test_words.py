@@ -6,7 +6,7 @@ from muster.cli.render.words import clock, describe, short
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.why.words import tell, where
 from muster.model.job import Role
-from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, Shortfall
 from muster.model.topology import Level
 from tests.builders import cluster, job, placement, slot, view
 from tests.numbers import number
@@ -17,7 +17,7 @@ def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
         Code.WAITING_FRAGMENTED,
         shortfall=Shortfall(asked=8, free=16, largest=6, widest=Level.NODE),
         holders=(Holder("bert", "research", 4), Holder("vgg", "research", 2)),
-        would_start=Change("locality", "rack"),
+        would_start=RequestChange("locality", "rack"),
     )
     assert tell(reason) == (
         "enough devices are free, but not close enough together for its contract; "

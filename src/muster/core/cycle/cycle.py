@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from math import inf
 
-from muster.core.cycle.cycle_state import Desk, Rules
+from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.standing import Standing
@@ -71,22 +71,22 @@ class Cycle:
         entitled = entitle(view.pools, standing.available, standing.demands())
         # 2 allocate: the policy says who gets how many workers, most urgent first
         shares = self._policy.allocate(view, entitled, now, memory.policy)
-        desk = Desk(standing, entitled, shares.allocations, now, memory.mood, self._rules)
+        cycle = CycleState(standing, entitled, shares.allocations, now, memory.mood, self._rules)
         # 3-5 plan, place, commit
-        keep_promises(desk, memory.promises)
+        keep_promises(cycle, memory.promises)
         if shares.steers:
-            steer(desk)
+            steer(cycle)
         else:
-            _queue(desk)
+            _queue(cycle)
         # 6 compare with what runs now, and say why
-        decisions = _compare(desk, explain=self._explain)
-        desk.leave()
+        decisions = _compare(cycle, explain=self._explain)
+        cycle.leave()
         return Decisions(
             view.version,
             decisions,
-            Memory(desk.mood, tuple(desk.outcome.promises.values()), shares.memory),
+            Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
             entitled,
-            tuple(desk.outcome.migrations),
+            tuple(cycle.outcome.migrations),
             shares.again,
         )
 
@@ -104,53 +104,53 @@ def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
     return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in told)
 
 
-def _queue(desk: Desk) -> None:
+def _queue(cycle: CycleState) -> None:
     """What nobody asks for any more, then gangs, then borrowers, then growth."""
-    for state in desk.view.jobs.values():
-        if state.reshaped and state.phase is Phase.RUNNING and desk.untouched(state):
-            _trim(desk, state)
-    for allocation in desk.allocations.values():
-        serve(desk, allocation)
-    desk.turned_away.clear()  # to borrow is another question
-    for allocation in desk.allocations.values():
-        borrow(desk, allocation)
-    taken = contested(desk)
-    for allocation in desk.allocations.values():
-        grow(desk, allocation, taken)
+    for state in cycle.view.jobs.values():
+        if state.reshaped and state.phase is Phase.RUNNING and cycle.untouched(state):
+            _trim(cycle, state)
+    for allocation in cycle.allocations.values():
+        serve(cycle, allocation)
+    cycle.turned_away.clear()  # to borrow is another question
+    for allocation in cycle.allocations.values():
+        borrow(cycle, allocation)
+    taken = contested(cycle)
+    for allocation in cycle.allocations.values():
+        grow(cycle, allocation, taken)
 
 
-def _trim(desk: Desk, state: JobState) -> None:
+def _trim(cycle: CycleState, state: JobState) -> None:
     """Take from a running job what is above the most its user asks for now."""
     spare = excess(state, plan_for(state.job, state.job.workers.most))
     if spare:
-        desk.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
+        cycle.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
 
 
-def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:
+def _compare(cycle: CycleState, *, explain: bool) -> tuple[Decision, ...]:
     """A decision for every job that changes or waits."""
-    explainer = Explainer(desk) if explain else None
-    outcome, jobs = desk.outcome, desk.view.jobs
+    explainer = Explainer(cycle) if explain else None
+    outcome, jobs = cycle.outcome, cycle.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions: list[Decision] = []
-    for number in sorted(changes.union(desk.standing.waiting)):
-        decision = _changed(desk, jobs[number])
+    for number in sorted(changes.union(cycle.standing.waiting)):
+        decision = _changed(cycle, jobs[number])
         if decision is None:
             state = jobs[number]
-            reason = explainer.why_waiting(state) if explainer else _briefly(desk, state)
+            reason = explainer.why_waiting(state) if explainer else _briefly(cycle, state)
             decision = Decision(Kind.WAIT, number, state.generation, reason)
         decisions.append(decision)
     return tuple(decisions)
 
 
-def _briefly(desk: Desk, state: JobState) -> Reason:
-    return _BRIEF[desk.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
+def _briefly(cycle: CycleState, state: JobState) -> Reason:
+    return _BRIEF[cycle.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
 
 
 _BRIEF = {code: Reason(code) for code in Code}
 
 
-def _changed(desk: Desk, state: JobState) -> Decision | None:
-    outcome, number, following = desk.outcome, state.number, state.generation + 1
+def _changed(cycle: CycleState, state: JobState) -> Decision | None:
+    outcome, number, following = cycle.outcome, state.number, state.generation + 1
     if number in outcome.stops:
         return Decision(Kind.PREEMPT, number, state.generation, outcome.stops[number])
     kinds = (

@@ -1,4 +1,4 @@
-"""The desk of one cycle: what is free, who may take how much, and what has been decided so far.
+"""The cycle of one cycle: what is free, who may take how much, and what has been decided so far.
 
 Everything mutable in deciding is here, made from the view and thrown away with the cycle. The other
 modules of `core` read it and act through its few verbs: start, shrink, stop, move, promise.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from muster.core.cycle.options import Option
-from muster.core.cycle.outcome import Change, Outcome
+from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing
 from muster.core.quotas.demand import held_by_type
 from muster.core.quotas.ledger import Rejected
@@ -55,7 +55,7 @@ class LedgerRefusedError(AssertionError):
     """The cycle claimed what is not free: a fault of this program, never of its input."""
 
 
-class Desk:
+class CycleState:
     """Working state of one cycle."""
 
     def __init__(
@@ -71,11 +71,11 @@ class Desk:
         self.view = standing.view
         self.now = now
         self.rules = rules
-        self.menu = standing.menu
+        self.options = standing.options
         self._board: Board | None = None
-        self.books = standing.books(entitled)
+        self.quotas = standing.quotas(entitled)
         self.allocations = {each.job: each for each in allocations}
-        self.outcome = Outcome()
+        self.outcome = CycleOutcome()
         self.unserved: dict[int, Promise] = {}
         """Promises of earlier cycles that keep something free and whose job has not had its turn."""
         self.hopeless: set[tuple[object, ...]] = set()
@@ -113,10 +113,10 @@ class Desk:
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """The options on which nothing but room is lacking: the pool could take the job there."""
-        for option in self.menu.options(job):
-            types, request = self.menu.types(option), self.menu.request(job, workers, option)
+        for option in self.options.of(job):
+            types, request = self.options.types(option), self.options.request(job, workers, option)
             if len(types) == 1 and request.plan.devices:
-                blocked = self.books.verdict(job, {types[0]: request.plan.devices}) is not None
+                blocked = self.quotas.verdict(job, {types[0]: request.plan.devices}) is not None
             else:
                 blocked = self.place(job, request) is not None  # so it was the books that objected
             if not blocked:
@@ -309,7 +309,7 @@ class Desk:
         self._taken = [slot for slot in self._taken if slot not in gone]
         self._claim(state.job, placement.slots, gives=old.placement.slots)
         more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
-        self.books.add(state.job, more)
+        self.quotas.add(state.job, more)
         self.outcome.starts[state.number] = replace(old, placement=placement)
 
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
@@ -370,7 +370,7 @@ class Desk:
     def _count_promise(self, number: int, sign: int) -> None:
         if number in self._counted:
             amounts = self.amounts(self.outcome.promises[number].placement.slots)
-            self.books.promise(self.view.jobs[number].job, amounts, sign)
+            self.quotas.promise(self.view.jobs[number].job, amounts, sign)
 
     def reserved(self) -> list[Promise]:
         """Promises to jobs served so far that wait for others to end: those behind get no other."""
@@ -387,7 +387,7 @@ class Desk:
 
     def _commit(self, job: Job, slots: tuple[Slot, ...]) -> None:
         self._claim(job, slots)
-        self.books.add(job, self.amounts(slots))
+        self.quotas.add(job, self.amounts(slots))
 
     def _put_back(self, slots: tuple[Slot, ...]) -> None:
         self.board.put_back(slots)
@@ -407,7 +407,7 @@ class Desk:
             self._later.take(slots)
 
     def _give_back(self, job: Job, slots: tuple[Slot, ...]) -> None:
-        self.books.give_back(job, self.amounts(slots))
+        self.quotas.give_back(job, self.amounts(slots))
         self._let_go(slots)
 
     def _let_go(self, slots: tuple[Slot, ...]) -> None:

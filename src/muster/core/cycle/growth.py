@@ -3,7 +3,7 @@
 Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
 """
 
-from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option
 from muster.model.job import Role
 from muster.model.placement import Placement
@@ -20,68 +20,72 @@ _NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
 """Obstacles that no free device would remove."""
 
 
-def contested(desk: Desk) -> set[str]:
+def contested(cycle: CycleState) -> set[str]:
     """Device types that somebody waits for."""
-    jobs = desk.view.jobs
-    obstacles = desk.outcome.obstacles.items()
-    options = {desk.menu.options(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
-    return {kind for each in options for option in each for kind in desk.menu.types(option)}
+    jobs = cycle.view.jobs
+    obstacles = cycle.outcome.obstacles.items()
+    options = {cycle.options.of(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
+    return {kind for each in options for option in each for kind in cycle.options.types(option)}
 
 
-def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
+def grow(cycle: CycleState, allocation: Allocation, taken: set[str]) -> None:
     """Add workers to a job that runs or has just been started, up to its most."""
-    state = desk.view.jobs[allocation.job]
-    if not _may_grow(desk, state):
+    state = cycle.view.jobs[allocation.job]
+    if not _may_grow(cycle, state):
         return
-    base = desk.placement_of(state)
-    option = desk.menu.option_of(state.job, base)
-    if option is None or taken & set(desk.menu.types(option)):
+    base = cycle.placement_of(state)
+    option = cycle.options.used_by(state.job, base)
+    if option is None or taken & set(cycle.options.types(option)):
         return
-    lacking = _admitted(desk, state, option, base, allocation.most)
-    if lacking is None or (state.number in desk.outcome.starts and _start_larger(desk, state, lacking)):
+    lacking = _admitted(cycle, state, option, base, allocation.most)
+    if lacking is None or (
+        state.number in cycle.outcome.starts and _start_larger(cycle, state, lacking)
+    ):
         return
-    _add(desk, state, option, base, lacking)
+    _add(cycle, state, option, base, lacking)
 
 
-def _start_larger(desk: Desk, state: JobState, lacking: Plan) -> bool:
+def _start_larger(cycle: CycleState, state: JobState, lacking: Plan) -> bool:
     """A job that does not run yet is rather placed as a whole than piece by piece."""
-    base = desk.placement_of(state)
-    option = desk.menu.option_of(state.job, base)
+    base = cycle.placement_of(state)
+    option = cycle.options.used_by(state.job, base)
     assert option is not None
     workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
-    with desk.board.lifted(base.slots):
-        placement = desk.place(state.job, desk.menu.request(state.job, workers, option))
+    with cycle.board.lifted(base.slots):
+        placement = cycle.place(state.job, cycle.options.request(state.job, workers, option))
     if placement is not None:
-        desk.replace(state, placement)
+        cycle.replace(state, placement)
     return placement is not None
 
 
-def _may_grow(desk: Desk, state: JobState) -> bool:
-    if state.number in desk.outcome.starts:
+def _may_grow(cycle: CycleState, state: JobState) -> bool:
+    if state.number in cycle.outcome.starts:
         return True
-    changed = state.number in desk.outcome.resizes or state.number in desk.outcome.moves
-    return state.phase is Phase.RUNNING and not changed and state.number not in desk.outcome.stops
+    changed = state.number in cycle.outcome.resizes or state.number in cycle.outcome.moves
+    return state.phase is Phase.RUNNING and not changed and state.number not in cycle.outcome.stops
 
 
-def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:
+def _admitted(
+    cycle: CycleState, state: JobState, option: Option, base: Placement, most: int
+) -> Plan | None:
     """The most tasks above what the job has that its pool may take, of its own or borrowed."""
-    types = desk.menu.types(option)
+    types = cycle.options.types(option)
     for workers in range(most, base.count(Role.WORKER), -1):
         lacking = missing(plan_for(state.job, workers), base)
         more = dict.fromkeys(types, lacking.devices) if lacking.devices else {}
-        if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is None:
+        if cycle.quotas.verdict(state.job, more, borrow=state.job.preemptible) is None:
             return lacking
     return None
 
 
-def _add(desk: Desk, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
+def _add(cycle: CycleState, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
     devices = base.devices + lacking.devices
-    request = Request(lacking, option, desk.menu.widest(state.job, devices, option))
-    slots = grow_beside(desk.board, request, base)
+    request = Request(lacking, option, cycle.options.widest(state.job, devices, option))
+    slots = grow_beside(cycle.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):
         return
     # With fewer than all, the best placement is closer, and the same slowdown means less.
-    widest = desk.menu.widest(state.job, grown.devices, option)
-    if spanned(desk.view.cluster, grown) <= widest:
-        desk.extend(state, slots, Reason(Code.GROWN))
+    widest = cycle.options.widest(state.job, grown.devices, option)
+    if spanned(cycle.view.cluster, grown) <= widest:
+        cycle.extend(state, slots, Reason(Code.GROWN))

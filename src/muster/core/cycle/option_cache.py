@@ -16,7 +16,7 @@ from muster.place.request import Request
 from muster.planner.counts import plan_for
 
 
-class Menu:
+class OptionCache:
     """Answers for one cluster, each kept."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -30,7 +30,7 @@ class Menu:
         self._empty: Board | None = None
         self._holds: dict[Request, bool] = {}
 
-    def options(self, job: Job) -> tuple[Option, ...]:
+    def of(self, job: Job) -> tuple[Option, ...]:
         """The configuration sets the job may use, in order of preference."""
         needs_devices = any(spec.need.devices for spec in job.roles)
         key = (job.device_types, job.same_generation, needs_devices)
@@ -38,9 +38,9 @@ class Menu:
             self._options[key] = options(job, self._cluster)
         return self._options[key]
 
-    def pure_options(self, job: Job) -> tuple[Option, ...]:
+    def pure(self, job: Job) -> tuple[Option, ...]:
         """The job's options cut up so that each has one device type: what books can be kept for."""
-        mixed = self.options(job)
+        mixed = self.of(job)
         if mixed not in self._pure:
             sets = self._cluster.configurations
             found = [
@@ -51,11 +51,11 @@ class Menu:
             self._pure[mixed] = tuple(dict.fromkeys(found))
         return self._pure[mixed]
 
-    def option_of(self, job: Job, placement: Placement) -> Option | None:
+    def used_by(self, job: Job, placement: Placement) -> Option | None:
         """The one-type option that the job's devices are on, or None if they are of several types."""
         nodes = {slot.node for slot in placement.slots if slot.bits}
         kinds = {self._cluster.node(name).configuration for name in nodes}
-        return next((o for o in self.pure_options(job) if kinds <= set(o)), None)
+        return next((o for o in self.pure(job) if kinds <= set(o)), None)
 
     def types(self, option: Option) -> tuple[str, ...]:
         """The device types of an option."""
@@ -86,7 +86,7 @@ class Menu:
         """
         if job.locality.max_slowdown is None:
             return job.locality.widest
-        whole = next((o for o in self.options(job) if set(option) <= set(o)), option)
+        whole = next((o for o in self.of(job) if set(option) <= set(o)), option)
         key = (whole, devices)
         if key not in self._reach:
             kinds = tuple(self._cluster.configurations[name] for name in whole)

@@ -29,7 +29,7 @@ class MigrationReport:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CycleOutcome:
     """What has been decided so far, by job."""
 
     starts: dict[int, Change] = field(default_factory=dict)

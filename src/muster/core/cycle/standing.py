@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from itertools import compress
 from operator import is_not
 
-from muster.core.cycle.option_cache import Menu
+from muster.core.cycle.option_cache import OptionCache
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
-from muster.core.quotas.quotas import Books, Tallies
+from muster.core.quotas.quotas import Quotas, Tallies
 from muster.model.cluster import Cluster, Node, NodeState
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
@@ -30,7 +30,7 @@ class Standing:
 
     def _begin(self, view: View) -> None:
         self.view = view
-        self.menu = Menu(view.cluster)
+        self.options = OptionCache(view.cluster)
         self.board = Board(view.cluster)
         self.ledger = Ledger(view)
         self.available = capacity(view.cluster)
@@ -59,9 +59,9 @@ class Standing:
             self.available = capacity(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
 
-    def books(self, entitled: Entitlements) -> Books:
+    def quotas(self, entitled: Entitlements) -> Quotas:
         """The books to begin a cycle with."""
-        return Books(self.view.pools, entitled, self.available, self.tallies.copy())
+        return Quotas(self.view.pools, entitled, self.available, self.tallies.copy())
 
     def _follow_jobs(self, old: Mapping[int, JobState], new: Mapping[int, JobState]) -> None:
         replaced = map(is_not, map(old.get, new), new.values())

@@ -94,7 +94,7 @@ class Tallies:
                     fixed[pool, device_type] += sign * amount
 
 
-class Books:
+class Quotas:
     """Running totals of one cycle."""
 
     def __init__(

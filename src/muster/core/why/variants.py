@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from muster.model.job import Job, Need, Role, RoleSpec
-from muster.model.reason import Change
+from muster.model.reason import RequestChange
 from muster.model.topology import Level
 
 Starts = Callable[[Job, int], bool]
 """Whether a job would start with so many workers."""
-Search = Callable[[Job, int, Starts], Change | None]
+Search = Callable[[Job, int, Starts], RequestChange | None]
 
 _HALF_CORE, _GB = 500, 10**9
 """Steps in which a smaller need is looked for."""
@@ -23,7 +23,7 @@ _HALF_CORE, _GB = 500, 10**9
 
 def smallest_change(
     job: Job, workers: int, types: tuple[str, ...], starts: Starts, *, lean: bool
-) -> Change | None:
+) -> RequestChange | None:
     """The first change that would do; `lean`: cores and memory are worth a look."""
     for change, changed in _wider(job, types):
         if starts(changed, workers):
@@ -62,31 +62,31 @@ def _with(job: Job, spec: RoleSpec) -> Job:
     return replace(job, roles=tuple(spec if s.role is spec.role else s for s in job.roles))
 
 
-def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[Change, Job]]:
+def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[RequestChange, Job]]:
     """The job asking for no less, but content with more."""
     for level in Level:
         if level > job.locality.widest:
             locality = replace(job.locality, widest=level)
-            yield Change("locality", level.word), replace(job, locality=locality)
+            yield RequestChange("locality", level.word), replace(job, locality=locality)
     if job.locality.max_slowdown is not None:
         locality = replace(job.locality, max_slowdown=None)
-        yield Change("max_slowdown", "none"), replace(job, locality=locality)
+        yield RequestChange("max_slowdown", "none"), replace(job, locality=locality)
     for device_type in types:
         if job.device_types and device_type not in job.device_types:
             allowed = (*job.device_types, device_type)
-            yield Change("any_of", device_type), replace(job, device_types=allowed)
+            yield RequestChange("any_of", device_type), replace(job, device_types=allowed)
     if not job.preemptible:
-        yield Change("preemptible", "true"), replace(job, preemptible=True)
+        yield RequestChange("preemptible", "true"), replace(job, preemptible=True)
 
 
-def _fewer_cores(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_cores(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     found = _leaner(job, workers, starts, "millicores", _HALF_CORE)
-    return found and Change(_field(found[0], "cores"), f"{found[1] * _HALF_CORE / 1000:g}")
+    return found and RequestChange(_field(found[0], "cores"), f"{found[1] * _HALF_CORE / 1000:g}")
 
 
-def _less_memory(job: Job, workers: int, starts: Starts) -> Change | None:
+def _less_memory(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     found = _leaner(job, workers, starts, "memory", _GB)
-    return found and Change(_field(found[0], "memory"), f"{found[1]}GB")
+    return found and RequestChange(_field(found[0], "memory"), f"{found[1]}GB")
 
 
 def _leaner(job: Job, workers: int, starts: Starts, field: str, step: int) -> tuple[Role, int] | None:
@@ -114,14 +114,14 @@ def _field(role: Role, field: str) -> str:
     return field if role is Role.WORKER else f"{role} {field}"
 
 
-def _fewer_workers(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_workers(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     fewer = largest(workers, lambda n: starts(with_workers(job, n), n))
     if not fewer:
         return None
-    return Change("devices" if job.workers.need.devices == 1 else "workers", str(fewer))
+    return RequestChange("devices" if job.workers.need.devices == 1 else "workers", str(fewer))
 
 
-def _fewer_devices_each(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_devices_each(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     own = job.workers.need.devices
     fewer = largest(own, lambda n: starts(with_need(job, Role.WORKER, devices=n), workers))
-    return Change("devices per worker", str(fewer)) if fewer else None
+    return RequestChange("devices per worker", str(fewer)) if fewer else None
