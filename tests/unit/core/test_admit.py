@@ -55,7 +55,7 @@ def test_more_devices_than_there_are() -> None:
 
 def test_more_than_one_node_has_within_one_node() -> None:
     refusal = refused(job("j", 12, locality=NODE))
-    assert "no place holds its gang of 12 workers, 12 devices within one node" in refusal.why
+    assert "its gang of 12 workers (12 devices) does not fit within one node" in refusal.why
     assert refusal.nearest == RequestChange("locality", "domain")
 
 
@@ -102,7 +102,7 @@ def test_a_slowdown_that_no_placement_keeps_is_not_a_reason_to_refuse() -> None:
 
 def test_a_type_that_is_not_there() -> None:
     refusal = refused(job("j", 2, device_types=("H100",)))
-    assert refusal.why == "there are no devices of type 'H100'; types: A100"
+    assert refusal.why == "no devices of type 'H100'; types: A100"
     assert refusal.nearest == RequestChange("any_of", "A100")
 
 
@@ -119,14 +119,14 @@ def test_two_generations_may_be_what_it_takes() -> None:
 def test_a_pool_that_is_not_there() -> None:
     pools = flat(vision=Quota(), speech=Quota())
     refusal = refused(job("j", pool="vison"), pools=pools)
-    assert refusal.why == "there is no pool 'vison'; pools: vision, speech"
+    assert refusal.why == "no such pool: 'vison'; pools: vision, speech"
     assert refusal.nearest == RequestChange("pool", "vision")
 
 
 def test_a_pool_that_has_pools_below_it() -> None:
     pools = PoolTree({"lab": Pool("lab"), "a": Pool("a", "lab"), "b": Pool("b", "lab")})
     refusal = refused(job("j", pool="lab"), pools=pools)
-    assert refusal.why == "pool 'lab' takes no jobs, only its pools do: a, b"
+    assert refusal.why == "pool 'lab' takes no jobs; its pools do: a, b"
     assert refusal.nearest == RequestChange("pool", "a")
     assert refused(job("j", pool="cluster"), pools=pools).nearest == RequestChange("pool", "a")
 

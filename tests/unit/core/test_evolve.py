@@ -267,7 +267,7 @@ def test_a_lost_node_takes_nothing_not_even_a_task_without_needs() -> None:
 
 def test_a_task_has_one_place() -> None:
     bare = slot("n0", 0, role=Role.SERVER, need=Need(millicores=1))
-    with pytest.raises(EventError, match="two places"):
+    with pytest.raises(EventError, match="two slots"):
         evolve(view(cluster(1), [job("j")]), [StartBegun(number("j"), 1, placement(bare, bare), 0.0)])
 
 

@@ -34,7 +34,7 @@ class Standing:
         self.board = Board(view.cluster)
         self.ledger = Ledger(view)
         self.available = capacity(view.cluster)
-        self.demand = Demand(view.cluster, view.pools)
+        self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
         self.waiting: dict[int, int] = {}
         """Devices of the gang of each job that waits."""

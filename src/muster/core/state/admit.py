@@ -1,8 +1,8 @@
-"""Refuse at submission what no state of the cluster could ever satisfy, and say what it could.
+"""Reject at submission what could never run on this cluster, and name the nearest request that could.
 
-The job is held against the empty cluster, every node up and everything lent to its pool, by the very
-search that would start it: if its gang does not fit there, it never will (users' complaint:
-volcano#1295, ray#27287: jobs that wait for ever).
+The search that starts jobs is run on the empty cluster, every node up and everything lent to the pool:
+a gang that does not fit there never will (users' complaint: volcano#1295, ray#27287: jobs that wait for
+ever).
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Refusal:
 
 
 def refuse(job: Job, cluster: Cluster, pools: PoolTree) -> Refusal | None:
-    """None if some state of the cluster could run the job's gang."""
+    """Return None if some state of the cluster could run the job's gang."""
     cycle = _empty(cluster, pools)
     why = _pool_fault(job, pools)
     if why is not None:
@@ -49,7 +49,7 @@ def refuse(job: Job, cluster: Cluster, pools: PoolTree) -> Refusal | None:
 
 
 def _empty(cluster: Cluster, pools: PoolTree) -> CycleState:
-    """A cycle at which everything is free and lent to whoever asks."""
+    """Return a state in which everything is free and every pool entitled to it."""
     view = View(0, cluster.emptied(), pools, {})
     whole = capacity(view.cluster)
     entitled = Entitlements({(pool, t): n for pool in pools.pools for t, n in whole.items()})
@@ -58,14 +58,14 @@ def _empty(cluster: Cluster, pools: PoolTree) -> CycleState:
 
 def _pool_fault(job: Job, pools: PoolTree) -> str | None:
     if job.pool not in pools.pools:
-        return f"there is no pool {job.pool!r}; pools: {', '.join(pools.leaves())}"
+        return f"no such pool: {job.pool!r}; pools: {', '.join(pools.leaves())}"
     if pools.below[job.pool]:
-        return f"pool {job.pool!r} takes no jobs, only its pools do: {', '.join(pools.below[job.pool])}"
+        return f"pool {job.pool!r} takes no jobs; its pools do: {', '.join(pools.below[job.pool])}"
     return None
 
 
 def _other_pool(cycle: CycleState, job: Job) -> RequestChange | None:
-    """A pool that could take the job: one below the pool it names, else one of a like name."""
+    """Return a pool that could take the job: below the one it names, else of a similar name."""
     for name in _near_pools(job.pool, cycle.view.pools):
         if find(cycle, replace(job, pool=name), job.workers.gang)[0] is not None:
             return RequestChange("pool", name)
@@ -77,19 +77,18 @@ def _near_pools(name: str, pools: PoolTree) -> Iterator[str]:
     if name in pools.pools or name == ROOT:
         yield from (leaf for leaf in leaves if name in (*pools.ancestry(leaf), ROOT))
     else:
-        close = get_close_matches(name, leaves, n=len(leaves), cutoff=0.0)
-        yield from close
+        yield from get_close_matches(name, leaves, n=len(leaves), cutoff=0.0)
 
 
 def _type_fault(job: Job, cluster: Cluster) -> str | None:
     there = cluster.device_types()
     if job.device_types and not set(job.device_types) & set(there):
-        return f"there are no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
+        return f"no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
     return None
 
 
 def _fault(cycle: CycleState, job: Job) -> str | None:
-    """None if the gang fits on the empty cluster inside its pool's bounds, else why not."""
+    """Return why the gang does not fit on the empty cluster within its pool's bounds, or None."""
     workers = job.workers.gang
     placement, obstacle = find(cycle, job, workers)
     if placement is not None:
@@ -118,5 +117,5 @@ def _room_fault(cycle: CycleState, job: Job, workers: int) -> str:
     there = cycle.board.free_devices(request.kinds)
     if devices > there:
         return f"its gang takes {devices} devices, the cluster has {there} of its types"
-    within = "" if request.widest is Level.CLUSTER else f" within one {request.widest.word}"
-    return f"no place holds its gang of {workers} workers, {devices} devices{within}"
+    where = "on the nodes" if request.widest is Level.CLUSTER else f"within one {request.widest.word}"
+    return f"its gang of {workers} workers ({devices} devices) does not fit {where}"

@@ -1,30 +1,29 @@
-"""A job with one thing changed: the smallest change of a request with which it would start.
+"""The smallest change of a request with which a job would start.
 
-Admission asks it of the empty cluster, an explanation of the cluster as it is. The order is that of
-what a change costs its user: the contract wider (one level, and so on), the slowdown given up, another
-device type, becoming preemptible, fewer cores or less memory beside the devices, fewer workers, and
-last fewer devices for each of them.
+Admission tries it on the empty cluster, an explanation on the current one. Changes come in the order of
+what they cost the user: a wider contract (level by level), no bound on the slowdown, another device
+type, becoming preemptible, fewer cores or less memory, fewer workers, fewer devices per worker.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from muster.model.job import Job, Need, Role, RoleSpec
+from muster.model.job import Job, Role, RoleSpec
 from muster.model.reason import RequestChange
 from muster.model.topology import Level
 
 Starts = Callable[[Job, int], bool]
-"""Whether a job would start with so many workers."""
+"""Whether a job would start with this number of workers."""
 Search = Callable[[Job, int, Starts], RequestChange | None]
 
 _HALF_CORE, _GB = 500, 10**9
-"""Steps in which a smaller need is looked for."""
+"""Step sizes of the search for a smaller need: millicores, bytes."""
 
 
 def smallest_change(
     job: Job, workers: int, types: tuple[str, ...], starts: Starts, *, lean: bool
 ) -> RequestChange | None:
-    """The first change that would do; `lean`: cores and memory are worth a look."""
+    """Return the first change that would do; `lean`: try fewer cores and less memory too."""
     for change, changed in _wider(job, types):
         if starts(changed, workers):
             return change
@@ -35,7 +34,7 @@ def smallest_change(
 
 
 def largest(below: int, fits: Callable[[int], bool]) -> int:
-    """The most, less than asked, for which it fits; 0 if not even 1."""
+    """Return the largest number below this for which it fits; 0: none."""
     low, high = 0, below - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -47,13 +46,12 @@ def largest(below: int, fits: Callable[[int], bool]) -> int:
 
 
 def with_workers(job: Job, workers: int) -> Job:
-    """The job with just so many workers."""
-    own = job.workers
-    return _with(job, replace(own, gang=workers, least=workers, most=workers))
+    """Return the job with exactly this number of workers."""
+    return _with(job, replace(job.workers, gang=workers, least=workers, most=workers))
 
 
 def with_need(job: Job, role: Role, **need: int) -> Job:
-    """The job with another need of each task of a role."""
+    """Return the job with another need of each task of a role."""
     spec = next(spec for spec in job.roles if spec.role is role)
     return _with(job, replace(spec, need=replace(spec.need, **need)))
 
@@ -63,7 +61,7 @@ def _with(job: Job, spec: RoleSpec) -> Job:
 
 
 def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[RequestChange, Job]]:
-    """The job asking for no less, but content with more."""
+    """Yield the job with the same request, but fewer conditions."""
     for level in Level:
         if level > job.locality.widest:
             locality = replace(job.locality, widest=level)
@@ -90,24 +88,15 @@ def _less_memory(job: Job, workers: int, starts: Starts) -> RequestChange | None
 
 
 def _leaner(job: Job, workers: int, starts: Starts, field: str, step: int) -> tuple[Role, int] | None:
-    """The role, and the most steps of a smaller need of its tasks, with which the job would start."""
+    """Return the role, and the most steps of a smaller need of its tasks, that would start."""
     for spec in job.roles:
-        asked = -(-_amount(spec.need, field) // step)
-        most = largest(asked, _with_less(job, spec.role, workers, starts, field, step))
-        if most:
+
+        def fits(n: int, role: Role = spec.role) -> bool:
+            return starts(with_need(job, role, **{field: n * step}), workers)
+
+        if most := largest(-(-getattr(spec.need, field) // step), fits):
             return spec.role, most
     return None
-
-
-def _with_less(
-    job: Job, role: Role, workers: int, starts: Starts, field: str, step: int
-) -> Callable[[int], bool]:
-    return lambda n: starts(with_need(job, role, **{field: n * step}), workers)
-
-
-def _amount(need: Need, field: str) -> int:
-    amount: int = getattr(need, field)
-    return amount
 
 
 def _field(role: Role, field: str) -> str:
