@@ -1,6 +1,6 @@
-"""What is left lets jobs grow: in the policy's order, inside contract and quota.
+"""Jobs grow into what is left: in the policy's order, within contract and quota.
 
-Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
+No job grows into a device type that a waiting job could use: it would be reclaimed at once.
 """
 
 from muster.core.cycle.cycle_state import CycleState
@@ -21,7 +21,7 @@ _NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
 
 
 def contested(cycle: CycleState) -> set[str]:
-    """Device types that somebody waits for."""
+    """Return the device types that jobs wait for."""
     jobs = cycle.view.jobs
     obstacles = cycle.outcome.obstacles.items()
     options = {cycle.options.of(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
@@ -46,7 +46,7 @@ def grow(cycle: CycleState, allocation: Allocation, taken: set[str]) -> None:
 
 
 def _start_larger(cycle: CycleState, state: JobState, lacking: Plan) -> bool:
-    """A job that does not run yet is rather placed as a whole than piece by piece."""
+    """Place a job that does not run yet as a whole rather than piece by piece."""
     base = cycle.placement_of(state)
     option = cycle.options.used_by(state.job, base)
     assert option is not None
@@ -68,7 +68,7 @@ def _may_grow(cycle: CycleState, state: JobState) -> bool:
 def _admitted(
     cycle: CycleState, state: JobState, option: Option, base: Placement, most: int
 ) -> Plan | None:
-    """The most tasks above what the job has that its pool may take, of its own or borrowed."""
+    """Return the most additional tasks that its pool may take, its own or borrowed."""
     types = cycle.options.types(option)
     for workers in range(most, base.count(Role.WORKER), -1):
         lacking = missing(plan_for(state.job, workers), base)
@@ -85,7 +85,7 @@ def _add(cycle: CycleState, state: JobState, option: Option, base: Placement, la
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):
         return
-    # With fewer than all, the best placement is closer, and the same slowdown means less.
+    # With fewer tasks the best placement is closer, so the contract may be stricter.
     widest = cycle.options.widest(state.job, grown.devices, option)
     if spanned(cycle.view.cluster, grown) <= widest:
         cycle.extend(state, slots, Reason(Code.GROWN))

@@ -1,4 +1,4 @@
-"""Make room without taking anything away: move small jobs, or wait for those that end soonest."""
+"""Make room without preempting: move small jobs, or wait for those that end soonest."""
 
 from math import inf
 
@@ -15,10 +15,10 @@ from muster.place.request import Request
 
 
 def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
-    """Move small jobs if enough is free but scattered, and if that pays; one migration a cycle.
+    """Move small jobs if enough is free but scattered, and if that pays; one migration per cycle.
 
-    What it gains: the gang has waited so long, and with nothing else known it is expected to wait as
-    long again, on all its devices. What it costs: the pause of those moved, on all of theirs.
+    Gain: the gang is expected to wait as long again as it has so far, times its devices. Cost: the
+    pauses of the moved jobs, times theirs.
     """
     if cycle.outcome.migrations or not cycle.rules.migrate:
         return None
@@ -41,7 +41,7 @@ def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
 def _movable(
     cycle: CycleState, state: JobState, option: Option, wanted: Request, gain: float
 ) -> Movable | None:
-    """The job as one that may be moved, if it is smaller than the gang, willing, and cheap enough."""
+    """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
     assert state.placement is not None
     devices = state.placement.devices
     cost = devices * state.job.pause
@@ -49,7 +49,7 @@ def _movable(
         return None
     if not state.job.preemptible or state.number in cycle.outcome.resizes:
         return None
-    # To devices of the same type only: the books of the pool stay as they are.
+    # To the same device type only: the quotas are unaffected.
     own = cycle.options.used_by(state.job, state.placement)
     if own is None or set(own).isdisjoint(option):
         return None
@@ -59,7 +59,7 @@ def _movable(
 
 
 def _as_placed(state: JobState) -> Plan:
-    """The plan the job runs by now."""
+    """Return the job's current plan."""
     assert state.placement is not None
     parts = (Part(s.role, state.placement.count(s.role), s.need) for s in state.job.roles)
     return Plan(tuple(part for part in parts if part.count))
@@ -83,10 +83,10 @@ def _carry_out(
 
 
 def reserve(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
-    """After long waiting, promise the devices that come free first; one such promise at a time.
+    """After a long wait, promise the devices that come free first; one such promise at a time.
 
-    A promise stands for as long as the patience, then it is looked for anew: of jobs whose end is not
-    known, others may have ended first.
+    It holds for the patience and is then recomputed: where ends are unknown, other jobs may have ended
+    first.
     """
     if cycle.now - state.submitted < cycle.rules.patience or cycle.reserved():
         return None
@@ -110,10 +110,9 @@ def reserve(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
 
 
 def _ending(cycle: CycleState, state: JobState, option: Option) -> Candidate | None:
-    """A job that holds devices, priced by how long it is still expected to hold them.
+    """Return a job that holds devices, priced by how long it is expected to keep them.
 
-    Where no duration is given: as long again as it has run, and a job just begun is no sooner done
-    than one that has run for as long as the patience.
+    Without a duration: as long again as it has run, and at least the patience.
     """
     started = cycle.outcome.starts.get(state.number)
     held = started.placement.slots if started else state.held()

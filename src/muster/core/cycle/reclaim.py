@@ -1,21 +1,21 @@
-"""Take back what is borrowed: shrink what has grown, preempt whole gangs, never more than needed.
+"""Reclaim borrowed devices: shrink jobs that have grown, preempt whole gangs, never more than needed.
 
-Who may lose devices to a gang that is inside its own pool's entitlement:
+A gang within its own pool's entitlement may take devices from:
 
 * jobs of its own pool, down to their least;
-* jobs of pools above their entitlement, and in no pool (short of those around the gang) that is not:
+* jobs whose pool, and each pool around it that is not also around the gang, is above its entitlement:
   down to their least, and preemptible gangs as a whole.
 
-If the gang itself only uses what is lent to it, no other pool is pushed below its entitlement for it.
-If the gang is within its pool's reservation, that right is hard: a borrower's gang goes even if its
-pool ends up below its entitlement; and where nothing else makes room (`evict`), whatever is not
-reserved by those who use it is borrowed.
+If the gang only uses what is lent to it, no other pool falls below its entitlement for it. If it is
+within its pool's reservation, the claim is hard: a borrower's gang is preempted even if its pool falls
+below its entitlement; and where nothing else makes room (`evict`), all use beyond a reservation counts
+as borrowed.
 
-Of the possible sets the cheapest goes; what a gang costs is what is lost with it,
+The cheapest set is taken. A gang costs the work lost with it,
 
     devices x (seconds since its last checkpoint or start + pause)      [device-seconds]
 
-so that of equals the newest goes. Lower priorities go before higher ones.
+so among equals the newest is preempted. Lower priorities come first.
 """
 
 from collections import Counter, defaultdict
@@ -39,7 +39,7 @@ from muster.place.pack import pack
 from muster.place.request import Request
 
 FEW = 16
-"""Gangs looked at first, the cheapest; all of them only if that does not do."""
+"""Number of the cheapest gangs tried before all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,18 @@ class _Claim:
     device_type: str
     hard: bool
     evict: bool
-    """Whether pools lose what they have above their reservation, not only above their entitlement."""
+    """Take what pools have above their reservation, not only above their entitlement."""
     over: tuple[Bound, ...]
-    """What the pools around the gang must give back before they may take it."""
+    """Bounds of pools around the gang that it would exceed."""
 
 
 def reclaim(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
-    """Decide to shrink or preempt so that the gang can start; its promise, or None."""
+    """Shrink or preempt so that the gang can start; return its promise, or None."""
     return _reclaim(cycle, state, workers, evict=False)
 
 
 def evict(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
-    """The same for a gang within its reservation, against whatever others use beyond theirs."""
+    """The same for a gang within its reservation, against all use beyond others' reservations."""
     return _reclaim(cycle, state, workers, evict=True)
 
 
@@ -88,11 +88,11 @@ def _reclaim(cycle: CycleState, state: JobState, workers: int, *, evict: bool) -
 
 def _cheapest(cycle: CycleState, claim: _Claim) -> Clearing | None:
     found = (_clear(cycle, claim, candidates) for candidates in _tiers(cycle, claim))
-    return next((clearing for clearing in found if clearing is not None), None)
+    return next(filter(None, found), None)
 
 
 def _tiers(cycle: CycleState, claim: _Claim) -> Iterator[list[Candidate]]:
-    """Who may go: growth alone, then gangs too, a few cheap ones before all of them."""
+    """Yield candidates: growth alone, then gangs too, a few cheap ones before all of them."""
     mine, wanted = claim.state.job.pool, claim.device_type
     others = [pool for pool, kind in cycle.by_pool() if kind == wanted and _owes(cycle, claim, pool)]
     grown = [
@@ -115,14 +115,14 @@ def _tiers(cycle: CycleState, claim: _Claim) -> Iterator[list[Candidate]]:
 
 
 def _at_best(cycle: CycleState, claim: _Claim, others: list[str], grown: list[Candidate]) -> int:
-    """Devices there would be if every other pool gave back all it has too much."""
+    """Return the devices free if every other pool gave back its whole excess."""
     excess = sum(cycle.quotas.excess(pool, claim.device_type) for pool in others)
     free = cycle.later().free_devices(claim.request.kinds)
     return free + excess + sum(candidate.devices for candidate in grown)
 
 
 def _by_priority(victims: list[Victim], grown: list[Candidate]) -> Iterator[list[Candidate]]:
-    """The gangs of the lowest priority, then those of the next as well, and so on; growth with each."""
+    """Yield gangs up to each priority, lowest first, with growth."""
     for priority in sorted({victim[0] for victim in victims}):
         whole = [victim[-1] for victim in victims if victim[0] <= priority]
         going = {candidate.job for candidate in whole}
@@ -130,7 +130,7 @@ def _by_priority(victims: list[Victim], grown: list[Candidate]) -> Iterator[list
 
 
 def _owes(cycle: CycleState, claim: _Claim, pool: str) -> bool:
-    """Whether another pool, and each around it that is not also around the claim's, has too much."""
+    """Whether another pool, and each pool around it but not the claim's, has an excess."""
     mine = claim.state.job.pool
     apart = cycle.quotas.apart(mine, pool)
     return pool != mine and all(_excess(cycle, claim, each) > 0 for each in apart)
@@ -142,12 +142,12 @@ def _excess(cycle: CycleState, claim: _Claim, pool: str) -> int:
 
 
 def _clear(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> Clearing | None:
-    """First what the pools around the gang must give back, then what else makes room for it."""
+    """Clear what the pools around the gang must give back, then what else makes room for it."""
     candidates = _not_spoken_for(cycle, claim, candidates)
     due = _due(cycle, claim, candidates)
     if due is None:
         return None
-    # Across nodes the search is greedy, so it is only shown what may all go together.
+    # Across nodes the search is greedy, so it only sees what may all be removed together.
     wide = claim.request.widest > Level.NODE
     shown = _fair_part(cycle, claim, candidates) if wide else candidates
     rest = [candidate for candidate in shown if candidate not in due]
@@ -161,14 +161,14 @@ def _clear(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> Cle
     if found is None:
         return None
     if not found.removed and not due:
-        return found  # others have left it enough
+        return found  # enough has been freed for others
     if due:
         return _spared(cycle, claim, Clearing((*due, *found.removed), found.placement), due)
     return _alone(cycle, claim, candidates, found) or found
 
 
 def _not_spoken_for(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> list[Candidate]:
-    """Those on whose devices no older job of the pool waits: it would never get them."""
+    """Return candidates whose devices are not promised to an older job of the pool."""
     spoken = [
         promise.placement.bits()
         for promise in cycle.reserved()
@@ -184,8 +184,8 @@ def _not_spoken_for(cycle: CycleState, claim: _Claim, candidates: list[Candidate
 def _alone(
     cycle: CycleState, claim: _Claim, candidates: list[Candidate], found: Clearing
 ) -> Clearing | None:
-    """The cheapest candidate that makes room by itself, where it costs no more than what was found:
-    rather one job than several, and rather a small one than a large one."""
+    """Return the cheapest single candidate that makes room at no more cost than what was found: one
+    job rather than several, a small one rather than a large one."""
     short = claim.request.plan.devices - cycle.later().free_devices(claim.request.kinds)
     enough = [c for c in candidates if c.devices >= short and c.cost <= found.cost]
     for candidate in sorted(enough, key=lambda c: (c.cost, c.job))[:FEW]:
@@ -197,14 +197,14 @@ def _alone(
 
 
 def _without(cycle: CycleState, claim: _Claim, removed: list[Candidate]) -> Placement | None:
-    """Where the gang would be if these were gone."""
+    """Return the gang's placement if these were removed."""
     board = cycle.later()
     with board.lifted(slot for candidate in removed for slot in candidate.slots):
         return pack(board, claim.request)
 
 
 def _due(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> list[Candidate] | None:
-    """The cheapest candidates that bring every pool around the gang to where it may take it."""
+    """Return the cheapest candidates that bring every pool around the gang within its bounds."""
     due: list[Candidate] = []
     fair = _fair_part(cycle, claim, candidates) if claim.over else []
     for bound in claim.over:
@@ -221,7 +221,7 @@ def _due(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> list[
 
 
 def _counts(cycle: CycleState, bound: Bound, candidate: Candidate) -> bool:
-    """Whether what the candidate gives back helps the pool to keep the rule."""
+    """Whether the candidate's devices count for this bound."""
     job = cycle.view.jobs[candidate.job].job
     if bound.code is Code.WAITING_RESERVATION and job.preemptible:
         return False
@@ -229,7 +229,7 @@ def _counts(cycle: CycleState, bound: Bound, candidate: Candidate) -> bool:
 
 
 def _spared(cycle: CycleState, claim: _Claim, clearing: Clearing, due: list[Candidate]) -> Clearing:
-    """Leave out what was due by one rule and is not needed after all."""
+    """Drop candidates that one bound required but that are not needed after all."""
     for candidate in sorted(due, key=lambda c: (-c.cost, c.job)):
         fewer = [c for c in clearing.removed if c is not candidate]
         enough = all(
@@ -250,13 +250,13 @@ def _is_fair(cycle: CycleState, claim: _Claim, removed: list[Candidate]) -> bool
 
 
 def _fair_part(cycle: CycleState, claim: _Claim, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The cheapest candidates, from each pool that others are in no more than its excess allows."""
+    """Return the cheapest candidates, from each other pool no more than its excess."""
     mine, lost = claim.state.job.pool, Counter[str]()
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: c.rate):
         holder = cycle.view.jobs[candidate.job].job.pool
         pools = cycle.quotas.apart(mine, holder)
-        # A hard claim may take a gang that is larger than the excess, but no gang after that.
+        # A hard claim may take one gang larger than the excess, but none after that.
         size = 1 if claim.hard else candidate.devices
         if all(lost[pool] + size <= _excess(cycle, claim, pool) for pool in pools):
             lost.update(dict.fromkeys(pools, candidate.devices))
@@ -265,7 +265,7 @@ def _fair_part(cycle: CycleState, claim: _Claim, candidates: Iterable[Candidate]
 
 
 def _keeps_contract(cycle: CycleState, state: JobState, leaving: list[Slot]) -> bool:
-    """With fewer devices the best placement is closer, and the same slowdown means less."""
+    """Whether the contract holds with fewer devices, for which it may be stricter."""
     if state.job.locality.max_slowdown is None:
         return True
     left = cycle.placement_of(state).without(leaving)
@@ -274,20 +274,20 @@ def _keeps_contract(cycle: CycleState, state: JobState, leaving: list[Slot]) -> 
 
 
 def _growth(cycle: CycleState, state: JobState) -> list[Candidate]:
-    """Each worker above the job's least by itself, the last to have joined first."""
+    """Return each worker above the job's least, the last to join first."""
     if state.phase is not Phase.RUNNING:
         return []
     workers = [s for s in cycle.placement_of(state).slots if s.role is Role.WORKER]
     above = sorted(workers, key=lambda s: s.index)[cycle.least(state.job) :]
-    return [_one(state, slot) for slot in reversed(above)]
-
-
-def _one(state: JobState, slot: Slot) -> Candidate:
-    return Candidate(state.number, (slot,), state.job.pause * slot.bits.bit_count(), whole=False)
+    pause = state.job.pause
+    return [
+        Candidate(state.number, (slot,), pause * slot.bits.bit_count(), whole=False)
+        for slot in reversed(above)
+    ]
 
 
 def _shrunk(removed: Iterable[Candidate]) -> dict[int, list[Slot]]:
-    """The slots that jobs lose which keep their gang."""
+    """Return the slots lost by jobs that keep their gang."""
     shrunk: dict[int, list[Slot]] = defaultdict(list)
     for candidate in removed:
         if not candidate.whole:

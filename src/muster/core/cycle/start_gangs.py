@@ -1,14 +1,12 @@
-"""Steps 3 to 5 for the waiting: each gang in order is planned, placed and committed, or makes room.
+"""Steps 3 to 5 for waiting jobs: each gang in order is planned, placed and committed, or makes room.
 
-A job that does not fit is helped in this order, each only if the one before did not do:
-reclaim (shrink growth, preempt borrowers), migrate small jobs, evict what is not reserved from where
-the gang must be by right, and, after long waiting, a promise on the devices that come free first.
-Whatever is on its way to it is withheld from those behind it.
-Only when all have been served do those beyond their entitlement get what is still idle.
+For a gang that does not fit, the first of these that works: reclaim (shrink growth, preempt borrowers),
+migrate small jobs, evict what is not reserved (for a gang within its reservation), and, after a long
+wait, promise the devices that come free first. What is on its way to it is withheld from those behind.
+Once all have been served, jobs beyond their entitlement get what is still idle.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 
@@ -26,11 +24,11 @@ from muster.planner.counts import plan_for
 from muster.policy.base import Allocation
 
 Attempt = Callable[[CycleState, JobState, int], Promise | None]
-"""A way to make room for a waiting job with so many workers."""
+"""A way to make room for a waiting job with this number of workers."""
 
 
 def keep_promises(cycle: CycleState, promises: tuple[Promise, ...]) -> None:
-    """Withhold what earlier cycles promised, where the promise still makes sense."""
+    """Withhold what earlier cycles promised, where that is still useful."""
     for promise in promises:
         state = cycle.view.jobs.get(promise.job)
         allocation = cycle.allocations.get(promise.job)
@@ -41,7 +39,7 @@ def keep_promises(cycle: CycleState, promises: tuple[Promise, ...]) -> None:
 
 
 def serve(cycle: CycleState, allocation: Allocation) -> None:
-    """Start the job's gang, or note what stops it and try to make room."""
+    """Start the job's gang, or record what stops it and try to make room."""
     state = cycle.view.jobs[allocation.job]
     if state.phase is not Phase.WAITING:
         return
@@ -52,7 +50,7 @@ def serve(cycle: CycleState, allocation: Allocation) -> None:
         return
     cycle.unserved.pop(state.number, None)
     cycle.release(state.number)
-    with _juniors_yield(cycle, state.job):
+    with cycle.without_promises(_yielding(cycle, state.job)):
         placement, obstacle = find(cycle, state.job, allocation.least)
         if placement is not None:
             code = Code.STARTED_PROMISED if promise else Code.STARTED
@@ -94,7 +92,7 @@ def borrow(cycle: CycleState, allocation: Allocation) -> None:
 def find(
     cycle: CycleState, job: Job, workers: int, *, borrow: bool = False
 ) -> tuple[Placement | None, Code]:
-    """A place on the first option that has one; else the obstacle on the most hopeful option."""
+    """Return a placement on the first option that has one, or the obstacle soonest overcome."""
     found = []
     for option in dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))):
         request = cycle.options.request(job, workers, option)
@@ -106,13 +104,13 @@ def find(
 
 
 _HOPE = [Code.WAITING_DEVICES, Code.WAITING_QUOTA, Code.WAITING_RESERVATION, Code.WAITING_LIMIT]
-"""Obstacles, the one soonest overcome first."""
+"""Obstacles, soonest overcome first."""
 
 
 def place_on(
     cycle: CycleState, job: Job, request: Request, *, borrow: bool
 ) -> tuple[Placement | None, Code]:
-    """A place for the request that the books allow, or the obstacle."""
+    """Return a placement that the quotas allow, or the obstacle."""
     types = cycle.options.types(request.kinds)
     if len(types) == 1 and request.plan.devices:
         obstacle = cycle.quotas.verdict(job, {types[0]: request.plan.devices}, borrow=borrow)
@@ -122,39 +120,32 @@ def place_on(
     if placement is None:
         return None, Code.WAITING_DEVICES
     if len(types) > 1:
-        # Only now is it known how many of each type: the books have the last word.
+        # Only now are the devices of each type known.
         obstacle = cycle.quotas.verdict(job, cycle.amounts(placement.slots), borrow=borrow)
         if obstacle is not None:
             return None, obstacle
     return placement, Code.STARTED
 
 
-@contextmanager
-def _juniors_yield(cycle: CycleState, job: Job) -> Iterator[None]:
-    """Promises to jobs behind this one do not bind it if they cost nobody anything, or if they are
-    of its own pool, whose devices are the pool's before they are one job's."""
-    jobs = cycle.view.jobs
-    yielding = [
+def _yielding(cycle: CycleState, job: Job) -> list[int]:
+    """Return the jobs behind this one whose promises do not bind it: those that cost nobody
+    anything, and those of its own pool."""
+    return [
         number
         for number, promise in cycle.unserved.items()
-        if promise.cause is Code.WAITING_DEVICES or jobs[number].job.pool == job.pool
+        if promise.cause is Code.WAITING_DEVICES or cycle.view.jobs[number].job.pool == job.pool
     ]
-    for number in yielding:
-        cycle.release(number)
-    yield
-    for number in yielding:
-        cycle.retain(number)
 
 
 def _paid_for(promise: Promise, obstacle: Code) -> bool:
-    """Whether others have given way for the promise, so that it stands while it can still help."""
+    """Whether other jobs gave way for the promise: it is kept while it can still help."""
     if promise.cause is Code.WAITING_DEVICES:
         return False
     return obstacle is Code.WAITING_DEVICES or promise.cause is Code.WAITING_RECLAIM
 
 
 def _ageing(cycle: CycleState, promise: Promise) -> Promise:
-    """Once all that was to come free has, a promise that still does not help lapses after a while."""
+    """Let a promise lapse after a while if everything came free and it still does not help."""
     if promise.until < inf or _is_coming(cycle, promise):
         return promise
     return replace(promise, until=cycle.now + 2 * cycle.rules.grace)
@@ -178,14 +169,14 @@ def _make_room(cycle: CycleState, state: JobState, allocation: Allocation, obsta
 
 def _attempts(cycle: CycleState, job: Job, workers: int, obstacle: Code) -> tuple[Attempt, ...]:
     if job.preemptible and find(cycle, job, workers, borrow=True)[0] is not None:
-        return ()  # nobody need give way: once all are served it borrows what is idle
+        return ()  # it will borrow idle devices once all are served
     if obstacle is Code.WAITING_DEVICES:
         return (reclaim, migrate, evict, reserve)
     return (reclaim,)
 
 
 def _earmark(cycle: CycleState, state: JobState, workers: int, *, fixed: bool) -> None:
-    """After long waiting for its own pool, keep younger jobs of the pool from passing for ever."""
+    """After a long wait for its own pool, keep younger jobs of the pool from passing for ever."""
     if cycle.now - state.submitted < cycle.rules.patience:
         return
     for option in cycle.options.pure(state.job)[:1]:
@@ -196,7 +187,7 @@ def _earmark(cycle: CycleState, state: JobState, workers: int, *, fixed: bool) -
 
 
 def _backfill(cycle: CycleState, job: Job, workers: int) -> bool:
-    """Use devices promised to older jobs, if the job ends before those should come free."""
+    """Use devices promised to older jobs, if this job ends before they come free."""
     if job.duration is None:
         return False
     end = cycle.now + job.duration
@@ -207,24 +198,18 @@ def _backfill(cycle: CycleState, job: Job, workers: int) -> bool:
     }
     if not lenders:
         return False
-    for number in lenders:
-        cycle.release(number)
-    placement, _ = find(cycle, job, workers)
-    if placement is not None:
-        used = [number for number, p in lenders.items() if _share_nodes(p.placement, placement)]
-        lender = cycle.view.jobs[next(iter(used or lenders))].job.name
-        cycle.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lender))
-    for number in lenders:
-        cycle.retain(number)
+    with cycle.without_promises(lenders):
+        placement, _ = find(cycle, job, workers)
+        if placement is not None:
+            nodes = placement.nodes()
+            used = [n for n, p in lenders.items() if not nodes.isdisjoint(p.placement.nodes())]
+            lender = cycle.view.jobs[next(iter(used or lenders))].job.name
+            cycle.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lender))
     return placement is not None
 
 
-def _share_nodes(one: Placement, other: Placement) -> bool:
-    return not one.nodes().isdisjoint(other.nodes())
-
-
 def _still_asked(job: Job, allocation: Allocation, promise: Promise) -> bool:
-    """Whether the promise has the shape that would start now: the job may have been reshaped since."""
+    """Whether the promise fits the current request: the job may have been reshaped since."""
     plan = plan_for(job, allocation.least)
     needs = {part.role: part.need for part in plan.parts}
     alike = all(slot.need == needs.get(slot.role) for slot in promise.placement.slots)
@@ -240,6 +225,6 @@ def _still_good(cycle: CycleState, promise: Promise) -> bool:
 
 
 def _is_coming(cycle: CycleState, promise: Promise) -> bool:
-    """Whether somebody is about to let go of devices that the promise is about."""
+    """Whether promised devices are about to come free."""
     leaving = cycle.leaving_bits()
     return any(bits & leaving.get(node, 0) for node, bits in promise.placement.bits().items())

@@ -1,8 +1,8 @@
-"""Steps 3 to 5 for a policy that steers: make every job have just what the policy says.
+"""Steps 3 to 5 for a policy that steers: give every job exactly what the policy says.
 
-First whatever has too much lets go, then, in the policy's order, whatever has too little gets it from
-what is free. What is let go is held until the executor says that it is free, so a job that is to have
-it waits for the next cycle, rather than being changed twice; the policy will say the same again then.
+First jobs with too much shrink or stop, then, in the policy's order, jobs with too little get what is
+free. Released devices are held until the executor reports them free, so a job that needs them waits for
+the next cycle instead of being changed twice.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _SHARE = Reason(Code.RESIZED_POLICY)
 
 
 def steer(cycle: CycleState) -> None:
-    """Carry out the policy's targets as far as can be now."""
+    """Carry out the policy's targets as far as possible now."""
     enlarged: list[tuple[JobState, Allocation]] = []
     for allocation in cycle.allocations.values():
         state = cycle.view.jobs[allocation.job]
@@ -46,13 +46,13 @@ def steer(cycle: CycleState) -> None:
         elif _to_change(cycle, state, allocation) and not _change(cycle, state, allocation):
             blocked.append((state, allocation))
     if blocked and not cycle.is_coming():
-        _break_circle(cycle, blocked)
+        _break_deadlock(cycle, blocked)
 
 
 def _to_change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
-    """Whether the job runs, is to go on, and has not been changed by this cycle."""
-    goes_on = state.phase is Phase.RUNNING and allocation.most > 0 and cycle.untouched(state)
-    return goes_on and state.number not in cycle.outcome.resizes
+    """Whether the job runs, keeps running, and is unchanged by this cycle."""
+    stays = state.phase is Phase.RUNNING and allocation.most > 0 and cycle.untouched(state)
+    return stays and state.number not in cycle.outcome.resizes
 
 
 def _stop_to_change(
@@ -61,9 +61,9 @@ def _stop_to_change(
     allocation: Allocation,
     enlarged: list[tuple[JobState, Allocation]],
 ) -> None:
-    """Stop a job that must stop for any change: it is then placed as a whole, with all that comes free.
+    """Stop a job that must restart to change: it is then placed as a whole, with all that comes free.
 
-    One that is to have what it does not hold yet is only noted: it may not be to be had.
+    One that needs more than it holds is only recorded: that may not be available.
     """
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
@@ -76,8 +76,8 @@ def _stop_to_change(
 
 
 def _stop_to_enlarge(cycle: CycleState, enlarged: list[tuple[JobState, Allocation]]) -> None:
-    """Stop those jobs for which there is a place with what they hold and all that comes free: any other
-    would be stopped again and again, only to be started as it was."""
+    """Stop jobs that fit on what they hold and all that comes free: any other would be stopped again
+    and again, only to restart unchanged."""
     board = cycle.later().copy()
     for state, allocation in enlarged:
         assert state.placement is not None
@@ -93,8 +93,8 @@ def _stop_to_enlarge(cycle: CycleState, enlarged: list[tuple[JobState, Allocatio
             cycle.stop(state, _SHARE)
 
 
-def _break_circle(cycle: CycleState, blocked: list[tuple[JobState, Allocation]]) -> None:
-    """Stop the jobs that each hold what another of them is to have: none can move before the other."""
+def _break_deadlock(cycle: CycleState, blocked: list[tuple[JobState, Allocation]]) -> None:
+    """Stop jobs that each hold the device type another of them needs to move."""
     held = {state.number: cycle.amounts(state.held()) for state, _ in blocked}
     before = len(blocked) + 1
     while len(blocked) < before:
@@ -109,7 +109,7 @@ def _break_circle(cycle: CycleState, blocked: list[tuple[JobState, Allocation]])
 
 
 def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
-    """Stop the job, or take from it what it has beyond its target."""
+    """Stop the job, or take what it has beyond its target."""
     if not allocation.most:
         cycle.stop(state, Reason(Code.PREEMPTED_POLICY))
         return
@@ -117,13 +117,13 @@ def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
     goal = plan_for(state.job, allocation.most, allocation.servers)
     goes = excess(state, goal)
     if not goes or missing(goal, state.placement).parts or _elsewhere(cycle, state, allocation):
-        return  # it has too little of something: `_change` sees to both at once
+        return  # it has too little of something: `_change` does both at once
     if _within_contract(cycle, state, state.placement.without(goes)):
         cycle.shrink(state, goes, _SHARE)
 
 
 def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
-    """The tasks that a job has beyond a plan, to be given up."""
+    """Return the tasks that a job has beyond a plan."""
     assert state.placement is not None
     placed = state.placement
     roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
@@ -131,14 +131,14 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
 
 
 def _miscounts(state: JobState, goal: Plan) -> bool:
-    """Whether the job has not just as many tasks as it should."""
+    """Whether the job's numbers of tasks differ from the goal."""
     placed = state.placement
     assert placed is not None
     return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
-    """The tasks that leave the rest on the fewest nodes: those from where the job has fewest."""
+    """Return tasks from the nodes where the job has fewest, which leaves the rest on few nodes."""
     slots = [slot for slot in placement.slots if slot.role is role]
     here = Counter(slot.node for slot in slots)
     slots.sort(key=lambda slot: (here[slot.node], slot.node, -slot.index))
@@ -146,7 +146,7 @@ def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
 
 
 def _within_contract(cycle: CycleState, state: JobState, placement: Placement) -> bool:
-    """Whether the contract, which fewer devices may make stricter, still holds."""
+    """Whether the contract, which may be stricter with fewer devices, still holds."""
     option = cycle.options.used_by(state.job, placement)
     if option is None:
         return False
@@ -155,7 +155,7 @@ def _within_contract(cycle: CycleState, state: JobState, placement: Placement) -
 
 
 def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
-    """Give a waiting job its tasks; if what it is to have is not coming, as many as there are."""
+    """Start a waiting job; if its target is not coming free, with as many workers as fit."""
     job, obstacles = state.job, cycle.outcome.obstacles
     promise = cycle.outcome.promises.get(job.number)
     cycle.release(job.number)
@@ -178,7 +178,7 @@ def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
 
 
 def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]:
-    """The target, then, unless more is coming, ever fewer workers down to the gang."""
+    """Yield the target, then, unless more is coming free, fewer workers down to the gang."""
     yield allocation.most
     if not cycle.is_coming():
         yield from range(allocation.most - 1, job.workers.gang - 1, -1)
@@ -187,11 +187,11 @@ def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]
 def _find(
     cycle: CycleState, job: Job, workers: int, allocation: Allocation
 ) -> tuple[Placement | None, Code]:
-    """A place on the first option of the right type that has one; else what stands in the way."""
+    """Return a placement on the first option of the wanted type that has one, or the obstacle."""
     found: list[Code] = []
     for option in _options(cycle, job, allocation):
         request = cycle.options.request(job, workers, option, allocation.servers)
-        # The policy has seen to the entitlements; what binds here are limits and reservations.
+        # The policy respects entitlements; limits and reservations are left to check.
         placement, obstacle = place_on(cycle, job, request, borrow=job.preemptible)
         if placement is not None:
             return placement, Code.STARTED
@@ -201,15 +201,15 @@ def _find(
 
 
 def _options(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
-    """What the job may be given: of the type that the policy wants, if it names one."""
+    """Return the job's options, of the type the policy wants if it names one."""
     every = list(dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))))
     wanted = _wanted(cycle, job, allocation)
     return every if wanted is None else [o for o in every if cycle.options.types(o) in ((wanted,), ())]
 
 
 def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
-    """The device type that the policy names. Policies know nothing of contracts: a type on which no
-    gang of the job could ever be placed says nothing."""
+    """Return the device type the policy names, unless the gang could never be placed there: policies do
+    not know contracts."""
     wanted = allocation.device_type
     if wanted is None:
         return None
@@ -222,7 +222,7 @@ def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
 
 
 def _elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
-    """Whether the policy wants the job on devices of another type than it has."""
+    """Whether the policy wants the job on another device type."""
     assert state.placement is not None
     if allocation.device_type is None:
         return False
@@ -233,7 +233,7 @@ def _elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bo
 
 
 def _change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
-    """Move, resize or re-batch a job that does not have what it should; False: it cannot move."""
+    """Move, resize or re-batch a job to its target; False: it cannot move."""
     assert state.placement is not None
     if _elsewhere(cycle, state, allocation):
         return not state.job.preemptible or _relocate(cycle, state, allocation)
@@ -248,7 +248,7 @@ def _change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
 
 
 def _relocate(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
-    """Move a running job to devices of the type it is to have, if there are enough."""
+    """Move a running job to the wanted device type, if there is room."""
     if state.job.restarts:
         return False
     placement, _ = _find(cycle, state.job, allocation.most, allocation)
@@ -258,7 +258,7 @@ def _relocate(cycle: CycleState, state: JobState, allocation: Allocation) -> boo
 
 
 def _rearrange(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
-    """More tasks beside those it keeps, or all of them placed anew if that takes fewer nodes."""
+    """Add tasks beside those it keeps, or place all of them again if that takes fewer nodes."""
     assert state.placement is not None
     option = cycle.options.used_by(state.job, state.placement)
     if option is None:
@@ -269,8 +269,8 @@ def _rearrange(cycle: CycleState, state: JobState, allocation: Allocation) -> No
     if more > 0 and cycle.quotas.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
         return
     beside = _beside(cycle, state, request, option)
-    anew = _anew(cycle, state, request)
-    best = min((p for p in (beside, anew) if p is not None), key=_spread, default=None)
+    again = _placed_again(cycle, state, request)
+    best = min((p for p in (beside, again) if p is not None), key=_spread, default=None)
     if best is None or (best.count(Role.WORKER) < allocation.most and cycle.is_coming()):
         return
     if set(best.slots) != set(state.placement.slots):
@@ -283,7 +283,7 @@ def _spread(placement: Placement) -> tuple[int, int]:
 
 
 def _beside(cycle: CycleState, state: JobState, request: Request, option: Option) -> Placement | None:
-    """What it has, less what is too much, and as much of what is lacking as there is room for."""
+    """Return what it has without the excess, plus as many missing tasks as fit."""
     assert state.placement is not None
     kept = state.placement
     if state.job.preemptible:
@@ -293,8 +293,8 @@ def _beside(cycle: CycleState, state: JobState, request: Request, option: Option
     return grown if _within_contract(cycle, state, grown) else None
 
 
-def _anew(cycle: CycleState, state: JobState, request: Request) -> Placement | None:
-    """The whole of it placed as if its own devices were free; tasks that stay keep their number."""
+def _placed_again(cycle: CycleState, state: JobState, request: Request) -> Placement | None:
+    """Place the whole job as if its own devices were free; tasks that stay keep their index."""
     assert state.placement is not None
     if not state.job.preemptible:
         return None
@@ -303,13 +303,13 @@ def _anew(cycle: CycleState, state: JobState, request: Request) -> Placement | N
     if placement is None:
         return None
     placement = _renumbered(placement, state.placement)
-    # What it leaves it holds until it has left: what is new must fit in beside it.
+    # It holds the old slots until the tasks have left: new ones must fit beside them.
     comes = (slot for slot in placement.slots if slot not in state.placement.slots)
     return placement if cycle.board.has(comes) else None
 
 
 def _renumbered(new: Placement, old: Placement) -> Placement:
-    """The new placement with the old tasks where they are."""
+    """Return the new placement with the indices of tasks that stay in place."""
     there: dict[tuple[Role, str, int], list[Slot]] = {}
     for slot in old.slots:
         there.setdefault((slot.role, slot.node, slot.bits), []).append(slot)

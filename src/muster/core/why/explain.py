@@ -1,8 +1,6 @@
-"""Why a job waits: what binds, who holds it, and the smallest change with which it would start now.
+"""Why a job waits: the obstacle, the holders, and the smallest change with which it would start now.
 
-Asked at the end of a cycle, when the board no longer changes, so jobs of equal shape share an answer.
-
-The smallest change is looked for in the order of `variants`; the first that would start is named.
+Runs at the end of a cycle, when the board no longer changes, so equal jobs share an answer.
 """
 
 from collections import Counter
@@ -22,11 +20,11 @@ from muster.model.view import JobState
 from muster.place.request import Request
 
 HOLDERS = 3
-"""Holders named in a reason: enough to know whom to ask."""
+"""Holders named in a reason."""
 
 
 class Explainer:
-    """Answers for the jobs that wait at the end of one cycle."""
+    """Explains why jobs wait at the end of one cycle."""
 
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
@@ -37,7 +35,7 @@ class Explainer:
         self._amounts: list[tuple[JobState, Counter[str]]] | None = None
 
     def why_waiting(self, state: JobState) -> Reason:
-        """The reason this job waits."""
+        """Return the reason this job waits."""
         cycle, job = self._cycle, state.job
         if not (asked := cycle.allocations.get(job.number)) or not asked.most:
             return Reason(Code.WAITING_POLICY)
@@ -46,7 +44,7 @@ class Explainer:
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
             return Reason(code, holders=self._holders(promise.placement.bits()))
         if self._lenders is None:
-            self._lenders = self._without_promises()
+            self._lenders = self._promised_elsewhere()
         workers = cycle.allocations[job.number].least
         key = (*self._likes(job), code)
         if key not in self._known:
@@ -54,7 +52,7 @@ class Explainer:
         return self._known[key]
 
     def _likes(self, job: Job) -> tuple[object, ...]:
-        """What jobs that get the same answer have in common; one with a promise is like no other."""
+        """Return a key of jobs with the same answer; one with a promise has its own."""
         cycle = self._cycle
         speed = (job.profile, job.model, job.batch)
         asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
@@ -63,22 +61,18 @@ class Explainer:
         return (*asked, job.pool, job.preemptible, workers, own, cycle.quotas.earmarked_for(job))
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
-        cycle = self._cycle
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
             return self._quota_reason(job, workers, code)
-        promised = job.number in cycle.outcome.promises
-        cycle.release(job.number)  # its own promise is not in its way
-        reason = self._room_reason(job, workers)
-        if promised:
-            cycle.retain(job.number)
-        return reason
+        own = [job.number] if job.number in self._cycle.outcome.promises else []
+        with self._cycle.without_promises(own):
+            return self._room_reason(job, workers)
 
     def _room_reason(self, job: Job, workers: int) -> Reason:
-        """About the most hopeful of the options that the pool could take: the one most nearly free."""
+        """Explain the option with the most free devices of those the pool could take."""
         cycle = self._cycle
         allowed = list(cycle.short_of_room(job, workers)) or cycle.options.of(job)
         if not allowed:
-            return Reason(Code.WAITING_DEVICES)  # of a type that this cluster does not have
+            return Reason(Code.WAITING_DEVICES)  # of a type this cluster does not have
         option = max(allowed, key=cycle.board.free_devices)
         request = cycle.options.request(job, workers, option)
         free = cycle.board.free_devices(option)
@@ -105,7 +99,7 @@ class Explainer:
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
-        """The quota that stopped the job on the first option where this was the obstacle."""
+        """Return the quota that stopped the job on the first option with this obstacle."""
         cycle = self._cycle
         for option in cycle.options.pure(job):
             devices = cycle.options.request(job, workers, option).plan.devices
@@ -130,27 +124,24 @@ class Explainer:
             return Code.WAITING_CORES
         return Code.WAITING_FRAGMENTED
 
-    def _without_promises(self) -> dict[tuple[object, ...], str | None]:
-        """For those that would start if nothing were withheld: to whom the devices are promised.
+    def _promised_elsewhere(self) -> dict[tuple[object, ...], str | None]:
+        """For jobs that would start if nothing were withheld: who the devices are promised to.
 
-        Asked once for all that wait: lifting every promise for each of them would take long.
+        Computed once for all waiting jobs: lifting every promise for each would be slow.
         """
         cycle, promises = self._cycle, self._cycle.outcome.promises
-        for number in promises:
-            cycle.release(number)
         found: dict[tuple[object, ...], str | None] = {}
-        for number, code in cycle.outcome.obstacles.items() if promises else ():
-            job = cycle.view.jobs[number].job
-            likes = self._likes(job)
-            if code is Code.WAITING_DEVICES and likes not in found:
-                placement, _ = find(cycle, job, cycle.allocations[number].least)
-                found[likes] = self._promised_to(placement, number) if placement else None
-        for number in promises:
-            cycle.retain(number)
+        with cycle.without_promises(promises):
+            for number, code in cycle.outcome.obstacles.items() if promises else ():
+                job = cycle.view.jobs[number].job
+                likes = self._likes(job)
+                if code is Code.WAITING_DEVICES and likes not in found:
+                    placement, _ = find(cycle, job, cycle.allocations[number].least)
+                    found[likes] = self._promised_to(placement, number) if placement else None
         return found
 
     def _promised_to(self, placement: Placement, job: int) -> str | None:
-        """The name of the first other job to whom some of these devices are promised."""
+        """Return the name of the first other job that some of these devices are promised to."""
         bits = placement.bits()
         for promise in self._cycle.outcome.promises.values():
             promised = promise.placement.bits()
@@ -159,7 +150,7 @@ class Explainer:
         return None
 
     def _largest(self, job: Job, workers: int, option: Option) -> int:
-        """Most devices of the gang that would fit now inside the contract on this option."""
+        """Return the most devices of the gang that fit now within the contract on this option."""
         cycle = self._cycle
         fewer = largest(
             workers, lambda n: cycle.place(job, cycle.options.request(job, n, option)) is not None
@@ -172,13 +163,13 @@ class Explainer:
         return smallest_change(job, workers, types, self._would_start, lean=lean)
 
     def _would_start(self, job: Job, workers: int) -> bool:
-        """Whether the job would start now, of its pool's own or borrowing."""
+        """Whether the job would start now, within its pool or borrowing."""
         if find(self._cycle, job, workers)[0] is not None:
             return True
         return job.preemptible and find(self._cycle, job, workers, borrow=True)[0] is not None
 
     def _nearest_holders(self, request: Request) -> tuple[Holder, ...]:
-        """Who holds the group that is closest to having room."""
+        """Return the holders of the group closest to having room."""
         key = (request.kinds, request.widest)
         if key not in self._near:
             nodes = self._nearest_nodes(request)
@@ -186,7 +177,7 @@ class Explainer:
         return self._near[key]
 
     def _nearest_nodes(self, request: Request) -> set[str]:
-        """The nodes of the group that is closest to having room: most free devices."""
+        """Return the nodes of the group with the most free devices."""
         board = self._cycle.board
         members = sum(board.shelves[kind].members for kind in request.kinds)
         if request.widest > Level.NODE:
@@ -201,7 +192,7 @@ class Explainer:
         return {board.names[node] for node in each_bit(best)}
 
     def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
-        """Who holds these devices of these nodes."""
+        """Return the holders of these devices."""
         found: Counter[int] = Counter()
         for node, mask in wanted.items():
             for job, bits in self._index().get(node, ()):
@@ -209,7 +200,7 @@ class Explainer:
         return self._largest_holders(found)
 
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
-        """Who in the pool that binds holds devices of the type."""
+        """Return the holders of the type in the pool that binds."""
         if self._amounts is None:
             slots = ((state, self._slots(state)) for state in self._cycle.view.jobs.values())
             self._amounts = [(state, self._cycle.amounts(held)) for state, held in slots if held]
@@ -218,7 +209,7 @@ class Explainer:
         return self._largest_holders(found)
 
     def _slots(self, state: JobState) -> tuple[Slot, ...]:
-        """What the job will hold once this cycle's starts are done."""
+        """Return what the job will hold after this cycle's starts."""
         started = self._cycle.outcome.starts.get(state.number)
         return started.placement.slots if started else state.held()
 
@@ -228,7 +219,7 @@ class Explainer:
         return tuple(Holder(job.name, job.pool, devices) for job, devices in jobs)
 
     def _left_to(self, job: Job, quantity: Quantity) -> str | None:
-        """The name of the older job of the pool that these devices are left to."""
+        """Return the name of the older job of the pool that these devices are earmarked for."""
         older = self._cycle.quotas.left_to(job, quantity)
         return None if older is None else self._name(older)
 
@@ -236,7 +227,7 @@ class Explainer:
         return self._cycle.view.jobs[job].job.name
 
     def _index(self) -> dict[str, list[tuple[int, int]]]:
-        """For each node, who holds which of its devices once this cycle's starts are done."""
+        """Return the holders of each node's devices after this cycle's starts."""
         if self._by_node is None:
             self._by_node = {}
             for state in self._cycle.view.jobs.values():
