@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
+MKDOCS := $(VENV)/.mkdocs
 
-.PHONY: demo play test live daemon check format bench perf sim runtime torch docs clean
+.PHONY: demo play test live daemon check format bench perf sim runtime torch docs site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -28,11 +29,12 @@ test: $(TORCH)  ## every test, real training included
 live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or not slow' tests/live tests/runtime
 
-check: $(STAMP)  ## ruff, mypy --strict, the import rules
+check: $(STAMP)  ## ruff, mypy --strict, the import rules, the links of all pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.links
 
 format: $(STAMP)  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
@@ -60,9 +62,17 @@ $(TORCH): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	touch $@
 
-docs: $(STAMP)  ## make the generated pages and pictures anew
+docs: $(STAMP)  ## regenerate the generated pages and pictures
 	$(BIN)/python -m tools.profiles
 	$(BIN)/python docs/generate.py
 
+site: $(MKDOCS)  ## build the documentation with search into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'site/index.html is built; search needs a server: $(BIN)/python -m http.server -d site'
+
+$(MKDOCS): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

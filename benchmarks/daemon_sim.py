@@ -29,7 +29,7 @@ from muster.policy.registry import POLICIES
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
 from muster.sim.truth import Arrival
-from muster.sim.worlds.measured import Measured
+from muster.sim.worlds.measured import MeasuredJob
 from support.bars import bar
 from support.demo_beliefs import Captured, Heard
 from support.demo_real import (
@@ -99,7 +99,7 @@ def compare(folder: Path, policy: str) -> None:
 
 def measured(
     stories: Mapping[str, Story], folder: Path, policy: str
-) -> tuple[Setting, dict[str, Measured]]:
+) -> tuple[Setting, dict[str, MeasuredJob]]:
     """The simulator's setting and each job's truth, from what was measured; prints it."""
     every = list(stories.values())
     steps = timed(every, read_waits(folder))
@@ -137,14 +137,14 @@ def measured(
         f"stop {pauses.stop:.1f} s, tail {after:.1f} s"
     )
     truths = {
-        name: Measured(story.steps, steps[story.kind], after, _most(story.job))
+        name: MeasuredJob(story.steps, steps[story.kind], after, _most(story.job))
         for name, story in stories.items()
     }
     return setting, truths
 
 
 def simulated(
-    setting: Setting, stories: Mapping[str, Story], truths: Mapping[str, Measured]
+    setting: Setting, stories: Mapping[str, Story], truths: Mapping[str, MeasuredJob]
 ) -> tuple[dict[str, float], dict[str, Crews]]:
     """When each job ends in the simulator, and its workers over time."""
     arrivals = [Arrival(s.submitted, s.job, truths[name]) for name, s in stories.items()]

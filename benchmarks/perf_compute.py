@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from muster.files.profile.profile_file import shipped_profile
-from muster.perf.compute import Computed, ComputeHistory, DeviceKind, Line, line
+from muster.perf.compute import Computed, ComputeHistory, ComputeLine, DeviceKind, line
 from muster.perf.devices import data_sheet
 from support.bars import bar, print_table
 
@@ -33,11 +33,11 @@ def measured() -> list[Computed]:
     return found
 
 
-def predicted(sample: Computed, history: ComputeHistory) -> Line:
+def predicted(sample: Computed, history: ComputeHistory) -> ComputeLine:
     """What is said of a measurement, knowing this history."""
     kind = DeviceKind(sample.device_type, data_sheet(sample.device_type))
     found = line(shipped_profile(sample.profile), kind, history)
-    if not isinstance(found, Line):
+    if not isinstance(found, ComputeLine):
         raise SystemExit(found.detail)
     return found
 

@@ -16,7 +16,7 @@ from statistics import fmean, median, stdev
 
 import numpy as np
 
-from muster.perf.epochs.convergence import Forecast, Remaining, Stage, Target, remaining
+from muster.perf.epochs.convergence import EpochForecast, Remaining, Target, TrainingStage, remaining
 from muster.perf.epochs.loss_curve import Floats, LossPoint
 from muster.perf.estimate import Unknown
 from support.bars import bar, print_table
@@ -150,12 +150,12 @@ def calibrate() -> None:
         "stage asked curves level low median high left-out",
         (
             _calibrated(stage, [(one, f) for one, f in forecasts if f and f.stage is stage])
-            for stage in Stage
+            for stage in TrainingStage
         ),
     )
 
 
-def _calibrated(stage: Stage, own: Sequence[tuple[Outcome, Forecast]]) -> tuple[str, ...]:
+def _calibrated(stage: TrainingStage, own: Sequence[tuple[Outcome, EpochForecast]]) -> tuple[str, ...]:
     """A stage's row."""
     names = np.array([one.case.curve.name for one, _ in own])
     scores = np.array([(one.case.truth - one.now - f.left) / f.doubt for one, f in own])

@@ -24,12 +24,13 @@ from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
-from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
-from muster.planner.assign import Holding, by_shares, mxnet, optimus, shares_of
-from muster.planner.candidates import Candidate, Crew, Workshop
+from muster.planner.assign import ServerLoad, by_shares, optimus, shares_of
+from muster.planner.candidates import PlacedPlan, PlacedWorkers, Workshop
 from muster.planner.choose import Planner
 from support.bars import bar, print_table
+from support.judge.replay import replay
+from support.mxnet import mxnet
 from support.plans import (
     Case,
     Enumeration,
@@ -160,7 +161,7 @@ def _result(of: Case, repeats: int, *, quick: bool) -> Result:
     return Result(of.job.name, plan, step, found, min(least, found), counts, hands, cost)
 
 
-def _planned(of: Case, predictor: Predictor) -> Candidate | None:
+def _planned(of: Case, predictor: Predictor) -> PlacedPlan | None:
     choice = Planner(predictor).choose(of.job, of.configurations, of.devices)
     return None if isinstance(choice, Unknown) else choice.best.candidate
 
@@ -205,10 +206,10 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     slots: list[Slot] = []
     for node in cluster.nodes[count:]:
         slots += workers_on(cluster, node, 1, len(slots), whole=False)
-    crew = Crew(tuple(slots), (1,) * len(slots))
+    placed = PlacedWorkers(tuple(slots), (1,) * len(slots))
     hosts = cluster.nodes[:count]
-    filled = Workshop(predictor, of.job, profile).dedicated(crew, hosts, count).plan.owners
-    even = [Holding(profile.gradients / count, len(tensors)) for _ in range(count)]
+    filled = Workshop(predictor, of.job, profile).dedicated(placed, hosts, count).plan.owners
+    even = [ServerLoad(profile.gradients / count, len(tensors)) for _ in range(count)]
     rules = {
         "even": even,
         "mxnet": mxnet(tensors, count, profile.parameter_bytes),
@@ -217,7 +218,7 @@ def _rules(model: str, count: int, *, unequal: bool) -> Iterator[tuple[str, ...]
     }
     for name, loads in rules.items():
         owners = shares_of(loads)
-        plan, placement = made(crew, Sync.DEDICATED, owners, servers_on(hosts, owners, profile))
+        plan, placement = made(placed, Sync.DEDICATED, owners, servers_on(hosts, owners, profile))
         closed = predictor.step_time(profile, plan, placement)
         yield (
             model[:10],

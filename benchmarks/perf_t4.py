@@ -21,10 +21,10 @@ from scipy.optimize import least_squares
 
 from muster.perf.estimate import Estimate, Unknown
 from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
-from muster.perf.speed.sampler import next_sample
-from muster.perf.speed.step_form import Arrays, Belief, Reference, Setting, times
+from muster.perf.speed.step_form import Arrays, Belief, Reference, StepSetting, times
 from support.bars import bar, print_table
 from support.baselines import optimus, pollux
+from support.sampler import next_sample
 from support.t4 import MODELS, load
 from support.t4_scatter import draw
 
@@ -100,7 +100,7 @@ def choose(rows: Rows, count: int, prior: Prior = PRIOR) -> list[PlacedSample]:
     return taken
 
 
-def without(rows: Rows, taken: Rows) -> tuple[list[PlacedSample], list[Setting]]:
+def without(rows: Rows, taken: Rows) -> tuple[list[PlacedSample], list[StepSetting]]:
     """The rows that were not sampled, and their settings."""
     known = {row.setting for row in taken}
     rest = [row for row in rows if row.setting not in known]

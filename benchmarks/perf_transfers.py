@@ -18,7 +18,7 @@ from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.estimate import Estimate, Unknown
-from muster.perf.history.shown import Shown, Stepped
+from muster.perf.history.steps import StepHistory, Stepped
 from muster.perf.predict import Knowledge, Predictor
 from muster.planner.choose import Chosen, Planner
 from muster.planner.reason import headline
@@ -177,7 +177,7 @@ def learnt(known: Knowledge, profile: ModelProfile, results: Sequence[Result]) -
         Stepped("", profile.name, r.case.plan.sync, r.case.plan.overlap, r.predicted.mean, r.measured)
         for r in results
     )
-    return Knowledge(known.compute, known.links, known.interference, Shown().and_also(steps))
+    return Knowledge(known.compute, known.links, known.interference, StepHistory(tuple(steps)))
 
 
 def row(result: Result) -> tuple[str, ...]:

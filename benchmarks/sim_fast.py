@@ -25,7 +25,7 @@ from muster.model.pool import single_pool
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
 from muster.sim.scenario.run import simulate
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from support.bars import bar, print_table
 from support.t4_cluster import WORKLOADS, Case, mean
@@ -42,7 +42,7 @@ def trace(name: str) -> Iterator[Arrival]:
     """`philly`, or a Philly-like one of so many jobs at four fifths of 512 devices."""
     if name == "philly":
         if not PHILLY.is_file():
-            raise SystemExit(f"the extract is not there: {PHILLY} (see docs/traces.md)")
+            raise SystemExit(f"the extract is not there: {PHILLY} (see docs/reference/traces.md)")
         return open_trace(str(PHILLY), TraceOptions(one_pool=True))
     return open_trace(f"philly-like:jobs={name},load=0.8,capacity=512", TraceOptions(seed=1))
 

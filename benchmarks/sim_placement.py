@@ -103,7 +103,7 @@ def contracted(arrival: Arrival, number: int) -> Arrival:
 
 def contenders(case: Case) -> list[Contender]:
     """Every way to place, with and without migration."""
-    pools = single_pool({"P100": CLUSTER.count_devices("P100")})
+    pools = single_pool({"P100": CLUSTER.devices_by_type()["P100"]})
     setting = Setting(CLUSTER, pools, POLICIES["fifo"], pauses=Pauses(), disturbance=case.disturbance())
     return [
         Contender(_name(how, moving), replace(setting, rules=Rules(how, migrate=moving)), contracted)

@@ -125,7 +125,7 @@ def contenders(case: Case) -> list[Contender]:
 
 
 def _setting(cluster: Cluster, policy: Policy) -> Setting:
-    devices = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    devices = cluster.devices_by_type()
     return Setting(cluster, single_pool(devices), policy, pauses=Pauses(start=RESTART))
 
 

@@ -1,6 +1,6 @@
 """Write the generated parts of the pages, the schemas and the pictures: `python docs/generate.py`.
 
-With `--check` nothing is written; the exit code is 1 where something is not as it should be.
+With `--check` nothing is written; the exit code is 1 if anything is stale.
 """
 
 import io
@@ -15,6 +15,7 @@ from muster.cli.offline.plan import run_curve, run_plan
 from muster.cli.offline.play import run_play
 from muster.cli.offline.profile import described, shipped_table
 from muster.core.state.lifecycle import BORN, NEXT
+from muster.daemon.gang import transitions
 from muster.files import cluster_schema, job_schema, profile_schema, schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
@@ -26,23 +27,29 @@ END = "<!-- end of the generated part -->"
 
 
 def lifecycle() -> str:
-    """The state diagram of a job, in mermaid, from the table of `core/state/lifecycle.py`."""
+    """Return the transitions of a job, from the table of `core/state/lifecycle.py`."""
     events: dict[tuple[Phase, Phase], list[str]] = {}
     for (phase, event), after in NEXT.items():
-        events.setdefault((phase, after), []).append(event.__name__)
-    lines = [f"    {a} --> {b}: {' / '.join(names)}" for (a, b), names in events.items()]
-    born, gone = f"    [*] --> {BORN}: Submitted", f"    {Phase.ENDED} --> [*]"
-    return "\n".join(["```mermaid", "stateDiagram-v2", born, *lines, gone, "```"])
+        events.setdefault((phase, after), []).append(f"`{event.__name__}`")
+    rows = [f"| {a} | {', '.join(names)} | {b} |" for (a, b), names in events.items()]
+    born = f"| - | `Submitted` | {BORN} |"
+    return "\n".join(["| phase | event | next phase |", "|---|---|---|", born, *rows])
+
+
+def gang() -> str:
+    """Return the transitions of a gang, from the table of `daemon/gang/transitions.py`."""
+    rows = [f"| `{a}` | {trigger} | `{b}` |" for (a, trigger), b in transitions.NEXT.items()]
+    return "\n".join(["| goal | trigger | next goal |", "|---|---|---|", *rows])
 
 
 def reasons() -> str:
-    """One row for each code, in the order of `model/reason.py`."""
+    """Return one row per code, in the order of `model/reason.py`."""
     rows = [f"| `{code}` | {SENTENCES[code]} |" for code in Code]
     return "\n".join(["| code | what it says |", "|---|---|", *rows])
 
 
 def demo() -> str:
-    """What `make play` prints on a terminal, as a picture."""
+    """Return what `make play` prints on a terminal, as an SVG."""
     examples = HERE.parent / "examples"
     console = Console(
         record=True,
@@ -67,13 +74,13 @@ def demo() -> str:
 
 
 def profiles() -> str:
-    """What `muster profile` prints: the list, and one model."""
+    """Return what `muster profile` prints: the list, and one model."""
     shown = {"muster profile": shipped_table(), "muster profile resnet50": described("resnet50")}
     return "\n\n".join(f"```console\n$ {command}\n{text}\n```" for command, text in shown.items())
 
 
 def plans() -> str:
-    """What `muster plan` prints for two of the examples."""
+    """Return what `muster plan` prints for two of the examples."""
     examples = HERE.parent / "examples"
     cluster = "examples/clusters/dike-30.yaml"
     shown = []
@@ -90,10 +97,11 @@ def plans() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "lifecycle.md": lifecycle,
-    "planner.md": plans,
-    "profiles.md": profiles,
-    "reasons.md": reasons,
+    "reference/gang.md": gang,
+    "reference/lifecycle.md": lifecycle,
+    "explanation/planner.md": plans,
+    "reference/profiles.md": profiles,
+    "reference/reasons.md": reasons,
 }
 """Pages with a generated part."""
 
@@ -107,21 +115,21 @@ FILES: dict[str, Callable[[], str]] = {
 
 
 def renewed(text: str, part: str) -> str:
-    """The page with this as its generated part."""
+    """Return the page with this as its generated part."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n\n{part}\n\n{END}{tail}"
 
 
 def stale(folder: Path = HERE) -> dict[Path, str]:
-    """The pages that are not as they should be, and what they should be."""
+    """Return the stale pages, each with its right text."""
     pages = {}
     for name, make in PAGES.items():
         path = folder / name
         text = path.read_text(encoding="utf-8")
         for mark in (BEGIN, END):
             if text.count(mark) != 1:
-                raise ValueError(f"{path}: the line {mark!r} must be there once")
+                raise ValueError(f"{path}: the line {mark!r} must occur exactly once")
         wanted = renewed(text, make())
         if wanted != text:
             pages[path] = wanted
@@ -133,7 +141,7 @@ def stale(folder: Path = HERE) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str], folder: Path = HERE) -> int:
-    """Renew the pages; with `--check` change nothing and return 1 when one is stale."""
+    """Rewrite stale pages; with `--check` change nothing and return 1 if one is stale."""
     pages = stale(folder)
     check = "--check" in arguments
     for path, text in pages.items():

@@ -156,7 +156,7 @@ def view(
     for state in states:
         cluster = taken(cluster, state.held())
     by_number = {state.number: state for state in states}
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    whole = cluster.devices_by_type()
     return View(version, cluster, pools or single_pool(whole), by_number)
 
 

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from muster.perf.estimate import Unknown
-from muster.perf.speed.curve import SpeedSample, SpeedSetting, features, fit_synchronous
 from muster.perf.speed.fitted import PlacedSample
-from muster.perf.speed.step_form import Arrays, Setting
+from muster.perf.speed.step_form import Arrays, StepSetting
+from support.optimus_curve import SpeedSample, SpeedSetting, features, fit_synchronous
 
 Array = NDArray[np.float64]
-Predict = Callable[[Sequence[Setting]], Array]
+Predict = Callable[[Sequence[StepSetting]], Array]
 
 STARTS = 12
 """Starting points of Pollux' fit; its objective has several minima, its artifact starts from one."""
@@ -32,7 +32,7 @@ def optimus(samples: Sequence[PlacedSample]) -> Predict:
     )
 
 
-def _speed_setting(setting: Setting) -> SpeedSetting:
+def _speed_setting(setting: StepSetting) -> SpeedSetting:
     return SpeedSetting(setting.devices, setting.devices, setting.devices * setting.batch)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from muster.daemon.learn.beliefs import UNKNOWN
 from muster.model.job import Job
 from muster.model.outlook import Outlook
+from muster.perf.learnt.held import Held
 from muster.sim.learnt import Learnt
-from muster.sim.truth import Crew, Shown, Truth
+from muster.sim.truth import Shown, Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Heard:
         self._batches: dict[str | None, int] = {}
         """By application that has begun."""
 
-    def watch(self, job: Job, crew: Crew, shown: Shown, done: float) -> None:
+    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
         """A job that runs on this crew and has done so much work reported this."""
         self._learnt.watch(self._told(job, crew), crew, shown, done)
 
@@ -40,12 +41,12 @@ class Heard:
         """A job has ended: of its work the steps count."""
         self._learnt.ended(self._told(job, None), float(self._captured[job.name].steps))
 
-    def outlook(self, job: Job, truth: Truth, crew: Crew | None, done: float) -> Outlook:
+    def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
         """What is believed of a live job."""
         steps = min(done, float(self._captured[job.name].steps))
         return self._learnt.outlook(self._told(job, crew), truth, crew, steps)
 
-    def _told(self, job: Job, crew: Crew | None) -> Job:
+    def _told(self, job: Job, crew: Held | None) -> Job:
         """The job as the learner knows it."""
         if crew is not None and job.name not in self._begun:
             self._begun.add(job.name)

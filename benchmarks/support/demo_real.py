@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 
 from muster.daemon.learn.live import LiveState, state_of
-from muster.daemon.learn.notes import PROGRESS, SHOWN, Showing, shown_of
+from muster.daemon.learn.notes import PROGRESS, SHOWN, StepNote, shown_of
 from muster.model.event import (
     Ended,
     PreemptBegun,
@@ -27,7 +27,7 @@ from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.task import Fact, job_of
 from muster.sim.executor import Warmup
-from muster.sim.worlds.measured import Timed
+from muster.sim.worlds.measured import TimedStep
 from muster.store.store import open_store
 
 DEMO = Path(__file__).resolve().parents[2] / "examples/demo"
@@ -153,13 +153,13 @@ def read_waits(folder: Path) -> dict[tuple[str, int], float]:
         notes = [shown_of(note) for note in store.notes(SHOWN, NOTES)]
     finally:
         store.close()
-    shown = (each for each in notes if isinstance(each, Showing))
+    shown = (each for each in notes if isinstance(each, StepNote))
     return {(each.kin.application, sum(each.workers)): each.sync / each.step for each in shown}
 
 
 def timed(
     stories: Iterable[Story], waits: dict[tuple[str, int], float]
-) -> dict[str, tuple[Timed, ...]]:
+) -> dict[str, tuple[TimedStep, ...]]:
     """s of a step by kind and number of workers: all the time over all the steps."""
     sums: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
     for story in stories:
@@ -168,7 +168,7 @@ def timed(
             sums[story.kind][workers][1] += steps
     return {
         kind: tuple(
-            Timed(workers, seconds / steps, seconds / steps * waits.get((kind, workers), 0.0))
+            TimedStep(workers, seconds / steps, seconds / steps * waits.get((kind, workers), 0.0))
             for workers, (seconds, steps) in sorted(by_workers.items())
         )
         for kind, by_workers in sums.items()
@@ -197,7 +197,7 @@ def usual(seconds: Iterable[Sequence[float]]) -> float:
     return median(found) if found else 0.0
 
 
-def tail(stories: Iterable[Story], steps: dict[str, tuple[Timed, ...]]) -> float:
+def tail(stories: Iterable[Story], steps: dict[str, tuple[TimedStep, ...]]) -> float:
     """s from the last step to the end of a job, usually: its script's last lines, and processes' ends.
 
     When its last step was follows from the last look at it and the usual step of its kind.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from muster.core.state.lifecycle import BORN
-from muster.daemon.loop.job_summaries import fold_cards, record_of
+from muster.daemon.loop.job_summaries import fold_summaries, record_of
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import load_state
 from muster.daemon.loop.state import State
@@ -35,7 +35,7 @@ TOGETHER = 40
 def grounds() -> tuple[Cluster, PoolTree]:
     """What the benchmarks' daemons run on."""
     cluster = discover(None, topology=TOPOLOGY)
-    return cluster, single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 def load(store: Store) -> State:
@@ -92,10 +92,10 @@ class Past:
 
     def _write(self, facts: list[Fact]) -> None:
         state = self._state.after(facts)
-        cards = fold_cards({}, facts)
+        summaries = fold_summaries({}, facts)
         born = [fact for fact in facts if isinstance(fact, Submitted)]
         records = tuple(
-            record_of(cards[fact.job.number], JobState(fact.job, BORN, fact.at), None, None)
+            record_of(summaries[fact.job.number], JobState(fact.job, BORN, fact.at), None, None)
             for fact in born
         )
         _, self.seq = self._store.write(Batch(tuple(facts), records))

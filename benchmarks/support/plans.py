@@ -28,7 +28,7 @@ from muster.perf.predict import Predictor
 from muster.perf.shape import Shape, site_of
 from muster.perf.traffic import Place
 from muster.planner.assign import optimus, shares_of
-from muster.planner.candidates import SERVER_CORES, Crew, Workshop
+from muster.planner.candidates import SERVER_CORES, PlacedWorkers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
 from muster.split.batch import Bearer, shares
 
@@ -156,46 +156,50 @@ class Enumeration:
 
     def _on(self, chosen: list[tuple[Node, int]], *, whole: bool) -> Iterator[tuple[Plan, Placement]]:
         """Plans on these nodes and devices, in tasks of one device or of all of a node's."""
-        crew = self._crew(chosen, whole=whole, updates=True)
-        served = self._crew(chosen, whole=whole, updates=False)
-        if crew is not None:
-            yield from self._among_workers(crew, whole=whole)
+        placed = self._workers(chosen, whole=whole, updates=True)
+        served = self._workers(chosen, whole=whole, updates=False)
+        if placed is not None:
+            yield from self._among_workers(placed, whole=whole)
         if served is not None and len(served.slots) > 1:
             for apart in (False, True):
                 nodes = self._workshop.server_nodes(served, apart=apart)
                 for order in (nodes, _over_racks(nodes)):
                     yield from self._served(served, order, apart=apart)
 
-    def _among_workers(self, crew: Crew, *, whole: bool) -> Iterator[tuple[Plan, Placement]]:
+    def _among_workers(self, placed: PlacedWorkers, *, whole: bool) -> Iterator[tuple[Plan, Placement]]:
         if not whole:
-            yield made(crew, Sync.RING)
-            if len(crew.by_node()) > 1:
-                yield made(crew, Sync.HIERARCHICAL)
-        if len(crew.slots) > 1:
-            yield made(crew, Sync.SHARDED)
-            yield made(crew, Sync.SHARDED, self._workshop.sharded(crew).plan.owners)
+            yield made(placed, Sync.RING)
+            if len(placed.by_node()) > 1:
+                yield made(placed, Sync.HIERARCHICAL)
+        if len(placed.slots) > 1:
+            yield made(placed, Sync.SHARDED)
+            yield made(placed, Sync.SHARDED, self._workshop.sharded(placed).plan.owners)
 
     def _served(
-        self, crew: Crew, nodes: Sequence[Node], *, apart: bool
+        self, placed: PlacedWorkers, nodes: Sequence[Node], *, apart: bool
     ) -> Iterator[tuple[Plan, Placement]]:
-        sent = self._over_cards(crew) if apart else self._between_nodes(crew)
+        sent = self._over_cards(placed) if apart else self._between_nodes(placed)
         if not nodes or sent >= self._below:
             return
         for count in range(1, self._workshop.server_range(nodes)[1] + 1):
             if self._counts is not None and count not in self._counts:
                 continue
             hosts = [nodes[i % len(nodes)] for i in range(count)]
-            if apart and self._into_servers(crew, hosts) >= self._below:
+            if apart and self._into_servers(placed, hosts) >= self._below:
                 continue
-            filled = self._workshop.dedicated(crew, nodes, count).plan.owners
+            filled = self._workshop.dedicated(placed, nodes, count).plan.owners
             dealt = shares_of(optimus(self._case.profile.tensors, count))
             cards = [self._workshop.rates.card(host.configuration) for host in hosts]
             by_card = tuple(card / sum(cards) for card in cards)
             for owners in ((1 / count,) * count, filled, dealt, by_card):
-                yield made(crew, Sync.DEDICATED, owners, servers_on(hosts, owners, self._case.profile))
+                yield made(
+                    placed, Sync.DEDICATED, owners, servers_on(hosts, owners, self._case.profile)
+                )
 
-    def _crew(self, chosen: list[tuple[Node, int]], *, whole: bool, updates: bool) -> Crew | None:
-        """Workers with balanced parts; None if they cannot be or if computing alone takes too long."""
+    def _workers(
+        self, chosen: list[tuple[Node, int]], *, whole: bool, updates: bool
+    ) -> PlacedWorkers | None:
+        """Workers with balanced parts; None if impossible or if computing alone takes too long."""
         slots: list[Slot] = []
         bearers: list[Bearer] = []
         for node, devices in chosen:
@@ -211,31 +215,31 @@ class Enumeration:
         if parts is None or (whole and max(bearer.devices for bearer in bearers) == 1):
             return None
         ends = [b.line.seconds(ceil(p / b.devices)) for b, p in zip(bearers, parts, strict=True)]
-        return Crew(tuple(slots), parts) if max(ends) < self._below else None
+        return PlacedWorkers(tuple(slots), parts) if max(ends) < self._below else None
 
-    def _over_cards(self, crew: Crew) -> float:
+    def _over_cards(self, placed: PlacedWorkers) -> float:
         """Seconds in which the workers' gradients leave their nodes at the least."""
         size = self._case.profile.gradients
         return max(
             size * len(slots) / self._workshop.rates.card(self._case.cluster.node(name).configuration)
-            for name, slots in crew.by_node().items()
+            for name, slots in placed.by_node().items()
         )
 
-    def _into_servers(self, crew: Crew, hosts: Sequence[Node]) -> float:
+    def _into_servers(self, placed: PlacedWorkers, hosts: Sequence[Node]) -> float:
         """Seconds in which these nodes take everybody's gradients at the least."""
         cards = {node.name: self._workshop.rates.card(node.configuration) for node in hosts}
-        return self._case.profile.gradients * len(crew.slots) / sum(cards.values())
+        return self._case.profile.gradients * len(placed.slots) / sum(cards.values())
 
-    def _between_nodes(self, crew: Crew) -> float:
+    def _between_nodes(self, placed: PlacedWorkers) -> float:
         """The same where tasks on the workers' own nodes own the parameters.
 
         Of n workers, k on a node that owns the share O: k (1-O) + (n-k) O leaves it for each byte, over
         all nodes at least 2 (n - k), k being the most on one node, and all cards carry that together.
         """
-        nodes = crew.by_node()
+        nodes = placed.by_node()
         kinds = (self._case.cluster.node(name).configuration for name in nodes)
         cards = sum(self._workshop.rates.card(kind) for kind in kinds)
-        others = len(crew.slots) - max(len(slots) for slots in nodes.values())
+        others = len(placed.slots) - max(len(slots) for slots in nodes.values())
         return self._case.profile.gradients * 2 * others / cards
 
     def _found(self, plan: Plan, placement: Placement) -> Found | None:
@@ -296,12 +300,12 @@ def workers_on(cluster: Cluster, node: Node, devices: int, first: int, *, whole:
 
 
 def made(
-    crew: Crew, sync: Sync, owners: tuple[float, ...] = (), servers: tuple[Slot, ...] = ()
+    placed: PlacedWorkers, sync: Sync, owners: tuple[float, ...] = (), servers: tuple[Slot, ...] = ()
 ) -> tuple[Plan, Placement]:
     """A plan and its placement."""
-    slots = (*crew.slots, *servers)
+    slots = (*placed.slots, *servers)
     parts = tuple(Part(slot.role, 1, slot.need) for slot in slots)
-    return Plan(parts, sync, crew.batch, owners), Placement(slots)
+    return Plan(parts, sync, placed.batch, owners), Placement(slots)
 
 
 def servers_on(
@@ -339,14 +343,14 @@ def by_hand(of: Case, how: str) -> tuple[Plan, Placement]:
     for node in nodes:
         slots += workers_on(of.cluster, node, node.free.bit_count(), len(slots), whole=False)
     each, more = divmod(of.job.batch or 0, len(slots))
-    crew = Crew(tuple(slots), tuple(each + (i < more) for i in range(len(slots))))
+    placed = PlacedWorkers(tuple(slots), tuple(each + (i < more) for i in range(len(slots))))
     if how == "ring":
-        return made(crew, Sync.RING)
+        return made(placed, Sync.RING)
     others = [node for node in of.cluster.nodes if node.configuration not in of.configurations]
     hosts, count = others if how == "apart" else nodes, ceil(len(slots) / 4)
     owners = (1 / count,) * count
     taken = [hosts[i % len(hosts)] for i in range(count)]
-    return made(crew, Sync.DEDICATED, owners, servers_on(taken, owners, of.profile))
+    return made(placed, Sync.DEDICATED, owners, servers_on(taken, owners, of.profile))
 
 
 def eight_workers(servers: int, *, unequal: bool) -> Cluster:
@@ -368,8 +372,8 @@ def on_64(cluster: Cluster, profile: ModelProfile) -> Iterator[tuple[Plan, Place
     slots: list[Slot] = []
     for node in cluster.nodes:
         slots += workers_on(cluster, node, node.free.bit_count(), len(slots), whole=False)
-    crew = Crew(tuple(slots), (profile.batch,) * len(slots))
+    placed = PlacedWorkers(tuple(slots), (profile.batch,) * len(slots))
     owners = (1 / len(cluster.nodes),) * len(cluster.nodes)
     for sync in (Sync.RING, Sync.HIERARCHICAL, Sync.SHARDED):
-        yield made(crew, sync)
-    yield made(crew, Sync.DEDICATED, owners, servers_on(cluster.nodes, owners, profile))
+        yield made(placed, sync)
+    yield made(placed, Sync.DEDICATED, owners, servers_on(cluster.nodes, owners, profile))

@@ -16,7 +16,7 @@ from muster.sim.report.compare import Comparison, Digest, compare, digest
 from muster.sim.report.curve import Floats
 from muster.sim.result import Result
 from muster.sim.scenario.run import simulate
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 
 OWN = "muster"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muster.perf.speed.fitted import PlacedSample
-from muster.perf.speed.step_form import Setting
+from muster.perf.speed.step_form import StepSetting
 
 SPEEDS = Path(__file__).resolve().parents[3] / "shared" / "data" / "t4-cluster" / "speeds"
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
@@ -15,7 +15,7 @@ def load(model: str, folder: Path = SPEEDS) -> tuple[PlacedSample, ...]:
     """All rows of both tables of a model; those of the second are spread as evenly as they can be."""
     if not (folder / model).is_dir():
         raise SystemExit(
-            f"no measurements of {model}: {folder / model} is not there (see docs/speed.md)"
+            f"no measurements of {model}: {folder / model} is not there (see docs/explanation/speed.md)"
         )
     return (*_placements(folder / model), *_scalability(folder / model))
 
@@ -34,5 +34,5 @@ def _scalability(folder: Path) -> Iterator[PlacedSample]:
 
 
 def _sample(shape: tuple[int, ...], row: dict[str, str]) -> PlacedSample:
-    setting = Setting(shape, int(row["local_bsz"]))
+    setting = StepSetting(shape, int(row["local_bsz"]))
     return PlacedSample(setting, float(row["step_time"]), float(row["sync_time"]))

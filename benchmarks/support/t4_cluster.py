@@ -15,7 +15,7 @@ from muster.sim.result import Result
 from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival
 from muster.sim.worlds.t4_files import read_tables, read_workload
-from muster.sim.worlds.t4_tables import Measured
+from muster.sim.worlds.t4_tables import T4Model
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "t4-cluster"
@@ -42,10 +42,10 @@ class Case:
 
 
 @cache
-def tables() -> dict[str, Measured]:
+def tables() -> dict[str, T4Model]:
     """The measured models."""
     if not DATA.is_dir():
-        raise SystemExit(f"the measured data is not there: {DATA} (see docs/traces.md)")
+        raise SystemExit(f"the measured data is not there: {DATA} (see docs/reference/traces.md)")
     return read_tables(DATA / "speeds")
 
 

@@ -4,8 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.perf.speed.curve import (
-    CurveKind,
+from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.step_form import StepSetting
+from muster.sim.worlds.curves import CurveKind
+from support.optimus_curve import (
     SpeedCurve,
     SpeedSample,
     SpeedSetting,
@@ -13,9 +15,7 @@ from muster.perf.speed.curve import (
     fit_asynchronous,
     fit_synchronous,
 )
-from muster.perf.speed.fitted import FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.sampler import next_sample
-from muster.perf.speed.step_form import Setting
+from support.sampler import next_sample
 
 EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
@@ -24,7 +24,7 @@ seconds = st.floats(1e-4, 1e3)
 speed_samples = st.builds(SpeedSample, counts, counts, st.integers(1, 4096), seconds)
 terms = st.tuples(*[st.floats(1e-3, 1.0)] * 5)
 places = st.builds(
-    Setting, st.lists(st.integers(1, 8), min_size=1, max_size=8).map(tuple), st.integers(1, 4096)
+    StepSetting, st.lists(st.integers(1, 8), min_size=1, max_size=8).map(tuple), st.integers(1, 4096)
 )
 placed_samples = st.builds(
     lambda setting, step, share: PlacedSample(setting, step, step * share),
@@ -87,7 +87,7 @@ def test_more_samples_do_not_widen_on_average(true: tuple[float, ...], seed: int
 @EVERY
 @given(st.lists(placed_samples, min_size=1, max_size=8), places)
 def test_any_job_gets_a_positive_time_for_any_setting(
-    samples: list[PlacedSample], asked: Setting
+    samples: list[PlacedSample], asked: StepSetting
 ) -> None:
     fitted = fit_placed(samples)
     assert isinstance(fitted, FittedSpeed)
@@ -101,7 +101,7 @@ def test_any_job_gets_a_positive_time_for_any_setting(
     st.lists(places, min_size=1, max_size=12, unique=True),
 )
 def test_the_next_sample_is_a_new_candidate(
-    samples: list[PlacedSample], candidates: list[Setting]
+    samples: list[PlacedSample], candidates: list[StepSetting]
 ) -> None:
     taken = [sample.setting for sample in samples]
     wanted = next_sample(fit_placed(samples), candidates, taken)

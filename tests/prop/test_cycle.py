@@ -185,7 +185,7 @@ def test_two_whole_cluster_gangs_never_both_hold_devices_and_both_finish(
     there: Cluster, small: int, salt: int
 ) -> None:
     random = Random(salt)
-    whole = there.count_devices("A100")
+    whole = there.devices_by_type()["A100"]
     arrivals = [
         Arrival(random.choice((0.0, 100.0)), job(f"small{i}", duration=500.0)) for i in range(small)
     ]
@@ -206,7 +206,7 @@ def test_after_a_lost_node_returns_a_stranded_gang_is_not_overtaken_by_a_younger
     there: Cluster, salt: int
 ) -> None:
     random = Random(salt)
-    size = random.randint(2, there.count_devices("A100"))
+    size = random.randint(2, there.devices_by_type()["A100"])
     world = World(view(there))
     world.submit(job("old", size))
     world.settle()
@@ -235,7 +235,7 @@ def _young_waits_while_old_does(frame: Frame) -> None:
 def borrowed(draw: st.DrawFn) -> tuple[View, Job]:
     """A cluster on which one pool has borrowed all it could, and a gang of the owner."""
     there = cluster(draw(st.integers(1, 3)), node_set(devices=draw(st.sampled_from((4, 8)))))
-    size, whole = there.nodes[0].free.bit_count(), there.count_devices("A100")
+    size, whole = there.nodes[0].free.bit_count(), there.devices_by_type()["A100"]
     pools = PoolTree(
         {
             "owner": Pool("owner", quotas={"A100": Quota(reservation=whole)}),
@@ -317,7 +317,7 @@ def test_a_repeated_cycle_on_the_result_starts_nothing_that_could_have_started_b
 def crowds(draw: st.DrawFn) -> tuple[World, Job, int]:
     """A full cluster of small jobs, and one large gang that waits behind them."""
     there = draw(clusters(types=1))
-    whole = there.count_devices("A100")
+    whole = there.devices_by_type()["A100"]
     size = draw(st.integers(max(1, whole // 2), whole))
     pools = draw(
         st.sampled_from(

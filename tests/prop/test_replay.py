@@ -15,10 +15,10 @@ from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Link
 from muster.perf.costs import price, trips
 from muster.perf.estimate import Unknown
-from muster.perf.judge.fair import max_min
-from muster.perf.judge.replay import replay
 from muster.perf.predict import Predictor
 from muster.perf.shape import site_of
+from support.judge.fair import max_min
+from support.judge.replay import replay
 from tests.builders import LINKS, node_set
 
 EVERY = settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -98,7 +98,7 @@ def clusters(draw: st.DrawFn, types: int = 2) -> Cluster:
 @st.composite
 def pool_trees(draw: st.DrawFn, cluster: Cluster) -> PoolTree:
     """One to three pools, some with pools below, some of those with pools below in turn."""
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    whole = cluster.devices_by_type()
     pools: dict[str, Pool] = {}
     _split(draw, pools, "", 1, whole, draw(st.integers(1, 3)))
     return PoolTree(pools)

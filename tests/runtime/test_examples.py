@@ -18,7 +18,7 @@ import torch
 ROOT = Path(__file__).parents[2]
 LINES = ROOT / "benchmarks/support/lines"
 EXAMPLES = ROOT / "examples/elastic"
-PAGE = (ROOT / "docs/runtime.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/elastic-training.md").read_text(encoding="utf-8")
 
 TINY: dict[str, list[str]] = {
     "cnn": ["--pictures", "200", "--epochs", "1", "--global-batch", "50"],

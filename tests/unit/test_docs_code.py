@@ -13,7 +13,7 @@ CASES = [
     pytest.param(code, printed, id=f"{page}-{number}")
     for page in ("performance", "planner")
     for number, (code, printed) in enumerate(
-        SNIPPET.findall((ROOT / f"docs/{page}.md").read_text(encoding="utf-8"))
+        SNIPPET.findall((ROOT / f"docs/explanation/{page}.md").read_text(encoding="utf-8"))
     )
 ]
 

@@ -10,7 +10,7 @@ from tools.profiles.shipped import SHIPPED, profile
 from muster.files.profile.profile_file import profile_text
 
 FOLDER = Path(__file__).parents[2] / "src/muster/files/profiles"
-HEAD = "# Made by `python -m tools.profiles`: do not edit. Fields: docs/profiles.md\n"
+HEAD = "# Made by `python -m tools.profiles`: do not edit. Fields: docs/reference/profiles.md\n"
 
 
 def stale(folder: Path) -> dict[Path, str | None]:

@@ -17,7 +17,7 @@ from muster.wire import records
 Schema = dict[str, Any]
 
 _ABOUT = """Jobs, nodes, pools and the rest of a Muster daemon. Errors are problems of RFC 9457 with
-`errors` for each field and a `hint`. See docs/api.md."""
+`errors` for each field and a `hint`. See docs/reference/api.md."""
 _ERRORS = {
     400: "The body is not JSON.",
     401: "No token, or not a valid one.",

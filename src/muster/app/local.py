@@ -71,8 +71,9 @@ class _Keeper:
 
     async def _open(self) -> None:
         cluster = discover(self._devices)
-        counts = {each: cluster.count_devices(each) for each in cluster.device_types()}
-        site = Site(cluster, single_pool(counts), self._policy, self._folder / "jobs")
+        site = Site(
+            cluster, single_pool(cluster.devices_by_type()), self._policy, self._folder / "jobs"
+        )
         self._store = open_store(str(self._folder / "muster.db"))
         if not self._store.claim():
             self._store.close()

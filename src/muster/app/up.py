@@ -83,8 +83,7 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
         cluster = discover(options.devices, topology=options.topology)
     except ValueError as error:
         raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
-    counts = {each: cluster.count_devices(each) for each in cluster.device_types()}
-    return cluster, single_pool(counts)
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 async def _serve(options: UpOptions, site: Site, ready: Callable[[Listening], None]) -> None:
@@ -203,13 +202,13 @@ def _known_token(store: Store) -> str | None:
 
 def _listening(options: UpOptions, house: House, url: str, token_file: Path | None) -> Listening:
     cluster = house.daemon.view.cluster
-    types = cluster.device_types()
+    counts = cluster.devices_by_type()
     return Listening(
         url=url,
         cluster=cluster.name,
         nodes=len(cluster.nodes),
-        devices=sum(cluster.count_devices(each) for each in types),
-        device_types=types,
+        devices=sum(counts.values()),
+        device_types=tuple(counts),
         policy=house.daemon.state.policy,
         role="active",
         data=options.data,

@@ -26,7 +26,7 @@ class Resize(StrEnum):
 
 
 class Strategy(StrEnum):
-    """Where jobs go: see docs/placement.md."""
+    """Where jobs go: see docs/explanation/placement.md."""
 
     ADAPTIVE = "adaptive"
     PACK = "pack"

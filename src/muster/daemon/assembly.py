@@ -13,12 +13,12 @@ from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
-from muster.daemon.loop.recover import load_state, take_up
+from muster.daemon.loop.recover import load_state, reattach
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import Front
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_connections import Wires
-from muster.daemon.tasks.task_messages import Ear
+from muster.daemon.tasks.task_messages import TaskMessages
 from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
@@ -84,9 +84,9 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
     state = load_state(store, site.cluster, site.pools, site.policy)
     latest = store.changes(None, limit=1)
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
-    beliefs = Beliefs(_devices(state.view.cluster))
+    beliefs = Beliefs(state.view.cluster.node_devices())
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
-    wires = Wires(lambda hello: ear.admit(hello), lambda job, message: ear.hear(job, message))
+    wires = Wires(lambda hello: messages.admit(hello), lambda job, message: messages.hear(job, message))
     around = await _surroundings(site, store, wires, bool(state.gangs))
     orders = Orders(around)
     loop = asyncio.get_running_loop()
@@ -97,15 +97,15 @@ async def open_house(site: Site, store: Store, executor: Executor, pace: Pace | 
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
-    ear = Ear(daemon, around)
-    for forget in (ear.forget, orders.forget, wires.drop):
+    messages = TaskMessages(daemon, around)
+    for forget in (messages.forget, orders.forget, wires.drop):
         daemon.follower.forgets.append(forget)
 
     def wake() -> None:
         loop.call_soon_threadsafe(daemon.wake)
 
     executor.listen(wake)
-    take_up(daemon)
+    reattach(daemon)
     return House(daemon, wires, site.cluster.name)
 
 
@@ -141,12 +141,3 @@ async def _listen(wires: Wires, host: str, known: int, attached: bool) -> int:
     raise PortTakenError(
         f"tasks of running jobs report at {host}:{ports[-1]}, where another process listens; stop that"
     )
-
-
-def _devices(cluster: Cluster) -> dict[str, int]:
-    """Devices on a node, by type: the most that any node of it has."""
-    found: dict[str, int] = {}
-    for kind in cluster.configurations.values():
-        if kind.devices:
-            found[kind.device_type] = max(kind.devices, found.get(kind.device_type, 0))
-    return found

@@ -1,11 +1,11 @@
-"""Metrics of the daemon, in Prometheus' text form: see docs/metrics.md for what each one means.
+"""Metrics of the daemon, in Prometheus' text format: see docs/reference/metrics.md.
 
-Whoever does a thing tells of it here; gauges are set from the view by `standing`. One registry for each
-daemon: two in one process do not add up.
+Each daemon has its own registry: two in one process do not add up.
 """
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,24 +18,25 @@ from prometheus_client import (
 )
 
 from muster.core.cycle.cycle import Decisions
-from muster.model.cluster import Cluster, NodeState
+from muster.core.quotas.demand import held_by_type
+from muster.model.cluster import Cluster, NodeState, fragmentation
 from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements
-from muster.model.view import JobState, Phase, View
+from muster.model.view import Phase, View
 
 UNDECIDED = "undecided"
-"""The reason of a job that no cycle has looked at yet."""
+"""The reason of a job that no cycle has seen yet."""
 
 WAITS = (1, 5, 15, 60, 300, 900, 3_600, 4 * 3_600, 12 * 3_600, 86_400, 3 * 86_400, 7 * 86_400)
 """s: from a start at the next cycle to a week."""
 CYCLES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""s of a cycle, and of a write to the journal: both should be well below a second."""
+"""s of a cycle or a write to the journal: both should be well below a second."""
 PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""s: a live resize takes less than a step, a stop and start some 30."""
+"""s: a live resize takes less than a step, a restart some 30."""
 ERRORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Of the time that was left when the prediction was made."""
+"""As a share of the time that was left when the prediction was made."""
 
-# A series for the birth of every other one tells nobody anything.
+# The creation time of every series is of no use.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -46,59 +47,47 @@ class Metrics:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._reasons: dict[int, str] = {}
-        """Why each job waited in the last cycle."""
-        own = self._registry
-        self._pending = Gauge(
-            "muster_pending_jobs",
-            "Jobs that wait, by pool and reason",
-            ["pool", "reason"],
-            registry=own,
+        """Why each waiting job waits, by the last cycle."""
+        gauge = partial(Gauge, registry=self._registry)
+        counter = partial(Counter, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        self._pending = gauge(
+            "muster_pending_jobs", "Waiting jobs, by pool and reason", ["pool", "reason"]
         )
-        self._running = Gauge(
-            "muster_running_jobs", "Jobs that hold devices, by pool", ["pool"], registry=own
+        self._running = gauge("muster_running_jobs", "Jobs that hold devices, by pool", ["pool"])
+        self._wait = histogram("muster_wait_seconds", "From submission to start", buckets=WAITS)
+        self._cycle = histogram("muster_cycle_seconds", "Duration of a cycle", buckets=CYCLES)
+        self._decisions = counter(
+            "muster_decisions", "Decisions, by kind and reason", ["kind", "reason"]
         )
-        self._wait = Histogram(
-            "muster_wait_seconds", "From submission to start", buckets=WAITS, registry=own
+        self._preempted = counter("muster_preempted", "Preempted gangs")
+        self._resizes = counter("muster_resizes", "Live resizes")
+        self._pause = histogram(
+            "muster_resize_pause_seconds", "Pause of training for a live resize", buckets=PAUSES
         )
-        self._cycle = Histogram(
-            "muster_cycle_seconds", "Time that a cycle took", buckets=CYCLES, registry=own
-        )
-        self._decisions = Counter(
-            "muster_decisions", "Decisions, by kind and reason", ["kind", "reason"], registry=own
-        )
-        self._preempted = Counter("muster_preempted", "Gangs that were told to stop", registry=own)
-        self._resizes = Counter("muster_resizes", "Changes of tasks while they train", registry=own)
-        self._pause = Histogram(
-            "muster_resize_pause_seconds", "Training stood still so long", buckets=PAUSES, registry=own
-        )
-        self._error = Histogram(
+        self._error = histogram(
             "muster_prediction_error_ratio",
-            "First predicted finish against the real one, over the time that was left",
+            "Error of the first predicted finish, over the time that was left",
             ["direction"],
             buckets=ERRORS,
-            registry=own,
         )
-        self._devices = Gauge(
-            "muster_devices", "Devices, by type and state", ["type", "state"], registry=own
+        self._devices = gauge("muster_devices", "Devices, by type and state", ["type", "state"])
+        self._pools = gauge("muster_pool_devices", "Devices of a pool, by state", ["pool", "state"])
+        self._fragmentation = gauge(
+            "muster_fragmentation_ratio", "Share of free devices on partly used nodes"
         )
-        self._pools = Gauge(
-            "muster_pool_devices", "Devices of a pool, by state", ["pool", "state"], registry=own
+        self._journal = histogram(
+            "muster_journal_seconds", "Duration of a write to the journal", buckets=CYCLES
         )
-        self._fragmentation = Gauge(
-            "muster_fragmentation_ratio", "Free devices on partly used nodes, of all free", registry=own
-        )
-        self._journal = Histogram(
-            "muster_journal_seconds", "Time that a write took", buckets=CYCLES, registry=own
-        )
-        self._facts = Counter("muster_journal_facts", "Facts written to the journal", registry=own)
-        self._submissions = Counter("muster_submissions", "Jobs that were taken in", registry=own)
-        self._tasks = Counter("muster_tasks", "What became of tasks", ["event"], registry=own)
-        self._messages = Counter("muster_messages", "Messages of tasks", registry=own)
+        self._facts = counter("muster_journal_facts", "Facts written to the journal")
+        self._submissions = counter("muster_submissions", "Accepted jobs")
+        self._tasks = counter("muster_tasks", "Tasks, by what happened to them", ["event"])
+        self._messages = counter("muster_messages", "Messages from tasks")
 
-    # what happens
+    # --- events ---
 
     def cycle(self, seconds: float, decided: Decisions, view: View) -> None:
-        """A cycle was carried out; `view`: what came of it."""
+        """Count a cycle and its decisions; `view` is the state after them."""
         self._cycle.observe(seconds)
         for (kind, reason), count in Tally(self._news(decided.decisions)).items():
             self._decisions.labels(kind, reason).inc(count)
@@ -109,45 +98,45 @@ class Metrics:
         self._count_jobs(view)
 
     def _news(self, decisions: Iterable[Decision]) -> Iterator[tuple[str, str]]:
-        """Kinds and reasons; a job that goes on waiting for the same reason is no news."""
+        """Yield kind and reason of each, except of jobs that keep waiting for the same reason."""
         for each in decisions:
             reason = each.reason.code.value
             if each.kind is not Kind.WAIT or self._reasons.get(each.job) != reason:
                 yield each.kind.value, reason
 
     def waited(self, seconds: float) -> None:
-        """A job has started after so long."""
+        """Count a start after this wait."""
         self._wait.observe(max(0.0, seconds))
 
     def resized(self, pause: float) -> None:
-        """A job has changed its tasks while it trains, and stood still for so long."""
+        """Count a live resize with its pause, in s."""
         self._resizes.inc()
         self._pause.observe(max(0.0, pause))
 
     def predicted(self, error: float) -> None:
-        """(predicted - real) / (real - made) of a job that has ended: below 0 it was said too early."""
+        """Count a prediction error, (predicted - real) / (real - made): below 0 is too early."""
         self._error.labels("early" if error < 0 else "late").observe(abs(error))
 
     def journalled(self, seconds: float, facts: int) -> None:
-        """So many facts were written in so long."""
+        """Count a write to the journal."""
         self._journal.observe(seconds)
         self._facts.inc(facts)
 
     def submitted(self) -> None:
-        """A job was taken in."""
+        """Count an accepted job."""
         self._submissions.inc()
 
     def task(self, event: str) -> None:
-        """A task was "ordered", has "started", or has "ended", "failed" or been "lost"."""
+        """Count an event of a task: "ordered", "ended", "failed" or "lost"."""
         self._tasks.labels(event).inc()
 
     def heard(self) -> None:
-        """A task has said something."""
+        """Count a message from a task."""
         self._messages.inc()
 
-    # how things stand
+    # --- gauges ---
 
-    def standing(self, view: View, entitlements: Entitlements) -> None:
+    def set_gauges(self, view: View, entitlements: Entitlements) -> None:
         """Set the gauges from the view."""
         self._count_jobs(view)
         self._devices.clear()
@@ -156,10 +145,10 @@ class Metrics:
         self._pools.clear()
         for (pool, state), count in pool_states(view, entitlements).items():
             self._pools.labels(pool, state).set(count)
-        self._fragmentation.set(fragmentation(view.cluster))
+        self._fragmentation.set(fragmentation(*view.cluster.free_devices()))
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Return all series in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def _count_jobs(self, view: View) -> None:
@@ -179,7 +168,7 @@ class Metrics:
 
 
 def device_states(cluster: Cluster) -> dict[tuple[str, str], int]:
-    """Devices by type and state: "free", "held", "draining" (free, and not to be used) or "lost"."""
+    """Count devices by type and state: "free", "held", "draining" (free but not to be used), "lost"."""
     found = {
         (device_type, state): 0
         for device_type in cluster.device_types()
@@ -200,12 +189,12 @@ def device_states(cluster: Cluster) -> dict[tuple[str, str], int]:
 
 
 def pool_states(view: View, entitlements: Entitlements) -> dict[tuple[str, str], int]:
-    """Devices of each pool, those below it included: "entitled", "used", and "borrowed" beyond that."""
+    """Count devices of each pool and those below it: "entitled", "used", and "borrowed" beyond."""
     used: Tally[tuple[str, str]] = Tally()
     for state in view.jobs.values():
         if state.job.pool not in view.pools.pools:
-            continue  # the pools were divided anew under it
-        for device_type, count in _held(view.cluster, state).items():
+            continue  # its pool was removed
+        for device_type, count in held_by_type(view.cluster, state.held()).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
     found: dict[tuple[str, str], int] = {}
@@ -218,31 +207,3 @@ def pool_states(view: View, entitlements: Entitlements) -> dict[tuple[str, str],
         found[pool, "entitled"] = sum(may for _, may in both)
         found[pool, "borrowed"] = sum(max(0, have - may) for have, may in both)
     return found
-
-
-def _held(cluster: Cluster, state: JobState) -> Tally[str]:
-    """Devices that a job holds, by type."""
-    bits: dict[str, int] = {}
-    for slot in state.held():
-        bits[slot.node] = bits.get(slot.node, 0) | slot.bits
-    found: Tally[str] = Tally()
-    for node, each in bits.items():
-        found[cluster.configuration_of(cluster.node(node)).device_type] += each.bit_count()
-    return found
-
-
-def fragmentation(cluster: Cluster) -> float:
-    """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces.
-
-        sum over nodes that are up and partly used of free devices / sum over all that are up
-
-    As `place.board` has it, which migrations are weighed by, over all device types.
-    """
-    free = scattered = 0
-    for node in cluster.nodes:
-        kind = cluster.configuration_of(node)
-        if node.state is NodeState.UP and kind.devices:
-            count = node.free.bit_count()
-            free += count
-            scattered += count if node.free != kind.all_devices else 0
-    return scattered / free if free else 0.0

@@ -1,8 +1,8 @@
-"""The edge where text becomes nouns: cluster, job and profile files, checked to the line."""
+"""Cluster, job and profile files: parsed and checked, with errors by line."""
 
 from muster.files.cluster.cluster_file import ClusterFile, cluster_schema, load_cluster
 from muster.files.errors import InputError
-from muster.files.job.job_file import job_of, job_schema, load_job, record_of
+from muster.files.job.job_file import JobFile, job_of, job_schema, load_job, read_job
 from muster.files.profile.profile_file import (
     load_profile,
     profile_schema,
@@ -18,6 +18,7 @@ __all__ = [
     "Fault",
     "FaultsError",
     "InputError",
+    "JobFile",
     "cluster_schema",
     "job_of",
     "job_schema",
@@ -26,7 +27,7 @@ __all__ = [
     "load_profile",
     "profile_schema",
     "profile_text",
-    "record_of",
+    "read_job",
     "schema_text",
     "shipped_profile",
     "shipped_profiles",

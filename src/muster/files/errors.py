@@ -1,32 +1,32 @@
-"""What is wrong with a file, in one line."""
+"""Errors in files, one line each."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 Loc = tuple[str | int, ...]
-"""Where in a file: keys and positions from the top, for example ("nodes", "gpu1", "rack")."""
+"""A place in a file: keys and positions from the top, for example ("nodes", "gpu1", "rack")."""
 
-_LONGEST_FIELD = 120
-_LONGEST_PROBLEM = 400
+LONGEST_FIELD = 120
+LONGEST_PROBLEM = 400
 _LONGEST_WORD = 40
 
 
 class InputError(ValueError):
-    """Input that cannot be taken; `str()` is one line, whatever the input holds."""
+    """Invalid input; `str()` is one line, whatever the input contains."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
     @classmethod
     def at(cls, path: str, problem: str, *, line: int | None = None, field: str = "") -> "InputError":
-        """The error of a file: `path:line: field: what is wrong`."""
+        """Return the error of a file: `path:line: field: problem`."""
         where = path if line is None else f"{path}:{line}"
-        parts = (where, clipped(field, _LONGEST_FIELD), clipped(problem, _LONGEST_PROBLEM))
+        parts = (where, clipped(field, LONGEST_FIELD), clipped(problem, LONGEST_PROBLEM))
         return cls(": ".join(part for part in parts if part))
 
 
 class FieldError(ValueError):
-    """Something wrong at a place of the data; the loader adds the file and the line."""
+    """A problem at a place of the data; the loader adds the file and the line."""
 
     def __init__(self, loc: Loc, problem: str) -> None:
         super().__init__(problem)
@@ -34,12 +34,12 @@ class FieldError(ValueError):
         self.problem = problem
 
     def below(self, *outer: str | int) -> "FieldError":
-        """The same error, seen from further out."""
+        """Return the error with outer keys in front."""
         return FieldError((*outer, *self.loc), self.problem)
 
 
 def dotted(loc: Loc) -> str:
-    """A place as people write it: `nodes.gpu1.rack`, `any_of[1]`."""
+    """Format a place: `nodes.gpu1.rack`, `any_of[1]`."""
     text = ""
     for step in loc:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -47,12 +47,12 @@ def dotted(loc: Loc) -> str:
 
 
 def shown(text: str) -> str:
-    """A word of the file, quoted, cut when long."""
+    """Quote a word of the file, clipped when long."""
     return f"'{clipped(text, _LONGEST_WORD)}'"
 
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
-    """The valid word most like this one, if any is."""
+    """Return the most similar valid word, if any."""
     by_fold: dict[str, str] = {}
     for choice in valid:
         by_fold.setdefault(choice.casefold(), choice)
@@ -62,25 +62,25 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """` (did you mean 'x'?)` where some valid word is near, else nothing."""
+    """Return ` (did you mean 'x'?)` if a valid word is similar, else nothing."""
     near = nearest(word, valid)
     return f" (did you mean '{near}'?)" if near is not None else ""
 
 
 def one_of(word: str, kind: str, valid: Iterable[str]) -> str:
-    """The sentence for a word that is none of the valid ones: the nearest, or all of them."""
+    """Return the message for an invalid word: with the most similar valid one, or all of them."""
     words = list(valid)
     hint = did_you_mean(word, words)
     if hint:
         return f"{shown(word)} is not a {kind}{hint}"
-    return f"{shown(word)} is not a {kind}; there are: {', '.join(words) or 'none'}"
+    return f"{shown(word)} is not a {kind}; choose from: {', '.join(words) or 'none'}"
 
 
 def clipped(text: str, longest: int) -> str:
-    """The text, cut with dots when longer than this."""
+    """Clip a text, with dots when it is longer."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """The text on one line: anything a terminal would not show as itself is escaped."""
+    """Return the text on one line, unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

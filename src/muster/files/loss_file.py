@@ -1,4 +1,4 @@
-"""Loss files: CSV with the columns `epoch` and `loss`, one line per epoch, as a training records it."""
+"""Loss files: CSV with the columns `epoch` and `loss`, one line per epoch."""
 
 import csv
 from pathlib import Path
@@ -12,7 +12,7 @@ MOST_BYTES = 10_000_000
 
 
 def load_losses(path: Path) -> list[LossPoint]:
-    """The losses of a file; raises InputError, one line, for anything wrong. NaN is a loss like any."""
+    """Load the losses of a file, NaN among them; InputError is one line."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InputError.at(str(path), f"is larger than {MOST_BYTES // 10**6} MB")

@@ -69,10 +69,32 @@ class Cluster:
         types = (c.device_type for c in self.configurations.values() if c.devices)
         return tuple(dict.fromkeys(types))
 
-    def count_devices(self, device_type: str) -> int:
-        """How many devices of a type there are on all nodes, whatever their state."""
-        sets = (self.configuration_of(node) for node in self.nodes)
-        return sum(c.devices for c in sets if c.device_type == device_type)
+    def devices_by_type(self) -> dict[str, int]:
+        """The devices of each type on all nodes, whatever their state."""
+        found = dict.fromkeys(self.device_types(), 0)
+        for node in self.nodes:
+            kind = self.configuration_of(node)
+            if kind.devices:
+                found[kind.device_type] += kind.devices
+        return found
+
+    def node_devices(self) -> dict[str, int]:
+        """The most devices on one node, by type."""
+        found = dict.fromkeys(self.device_types(), 0)
+        for kind in self.configurations.values():
+            if kind.devices:
+                found[kind.device_type] = max(found[kind.device_type], kind.devices)
+        return found
+
+    def free_devices(self) -> tuple[int, int]:
+        """Free devices on the nodes that are up, and how many of them lie on partly used nodes."""
+        free = scattered = 0
+        for node in self.nodes:
+            if node.state is NodeState.UP:
+                count = node.free.bit_count()
+                free += count
+                scattered += count if count < self.configuration_of(node).devices else 0
+        return free, scattered
 
     def emptied(self) -> "Cluster":
         """Return the cluster with every node up and free."""
@@ -87,6 +109,11 @@ class Cluster:
             memory=kind.memory,
             state=NodeState.UP,
         )
+
+
+def fragmentation(free: int, scattered: int) -> float:
+    """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces."""
+    return scattered / free if free else 0.0
 
 
 def span(cluster: Cluster, names: set[str]) -> Level:

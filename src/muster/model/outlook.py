@@ -26,6 +26,8 @@ class Table:
     """Speed by number of workers: `rates[k - 1]` is that of k, on every device type."""
 
     rates: tuple[float, ...]
+    batches: tuple[int, ...] = ()
+    """The best batch for each number; empty: the job's own."""
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
         """Return the work per s; beyond the table, its last entry."""
@@ -34,8 +36,8 @@ class Table:
         return self.rates[min(workers, len(self.rates)) - 1]
 
     def batch(self, device_type: str, workers: int) -> int | None:
-        """The job's own batch."""
-        return None
+        """The best batch; None: the job's own."""
+        return self.batches[min(max(workers, 1), len(self.batches)) - 1] if self.batches else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,15 @@ class PoolTree:
             yield name
             name = self.pools[name].parent
 
+    def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
+        """Return the first type of which pools reserve more than there is, and both amounts."""
+        for device_type, there in devices.items():
+            top = (self.pools[name].quota(device_type) for name in self.below[ROOT])
+            promised = sum(quota.reservation for quota in top)
+            if promised > there:
+                return device_type, promised, there
+        return None
+
     def _reject_cycles(self) -> None:
         sound = {ROOT}
         for name in self.pools:

@@ -1,6 +1,6 @@
 """Reasons: a code from a fixed set, with the figures behind it.
 
-The reference page of reasons is generated from this file.
+`docs/reference/reasons.md` is generated from this file.
 """
 
 from dataclasses import dataclass

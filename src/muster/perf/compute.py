@@ -1,13 +1,11 @@
-"""How long a device computes on a batch: t = a + c b, a in s, c in s/sample, by model and device type.
+"""Computing time of a batch on a device: t = a + c b, a in s, c in s/sample, by model and device type.
 
-Where the pair was measured, a and c are fitted (non-negative least squares on relative errors, with a
-weak pull towards the prior's shape). Where the model was measured on another type, its line there is
-scaled by the ratio that models known on both types show, else by the data sheets' ratio. Where nothing
-was measured, the prior alone: operations over the device's rate by type of layer, plus what the
-memory takes.
+A measured pair is fitted: non-negative least squares on relative errors, with a weak pull towards the
+prior's shape. A model measured on another type only has its line there scaled by the ratio of models
+known on both types, else of the data sheets. Without any measurement the prior counts alone:
+operations over the device's rate by layer type, plus memory traffic.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, hypot, isfinite, log, sqrt
 from statistics import median
@@ -16,53 +14,53 @@ import numpy as np
 
 from muster.model.profile import ModelProfile
 from muster.perf.devices import LAUNCH, MEMORY_REACHED, PASSES, REACHED, DeviceRate, data_sheet
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 PRIOR_SPREAD = 1.75
-"""Data sheets put a new model's time within this factor four times out of five, and rather more: over
-the public and measured figures of three device types in `benchmarks/perf_compute.py` 89 in 100."""
+"""80 % of new models lie within this factor of the data sheet's time; 89 % over the public and measured
+figures of three device types in `benchmarks/perf_compute.py`."""
 TYPE_SPREAD = 1.25
 """The same for a line carried over from another device type."""
 MEASURED_SPREAD = 1.1
 """The same for one measurement; it shrinks with the square root of their number."""
 FORM_SPREAD = 1.25
-"""The same for batches far from any measured one: small ones do not fill a device, so no straight line
-passes through all (see the H200's figures in `benchmarks/perf_compute.py`)."""
+"""The same for batches far from any measured one: small ones do not fill a device, so the line bends
+(see the H200's figures in `benchmarks/perf_compute.py`)."""
 NEAR = 1.1
 """Batches within this factor of a measured one count as measured."""
 PRIOR_WEIGHT = 0.05
-"""Of the prior's shape against one measurement."""
+"""Weight of the prior's shape against one measurement."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Seconds of computing in a step: `fixed` + `per_sample` x batch, right within a factor."""
+class ComputeLine:
+    """Seconds of computing in a step: `fixed` + `per_sample` x batch, within a factor `spread`."""
 
     fixed: float
     per_sample: float
     spread: float
     measured: tuple[float, ...] = ()
-    """Batches it rests on."""
+    """Batches it was fitted to."""
 
     def seconds(self, batch: float) -> float:
-        """For a batch on one device."""
+        """Return the time of a batch on one device."""
         return self.fixed + self.per_sample * batch
 
     def estimate(self, batch: float) -> Estimate:
-        """The same with its interval."""
+        """Return the time of a batch with its interval."""
         mean = self.seconds(batch)
         far = bool(self.measured) and all(not 1 / NEAR <= batch / at <= NEAR for at in self.measured)
         spread = exp(hypot(log(self.spread), log(FORM_SPREAD))) if far else self.spread
         return Estimate(mean, mean / spread, mean * spread)
 
-    def times(self, factor: float, spread: float) -> "Line":
-        """A line so many times as slow, and as uncertain as given."""
-        return Line(self.fixed * factor, self.per_sample * factor, spread, self.measured)
+    def times(self, factor: float, spread: float) -> "ComputeLine":
+        """Return the line slowed by a factor, with this spread."""
+        return ComputeLine(self.fixed * factor, self.per_sample * factor, spread, self.measured)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A measurement: a device of this type spent so many seconds on forward and backward passes."""
+    """A measurement: seconds of forward and backward passes on one device."""
 
     profile: str
     device_type: str
@@ -73,35 +71,30 @@ class Computed:
         if not (
             isfinite(self.seconds) and self.seconds > 0 and isfinite(self.batch) and self.batch > 0
         ):
-            problem = f"computing {self.batch} samples in {self.seconds} s cannot be"
-            raise BadMeasurementError(problem)
+            raise BadMeasurementError(f"impossible: {self.batch} samples computed in {self.seconds} s")
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeHistory:
-    """What devices have shown, over all jobs."""
+    """Measurements of all jobs."""
 
     measured: tuple[Computed, ...] = ()
 
-    def and_also(self, more: Iterable[Computed]) -> "ComputeHistory":
-        """The history with more measurements."""
-        return ComputeHistory((*self.measured, *more))
-
     def of(self, profile: str, device_type: str) -> list[Computed]:
-        """What was measured of a pair."""
+        """Return the measurements of a pair."""
         return [m for m in self.measured if (m.profile, m.device_type) == (profile, device_type)]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """What computes: a device type (or '4 cores'), and its rate where one is known."""
+    """A device type (or '4 cores') and its rate, where known."""
 
     name: str
     rate: DeviceRate | None
 
 
-def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | Unknown:
-    """What a model costs on a kind of device."""
+def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | Unknown:
+    """Return the computing time of a model on a kind of device."""
     before = prior(profile, kind.rate)
     shown = history.of(profile.name, kind.name)
     if shown:
@@ -111,30 +104,30 @@ def line(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Li
         return carried
     if before is None:
         detail = (
-            f"nothing is known of the speed of {kind.name}: no job has run on it, and it is not in the "
-            "list of data sheets; give device_rate and device_bandwidth in the cluster's file"
+            f"the speed of {kind.name} is unknown: no job has run on it and it has no data sheet here; "
+            "add device_rate and device_bandwidth to the cluster file"
         )
-        return Unknown(Why.NO_RATE, detail)
+        return Unknown(WhyUnknown.NO_RATE, detail)
     return before
 
 
-def prior(profile: ModelProfile, rate: DeviceRate | None) -> Line | None:
-    """What the data sheet promises; forward and backward passes are three forward passes."""
+def prior(profile: ModelProfile, rate: DeviceRate | None) -> ComputeLine | None:
+    """Return the data sheet's line; forward and backward passes count as three forward passes."""
     if rate is None:
         return None
     rated = rate.operations(profile.parameter_bytes)
     operations = 3 * profile.operations * sum(part / REACHED[kind] for kind, part in profile.layers)
     moved = PASSES * profile.activations / (MEMORY_REACHED * rate.memory)
-    return Line(LAUNCH * len(profile.tensors), operations / rated + moved, PRIOR_SPREAD)
+    return ComputeLine(LAUNCH * len(profile.tensors), operations / rated + moved, PRIOR_SPREAD)
 
 
-def _fitted(shown: list[Computed], before: Line | None) -> Line:
+def _fitted(shown: list[Computed], before: ComputeLine | None) -> ComputeLine:
     from scipy.optimize import nnls  # slow to import, and most commands never fit anything
 
     seconds = np.array([m.seconds for m in shown])
     rows = np.array([[1.0, m.batch] for m in shown]) / seconds[:, None]
     wanted = np.ones(len(shown))
-    shape = before or Line(0.0, 1.0, PRIOR_SPREAD)
+    shape = before or ComputeLine(0.0, 1.0, PRIOR_SPREAD)
     scale = median(m.seconds / shape.seconds(m.batch) for m in shown)
     pull = PRIOR_WEIGHT * np.diag(
         [1 / (scale * part) if part else 1.0 for part in (shape.fixed, shape.per_sample)]
@@ -144,11 +137,11 @@ def _fitted(shown: list[Computed], before: Line | None) -> Line:
     off = np.abs(rows @ np.array([fixed, per_sample]) - 1)
     noise = max(log(MEASURED_SPREAD), float(off.mean()))
     batches = tuple(sorted({m.batch for m in shown}))
-    return Line(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
+    return ComputeLine(float(fixed), float(per_sample), exp(noise / sqrt(len(shown))), batches)
 
 
-def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> Line | None:
-    """The model's line on a type where it was measured, scaled by the ratio of the two types."""
+def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -> ComputeLine | None:
+    """Return the model's line on another type, scaled by the ratio of the two types."""
     elsewhere = {m.device_type for m in history.measured if m.profile == profile.name}
     for other in sorted(elsewhere):
         there = _fitted(history.of(profile.name, other), prior(profile, data_sheet(other)))
@@ -161,7 +154,7 @@ def _carried(profile: ModelProfile, kind: DeviceKind, history: ComputeHistory) -
 def _ratio(
     profile: ModelProfile, kind: DeviceKind, other: str, history: ComputeHistory
 ) -> float | None:
-    """Seconds here for one on the other type: of models seen on both, else of the data sheets."""
+    """Return seconds here per second on the other type, by models seen on both, else data sheets."""
     seen = {m.profile for m in history.measured if m.device_type == kind.name}
     both = [name for name in sorted(seen) if history.of(name, other)]
     if both:

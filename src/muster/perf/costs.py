@@ -1,4 +1,4 @@
-"""What a step is made of: computing, and what each byte and each piece costs on its way."""
+"""The cost of a step: computing, and what each byte and each piece costs on its way."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from muster.perf.overlap import FORWARD, Pieces
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
 from muster.perf.servers import both_at_once, push_and_pull
 from muster.perf.shape import Shape
-from muster.perf.traffic import Last, Load, Place, Stage, at_once
+from muster.perf.traffic import Last, Load, Place, SyncStage, at_once
 from muster.perf.wires import Wiring
 
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """The stages of one synchronisation: on the way out, and those that wait for all of these."""
+    """The stages of one synchronisation: out, and those that start when all of these are done."""
 
-    out: tuple[Stage, ...]
-    back: tuple[Stage, ...] = ()
+    out: tuple[SyncStage, ...]
+    back: tuple[SyncStage, ...] = ()
 
     def loads(self) -> dict[Place, Load]:
-        """The load of the whole synchronisation on each edge."""
+        """Return the total load on each edge."""
         return dict(at_once((*self.out, *self.back)).loads)
 
 
 def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
-    """The stages of a plan's synchronisation on a shape."""
+    """Return the stages of a plan's synchronisation on a shape."""
     if plan.sync is Sync.RING:
         return _made([ring(ranks_of(shape), shape, wiring)])
     if plan.sync is Sync.HIERARCHICAL:
@@ -37,28 +37,28 @@ def trips(plan: Plan, shape: Shape, wiring: Wiring) -> Trips:
     return _made([inside, both_at_once(plan, shape, wiring)])
 
 
-def _made(out: Iterable[Stage], back: Iterable[Stage] = ()) -> Trips:
+def _made(out: Iterable[SyncStage], back: Iterable[SyncStage] = ()) -> Trips:
     return Trips(tuple(s for s in out if s.loads), tuple(s for s in back if s.loads))
 
 
 CHUNK = 262_144
-"""Bytes in which owners take and give parameters: 64k floats, as measured best in the notes."""
+"""Bytes of the chunks in which owners exchange parameters: 64k floats, measured best in the notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a trip: s for each byte of gradients, for each piece, for each byte of one piece that goes
-    through the other stages while the next is in the slowest, and once at the end."""
+    """The price of a trip: s per byte of gradients, per piece, per byte of the one piece that passes
+    the other stages while the next is in the slowest, and once at the end."""
 
     per_byte: float = 0.0
     per_piece: float = 0.0
     through: float = 0.0
     once: float = 0.0
     tails: tuple[tuple[float, float], ...] = ()
-    """Where chunks still come in at the end: s/byte to have sent everything, then s for the chunks."""
+    """Where chunks still arrive at the end: s/byte to send everything, then s for the chunks."""
 
     def times(self, factor: float) -> "Price":
-        """On links so many times as slow."""
+        """Return the price on links slower by a factor."""
         return Price(
             self.per_byte * factor,
             self.per_piece * factor,
@@ -68,18 +68,18 @@ class Price:
         )
 
     def done(self, compute: float, pieces: Pieces) -> float:
-        """Seconds until all pieces have made the trip, with so much computing beside them."""
+        """Return the seconds until all pieces have made the trip, beside `compute` s of computing."""
         last = pieces.done(compute, self.per_byte, self.per_piece, self.through)
         for per_byte, once in self.tails:
             last = max(last, pieces.done(compute, per_byte, self.per_piece) + once)
         return last + self.once
 
 
-def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price:
-    """What a trip through these stages costs.
+def price(stages: Sequence[SyncStage], bandwidth: Callable[[Place], float]) -> Price:
+    """Return the price of a trip through these stages.
 
-    Pieces follow each other through the stages, so that one is in the second while the next is in the
-    first: all go at the pace of the busiest link of all stages together, and one piece pays the rest.
+    Pieces are pipelined through the stages: all move at the pace of the busiest link over all stages,
+    and one piece pays the rest.
     """
     if not stages:
         return Price()
@@ -90,8 +90,8 @@ def price(stages: Sequence[Stage], bandwidth: Callable[[Place], float]) -> Price
     return Price(pace, max(waits), max(0.0, sum(each) - pace), sum(waits) - max(waits), tails)
 
 
-def _shared(stages: Sequence[Stage]) -> dict[Place, Load]:
-    """What edges carry that more than one stage uses, all stages together."""
+def _shared(stages: Sequence[SyncStage]) -> dict[Place, Load]:
+    """Return the summed load of the edges that more than one stage uses."""
     found = {}
     for i, stage in enumerate(stages):
         for place in stage.loads:
@@ -104,7 +104,7 @@ def _shared(stages: Sequence[Stage]) -> dict[Place, Load]:
 def _tails(
     lasts: Iterable[Mapping[Place, Last]], bandwidth: Callable[[Place], float]
 ) -> tuple[tuple[float, float], ...]:
-    """What the end costs at each edge, without those that another edge exceeds in both."""
+    """Return the cost of the end at each edge, without those that another exceeds in both."""
     found = {
         (sent / bandwidth(place), chunks * CHUNK / bandwidth(place))
         for last in lasts
@@ -122,7 +122,7 @@ def _busiest(loads: Mapping[Place, Load], bandwidth: Callable[[Place], float]) -
 
 
 def step_seconds(compute: float, out: Price, back: Price, pieces: Pieces, overlap: Overlap) -> float:
-    """A step of so much computing, with its transfers beside or after it, s."""
+    """Return the seconds of a step with its transfers beside or after its computing."""
     if overlap is Overlap.NONE:
         return compute + out.done(0.0, pieces) + back.done(0.0, pieces)
     forward = FORWARD * compute

@@ -1,4 +1,4 @@
-"""What device types can do, from their makers' data sheets: the prior where nothing was measured."""
+"""Rates of device types from the makers' data sheets: the prior where nothing was measured."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class DeviceRate:
     memory: float
 
     def operations(self, parameter_bytes: int) -> float:
-        """Operations/s for parameters of so many bytes."""
+        """Return operations/s for parameters of this many bytes."""
         return self.half if parameter_bytes <= 2 else self.single
 
 
@@ -59,23 +59,23 @@ REACHED = {
 """Part of the rated operations/s that layers of a type reach."""
 
 PASSES = 11.0
-"""Times that a byte kept for the backward pass goes through the device's memory in a step: written and
-read by the layer, its normalisation and its activation, forwards and backwards."""
+"""Times a byte kept for the backward pass moves through device memory in a step: written and read by
+the layer, its normalisation and its activation, forwards and backwards."""
 
 MEMORY_REACHED = 0.75
 """Part of the rated memory bandwidth that element-wise kernels reach."""
 
 LAUNCH = 30e-6
-"""Seconds that each tensor costs a step whatever the batch: its kernels' launches, three passes."""
+"""Seconds per tensor and step, whatever the batch: kernel launches of three passes."""
 
 
 def rate_of_cores(cores: float) -> DeviceRate:
-    """The rate of so many CPU cores."""
+    """Return the rate of CPU cores."""
     return DeviceRate(CORE.single * cores, CORE.half * cores, CORE.memory * cores)
 
 
 def rate_of_device(kind: ConfigurationSet) -> DeviceRate | None:
-    """The rate of a configuration set's devices: as its file states it, else its data sheet."""
+    """Return the rate of a configuration set's devices: from the cluster file, else the data sheet."""
     sheet = data_sheet(kind.device_type)
     single = kind.device_rate or (sheet.single if sheet else 0.0)
     memory = kind.device_bandwidth or (sheet.memory if sheet else 0.0)
@@ -85,7 +85,7 @@ def rate_of_device(kind: ConfigurationSet) -> DeviceRate | None:
 
 
 def data_sheet(device_type: str) -> DeviceRate | None:
-    """What is known of a device type by its name; `A100-80GB` is an A100."""
+    """Return the data sheet of a device type by its name; `A100-80GB` is an A100."""
     plain = "".join(letter for letter in device_type.upper() if letter.isalnum())
     known = [name for name in RATES if plain.startswith(name)]
     return RATES[max(known, key=len)] if known else None

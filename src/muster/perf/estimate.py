@@ -1,11 +1,11 @@
-"""Answers of the models: a number with its interval, or why there is none. Never a silent number."""
+"""Answers of the models: a number with its interval, or the reason there is none."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
 
-class Why(StrEnum):
+class WhyUnknown(StrEnum):
     """Why a model cannot answer."""
 
     TOO_FEW_POINTS = "too_few_points"
@@ -20,7 +20,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A prediction and the interval that holds it four times out of five (80 %)."""
+    """A prediction and its 80 % interval."""
 
     mean: float
     low: float
@@ -31,15 +31,15 @@ class Estimate:
             raise ValueError(f"not an estimate: {self.low} <= {self.mean} <= {self.high}")
 
     def scaled(self, factor: float) -> "Estimate":
-        """The same estimate in another unit, or corrected by a factor > 0."""
+        """Return the estimate in another unit, or corrected by a factor > 0."""
         return Estimate(self.mean * factor, self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """No number, and why: a code for programs, a sentence for people."""
+    """No answer: a code for programs, a sentence for people."""
 
-    why: Why
+    why: WhyUnknown
     detail: str
 
 

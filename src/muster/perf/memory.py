@@ -1,4 +1,4 @@
-"""Whether a plan fits into memory: parameters, gradients, optimiser's state and activations."""
+"""Memory of a plan: parameters, gradients, optimiser state and activations."""
 
 from math import ceil
 
@@ -6,7 +6,7 @@ from muster.model.cluster import Cluster
 from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.servers import holdings
 from muster.perf.shape import Seat, Shape
 
@@ -14,18 +14,18 @@ GB = 1e9
 
 
 def worker_bytes(profile: ModelProfile, batch: float, *, updates: bool) -> float:
-    """Bytes on one device with so many samples; `updates`: it keeps the optimiser's state too."""
+    """Return bytes on one device with `batch` samples; `updates`: it keeps the optimiser state too."""
     kept = 2 * profile.parameter_bytes + (profile.state if updates else 0)
     return profile.parameters * kept + profile.activations * batch
 
 
 def server_bytes(profile: ModelProfile, share: float) -> float:
-    """Bytes of a server that owns a share of the parameters: them, a sum of gradients, the state."""
+    """Return bytes of a server with a share of the parameters, their summed gradients and state."""
     return share * profile.parameters * (2 * profile.parameter_bytes + profile.state)
 
 
 def most_samples(profile: ModelProfile, device_memory: float, *, updates: bool) -> float:
-    """Samples that fit on one device; unbounded where its memory is not stated."""
+    """Return the samples that fit on one device; unbounded where its memory is not stated."""
     if not device_memory:
         return float("inf")
     room = device_memory - worker_bytes(profile, 0, updates=updates)
@@ -33,13 +33,16 @@ def most_samples(profile: ModelProfile, device_memory: float, *, updates: bool) 
 
 
 def misfit(profile: ModelProfile, plan: Plan, shape: Shape, cluster: Cluster) -> Unknown | None:
-    """What does not fit, None if all does. Memory that the files do not state is not checked."""
+    """Return what does not fit, None if all does; memory that the files do not state is unchecked."""
     held = holdings(plan, shape)
     for host in shape:
         memory = cluster.configurations[host.configuration].device_memory
         for seat in host.seats:
             if seat.role is Role.SERVER:
-                short = _server(profile, held.of(seat), seat)
+                share = held.of(seat)
+                what = f"{share:.0%} of the parameters of {profile.name}"
+                needs = server_bytes(profile, share)
+                short = _short(f"server {seat.task}", seat.memory, needs, what)
             else:
                 short = _worker(profile, plan, seat, memory, host.configuration)
             if short is not None:
@@ -48,7 +51,7 @@ def misfit(profile: ModelProfile, plan: Plan, shape: Shape, cluster: Cluster) ->
 
 
 def samples_of(profile: ModelProfile, plan: Plan, seat: Seat) -> float:
-    """Most samples of one step on any device of a worker (on the task itself if it has none)."""
+    """Return the most samples of one step on any device of a worker (on the task if it has none)."""
     if not plan.batch:
         return profile.batch
     return ceil(plan.batch[seat.task] / max(1, seat.bits.bit_count()))
@@ -64,13 +67,8 @@ def _worker(
     return _short(where, has, needs, f"{profile.name} with {batch:g} samples")
 
 
-def _server(profile: ModelProfile, share: float, seat: Seat) -> Unknown | None:
-    what = f"{share:.0%} of the parameters of {profile.name}"
-    return _short(f"server {seat.task}", seat.memory, server_bytes(profile, share), what)
-
-
 def _short(where: str, has: float, needs: float, what: str) -> Unknown | None:
     if not has or needs <= has:
         return None
     detail = f"{where} has {has / GB:.1f} GB; {what} takes {needs / GB:.1f} GB"
-    return Unknown(Why.OUT_OF_MEMORY, detail)
+    return Unknown(WhyUnknown.OUT_OF_MEMORY, detail)

@@ -1,15 +1,15 @@
 """When a step ends: gradients leave in pieces as they become ready, beside the backward pass.
 
-Pieces go one after the other in the order of readiness. With C seconds of computing beside them, r_k
-the part of it after which piece k is ready, Q_k the bytes and N_k the number of pieces from k on, they
-are done at
+Pieces follow each other in the order of readiness. With C seconds of computing beside them, r_k the
+part of it after which piece k is ready, Q_k the bytes and N_k the number of pieces from k on, they are
+done at
 
     max over k of  C r_k + tau Q_k + lambda N_k + sigma q_k        [s]
 
-tau in s/byte, lambda in s/piece: some piece k is the last that waited to be ready; from then on there
-was no gap. Where pieces go through several stages, tau is the pace of the slowest and sigma q_k what
-piece k of q_k bytes spends in the others (0 with one stage). The same points, read backwards, say how
-long a forward pass takes whose parameters arrive while it runs: what is needed last was ready first.
+tau in s/byte, lambda in s/piece: some piece k is the last that had to become ready; after it there is
+no gap. With several stages tau is the pace of the slowest, and sigma q_k the time of piece k of q_k
+bytes in the others. Read backwards, the same points give a forward pass whose parameters arrive while
+it runs: what is needed last was ready first.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,13 @@ FORWARD = 1 / 3
 """Part of a step's computing before the first gradient: the backward pass does twice the operations of
 the forward pass, once for the inputs of each layer and once for its weights."""
 
-
 FEW = 24
 """Pieces up to which a loop is quicker than arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Pieces of a model's gradients in the order of readiness; arrays of one number for each."""
+    """Pieces of a model's gradients in the order of readiness; arrays by piece."""
 
     ready: NDArray[np.float64]
     bytes_on: NDArray[np.float64]
@@ -44,10 +43,10 @@ class Pieces:
     sizes: NDArray[np.float64]
     """Bytes of this piece."""
     few: tuple[tuple[float, float, float, float], ...] = ()
-    """The same piece by piece, where they are few."""
+    """All of it by piece, if there are few."""
 
     def done(self, compute: float, per_byte: float, per_piece: float, through: float = 0.0) -> float:
-        """Seconds until the last piece has arrived, with so much computing beside them."""
+        """Return the seconds until the last piece has arrived, beside `compute` s of computing."""
         if not per_byte and not per_piece:
             return compute
         if self.few:
@@ -65,7 +64,7 @@ class Pieces:
 
 @lru_cache(maxsize=256)
 def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
-    """Tensors (bytes, ready) joined into pieces of at least `bucket` bytes; large ones are cut."""
+    """Join tensors (bytes, ready) into pieces of at least `bucket` bytes, and cut large ones."""
     if not tensors:
         return Pieces(np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1))
     sizes: list[float] = []
@@ -88,5 +87,5 @@ def pieces_of(tensors: tuple[tuple[int, float], ...], bucket: int) -> Pieces:
 
 
 def pieces(profile: ModelProfile, bucket: int = BUCKET) -> Pieces:
-    """The pieces in which a model's gradients travel."""
+    """Return the pieces in which a model's gradients travel."""
     return pieces_of(tuple((tensor.bytes, tensor.ready) for tensor in profile.tensors), bucket)

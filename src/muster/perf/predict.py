@@ -1,9 +1,9 @@
-"""One answer: how long a step of a model takes under a plan, on a placement, beside neighbours.
+"""Predict a step of a model under a plan, on a placement, beside neighbours.
 
 compute    the slowest worker's a + c b                          `compute`, `devices`
-transfers  every transfer laid on the links it crosses           `traffic`, `rings`, `servers`
+transfers  every transfer on the links it crosses                `traffic`, `rings`, `servers`
 overlap    pieces leave when ready, beside the backward pass     `overlap`, `costs`
-history    what links, neighbours and jobs have shown so far     `history`
+history    measurements of links, neighbours and steps           `history`
 """
 
 from collections.abc import Callable, Sequence
@@ -15,31 +15,31 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.compute import ComputeHistory, DeviceKind, Line, line
+from muster.perf.compute import ComputeHistory, ComputeLine, DeviceKind, line
 from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
-from muster.perf.estimate import Answer, Estimate, Unknown, Why
+from muster.perf.estimate import Answer, Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Background, Interference, left
 from muster.perf.history.links import LinkEstimate, LinkHistory, learn
-from muster.perf.history.shown import Correction, Shown
+from muster.perf.history.steps import Correction, StepHistory
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, pieces
-from muster.perf.shape import Shape, Site, site_of
+from muster.perf.shape import PlacedShape, Shape, site_of
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire, Wiring, prior
 
 Spot = tuple[LinkClass, str, int]
-"""One edge of the cluster: its class, the name of its node (rack, domain), and which one there."""
+"""An edge of the cluster: its class, the name of its node (rack, domain), and its number there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What all jobs have shown so far. Empty: the cluster file and data sheets alone."""
+    """Measurements of all jobs. Empty: the cluster file and data sheets alone."""
 
     compute: ComputeHistory = field(default_factory=ComputeHistory)
     links: LinkHistory = field(default_factory=LinkHistory)
     interference: Interference = field(default_factory=Interference)
-    shown: Shown = field(default_factory=Shown)
+    steps: StepHistory = field(default_factory=StepHistory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """What a step is made of: s of computing, s of transfers, and the link that bounds these."""
+    """The parts of a step: s of computing, s of transfers, and the link that bounds them."""
 
     compute: float
     transfers: float
-    """If nothing ran beside them."""
+    """Without overlap."""
     busiest: Spot | None
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A step alone on the cluster: s, its interval by what is known of its parts, and these."""
+    """A step alone on the cluster: s, the interval that follows from its parts, and these."""
 
     seconds: float
     low: float
@@ -73,7 +73,7 @@ class Timing:
 
 
 class Predictor:
-    """Answers for one cluster and what is known of it; each shape is worked out once."""
+    """Predicts steps on one cluster; each shape is computed once."""
 
     def __init__(
         self, cluster: Cluster, knowledge: Knowledge | None = None, *, bucket: int = BUCKET
@@ -83,7 +83,7 @@ class Predictor:
         self._bucket = bucket
         self.wiring = Wiring(cluster, self._latency)
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
-        self._lines: dict[tuple[int, str, int], Line | Unknown] = {}
+        self._lines: dict[tuple[int, str, int], ComputeLine | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
         self._profiles: dict[int, ModelProfile] = {}
 
@@ -95,23 +95,23 @@ class Predictor:
         neighbours: Sequence[Neighbour] = (),
         job: str = "",
     ) -> Answer:
-        """Seconds of one step, with the interval that holds it four times out of five."""
+        """Predict the seconds of one step, with the 80 % interval."""
         site = site_of(self.cluster, placement)
         timing = self._alone(profile, plan, site.shape)
         if isinstance(timing, Timing) and neighbours:
             timing = self._beside(profile, plan, site, timing, neighbours)
         if isinstance(timing, Unknown):
             return timing
-        shown = self.knowledge.shown.correction(job, profile.name, plan.sync, plan.overlap)
-        return _corrected(timing, shown)
+        correction = self.knowledge.steps.correction(job, profile.name, plan.sync, plan.overlap)
+        return _corrected(timing, correction)
 
     def step_of_shape(self, profile: ModelProfile, plan: Plan, shape: Shape) -> float | Unknown:
-        """Seconds of one step on a shape alone on the cluster."""
+        """Predict the seconds of one step on a shape alone on the cluster."""
         timing = self._alone(profile, plan, shape)
         return timing if isinstance(timing, Unknown) else timing.seconds
 
     def breakdown(self, profile: ModelProfile, plan: Plan, placement: Placement) -> Breakdown | Unknown:
-        """What a step alone on the cluster is made of."""
+        """Return the parts of a step alone on the cluster."""
         site = site_of(self.cluster, placement)
         timing = self._alone(profile, plan, site.shape)
         if isinstance(timing, Unknown):
@@ -129,8 +129,10 @@ class Predictor:
         )
         return Breakdown(timing.compute, moved, _spot(place[1], site) if place else None)
 
-    def line(self, profile: ModelProfile, configuration: str, millicores: int = 0) -> Line | Unknown:
-        """What a model costs on one device of a configuration set, or on so many cores."""
+    def line(
+        self, profile: ModelProfile, configuration: str, millicores: int = 0
+    ) -> ComputeLine | Unknown:
+        """Return a model's computing time on one device of a configuration set, or on CPU cores."""
         key = (self._id(profile), configuration, millicores)
         if key not in self._lines:
             kind = self._kind(configuration, millicores)
@@ -144,7 +146,7 @@ class Predictor:
         return DeviceKind(kind.device_type, rate_of_device(kind))
 
     def _id(self, profile: ModelProfile) -> int:
-        """A profile's number; it is kept alive so that no other gets the same."""
+        """Return a profile's id; the profile is kept alive so that no other gets the same."""
         self._profiles.setdefault(id(profile), profile)
         return id(profile)
 
@@ -175,7 +177,7 @@ class Predictor:
         return _timing(profile, plan, slowest, spread, route, bandwidth, self._bucket)
 
     def _slowest(self, profile: ModelProfile, plan: Plan, shape: Shape) -> Estimate | Unknown:
-        """Computing of the worker that takes longest, s."""
+        """Return the computing of the slowest worker, s."""
         asked: set[tuple[str, int, float]] = set()
         for host in shape:
             for seat in host.seats:
@@ -190,7 +192,7 @@ class Predictor:
         return max(found, key=lambda estimate: estimate.mean)
 
     def _spread_of_links(self, route: Trips) -> float | Unknown:
-        """The factor within which the least known link of a synchronisation is known."""
+        """Return the spread of the least known link of a synchronisation."""
         spread = 1.0
         for link in {place[0] for stage in (*route.out, *route.back) for place in stage.loads}:
             known = self.link(link)
@@ -200,7 +202,7 @@ class Predictor:
         return spread
 
     def link(self, link: LinkClass) -> LinkEstimate | Unknown:
-        """What is known of a class of links."""
+        """Return the estimate of a class of links."""
         if link not in self._links:
             known = learn(prior(self.cluster, link), self.knowledge.links.of(link))
             if isinstance(known, Unknown):
@@ -221,11 +223,11 @@ class Predictor:
         self,
         profile: ModelProfile,
         plan: Plan,
-        site: Site,
+        site: PlacedShape,
         alone: Timing,
         neighbours: Sequence[Neighbour],
     ) -> Timing | Unknown:
-        """The same step with what neighbours leave of the links that both use."""
+        """Return the step with what neighbours leave of the shared links."""
         taken = self._taken(neighbours)
         crossed = {place for stage in (*alone.trips.out, *alone.trips.back) for place in stage.loads}
         if not any(_spot(place, site) in taken for place in crossed):
@@ -239,7 +241,7 @@ class Predictor:
         return self._work_out(profile, plan, site.shape, bandwidth)
 
     def _taken(self, neighbours: Sequence[Neighbour]) -> dict[Spot, Background]:
-        """What neighbours ask of each link: the bytes of a step over the time of a step alone."""
+        """Return the neighbours' load on each link: bytes of a step over its time alone."""
         taken: dict[Spot, Background] = {}
         for other in neighbours:
             site = site_of(self.cluster, other.placement)
@@ -258,7 +260,7 @@ class Predictor:
 
 
 def mistake(plan: Plan, shape: Shape) -> Unknown | None:
-    """What is wrong with a plan for the tasks that are placed, None if nothing."""
+    """Return what is wrong with a plan for the placed tasks, None if nothing."""
     tasks = {role: sorted(s.task for h in shape for s in h.seats if s.role is role) for role in Role}
     workers = tasks[Role.WORKER]
     owners = tasks[Role.SERVER] if plan.sync is Sync.DEDICATED else workers
@@ -266,9 +268,9 @@ def mistake(plan: Plan, shape: Shape) -> Unknown | None:
     if not workers:
         problem = "no worker is placed"
     elif not owners:
-        problem = "parameters are to lie on servers, but none is placed"
+        problem = "the plan needs parameter servers, but none is placed"
     elif any(numbers != list(range(len(numbers))) for numbers in (workers, owners)):
-        problem = "tasks are not numbered 0, 1, 2 and so on"
+        problem = "tasks are not numbered 0, 1, 2, ..."
     elif plan.batch and len(plan.batch) != len(workers):
         problem = f"{len(plan.batch)} parts of the batch for {len(workers)} workers"
     elif plan.batch and min(plan.batch) < 0:
@@ -277,7 +279,7 @@ def mistake(plan: Plan, shape: Shape) -> Unknown | None:
         problem = f"{len(plan.owners)} parts of the parameters for {len(owners)} owners"
     elif plan.owners and not (min(plan.owners) >= 0 and abs(sum(plan.owners) - 1) <= 1e-6):
         problem = f"the owners' parts, {min(plan.owners):g} and more, add up to {sum(plan.owners):g}"
-    return Unknown(Why.BAD_PLAN, problem) if problem else None
+    return Unknown(WhyUnknown.BAD_PLAN, problem) if problem else None
 
 
 def _timing(
@@ -302,18 +304,18 @@ def _timing(
     return Timing(mean, mean - hypot(*fewer), mean + hypot(*more), compute.mean, route)
 
 
-def _corrected(timing: Timing, shown: Correction) -> Estimate:
-    """A step as jobs have shown it; what they have shown also replaces the doubts of the parts."""
-    mean = timing.seconds * shown.factor
+def _corrected(timing: Timing, correction: Correction) -> Estimate:
+    """Correct a step by measured ones, whose spread also bounds the uncertainty of its parts."""
+    mean = timing.seconds * correction.factor
     low = max(log(timing.seconds / timing.low) if timing.low > 0 else log(2), 0.0)
     high = max(log(timing.high / timing.seconds), 0.0)
-    own = log(shown.spread)
-    if shown.steps:
+    own = log(correction.spread)
+    if correction.steps:
         low, high = min(low, own), min(high, own)
     return Estimate(mean, mean * exp(-hypot(low, own)), mean * exp(hypot(high, own)))
 
 
-def _spot(place: Place, site: Site) -> Spot:
+def _spot(place: Place, site: PlacedShape) -> Spot:
     link, number, part = place
     names = {Wire.RACK: site.racks, Wire.DOMAIN: site.domains}.get(link.wire, site.hosts)
     return link, names[number], part

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from muster.model.job import Role
 from muster.model.topology import each_bit
 from muster.perf.shape import Shape
-from muster.perf.traffic import IDLE, Place, Stage, Sums, at_once
+from muster.perf.traffic import IDLE, Place, Sums, SyncStage, at_once
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 IN_MEMORY = -1
-"""The device of a rank that has none: its gradients lie in the node's memory."""
+"""The device of a rank without one: its gradients are in the node's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Rank:
 
 
 def ranks_of(shape: Shape) -> tuple[Rank, ...]:
-    """The workers' devices, near ones next to each other: the order of the ring."""
+    """Return the workers' devices in the order of the ring, near ones next to each other."""
     ranks = [
         Rank(i, j, device)
         for i, host in enumerate(shape)
@@ -39,16 +39,16 @@ def ranks_of(shape: Shape) -> tuple[Rank, ...]:
     return tuple(sorted(ranks, key=lambda rank: (rank.host, rank.device)))
 
 
-def ring(ranks: Sequence[Rank], shape: Shape, wiring: Wiring) -> Stage:
-    """One ring all-reduce."""
+def ring(ranks: Sequence[Rank], shape: Shape, wiring: Wiring) -> SyncStage:
+    """Return the stage of a ring all-reduce."""
     n = len(ranks)
     if n < 2:
         return IDLE
     return _chain(ranks, (*ranks[1:], ranks[0]), 2 * (n - 1) / n, 2 * (n - 1), shape, wiring)
 
 
-def hierarchical(shape: Shape, wiring: Wiring) -> list[Stage]:
-    """A ring inside each node, a ring over one device of each, and a chain inside each node back."""
+def hierarchical(shape: Shape, wiring: Wiring) -> list[SyncStage]:
+    """Return a ring inside each node, one over a device of each, and a chain back inside each node."""
     by_host: defaultdict[int, list[Rank]] = defaultdict(list)
     for rank in ranks_of(shape):
         by_host[rank.host].append(rank)
@@ -61,8 +61,8 @@ def hierarchical(shape: Shape, wiring: Wiring) -> list[Stage]:
     ]
 
 
-def inside_tasks(shape: Shape, wiring: Wiring) -> Stage:
-    """What the devices of one task sum among themselves before the task speaks for them."""
+def inside_tasks(shape: Shape, wiring: Wiring) -> SyncStage:
+    """Return the stage in which the devices of each task sum their gradients."""
     tasks: defaultdict[tuple[int, int], list[Rank]] = defaultdict(list)
     for rank in ranks_of(shape):
         tasks[rank.host, rank.seat].append(rank)
@@ -76,15 +76,15 @@ def _chain(
     messages: int,
     shape: Shape,
     wiring: Wiring,
-) -> Stage:
+) -> SyncStage:
     sums, latency = Sums(), 0.0
     for a, b in zip(froms, tos, strict=True):
         latency = max(latency, _hop(a, b, load, sums, shape, wiring))
-    return Stage(sums.loads(), messages, latency)
+    return SyncStage(sums.loads(), messages, latency)
 
 
 def _hop(a: Rank, b: Rank, load: float, sums: Sums, shape: Shape, wiring: Wiring) -> float:
-    """Lay one transfer on its links; its latency in s."""
+    """Add one transfer to its links; return its latency in s."""
     here, there = shape[a.host], shape[b.host]
     if a.host == b.host and IN_MEMORY not in (a.device, b.device):
         between = wiring.inside(here.configuration).between
@@ -107,7 +107,7 @@ def _hop(a: Rank, b: Rank, load: float, sums: Sums, shape: Shape, wiring: Wiring
 def _leave(
     rank: Rank, load: float, add: Callable[[Place, float], None], shape: Shape, wiring: Wiring
 ) -> float:
-    """Lay a transfer on the links between a rank and its node's memory or card; half a latency."""
+    """Add a transfer between a rank and its node's memory or card; return half a latency."""
     configuration = shape[rank.host].configuration
     if rank.device != IN_MEMORY:
         _lay(wiring.inside(configuration).exits[rank.device], rank.host, load, add)

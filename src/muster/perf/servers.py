@@ -1,9 +1,9 @@
 """Parameter servers: every worker pushes its gradients to their owners and pulls parameters back.
 
 Owners are the workers themselves (sharded) or tasks of the role `server` (dedicated). For any subtree T
-of the network with n_T of the n workers and the share O_T of the parameters below it, pushes that leave
-T carry n_T (1 - O_T) bytes per byte of gradients and pulls (n - n_T) O_T: no pair of tasks need be
-looked at. For one worker's card this is the notes' (S + (n-2) O_j)/bw_j, for a server's n O_j/bw_j.
+of the network with n_T of the n workers and the share O_T of the parameters, pushes that leave T carry
+n_T (1 - O_T) bytes per byte of gradients and pulls (n - n_T) O_T, so pairs of tasks need no look. For
+one worker's card this is the notes' (S + (n-2) O_j)/bw_j, for a server's n O_j/bw_j.
 """
 
 from collections import defaultdict
@@ -14,33 +14,33 @@ from muster.model.job import Role
 from muster.model.plan import Plan, Sync
 from muster.model.topology import each_bit
 from muster.perf.shape import Seat, Shape
-from muster.perf.traffic import Last, Load, Place, Stage, Sums
+from muster.perf.traffic import Last, Load, Place, Sums, SyncStage
 from muster.perf.wires import LinkClass, Wire, Wiring
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """How many workers push, and which share of the parameters each owner holds."""
+    """The number of workers that push, and the share of the parameters of each owner."""
 
     workers: int
     owner: Role
     shares: tuple[float, ...]
 
     def of(self, seat: Seat) -> float:
-        """The share that a task owns."""
+        """Return the share that a task owns."""
         return self.shares[seat.task] if seat.role is self.owner else 0.0
 
 
 def holdings(plan: Plan, shape: Shape) -> Holdings:
-    """Who owns what under a plan."""
+    """Return who owns what under a plan."""
     owner = Role.SERVER if plan.sync is Sync.DEDICATED else Role.WORKER
     count = {role: sum(s.role is role for host in shape for s in host.seats) for role in Role}
     owners = count[owner]
     return Holdings(count[Role.WORKER], owner, plan.owners or (1 / owners,) * owners)
 
 
-def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stage]:
-    """The two halves of a synchronisation by parameter servers."""
+def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[SyncStage, SyncStage]:
+    """Return the two halves of a synchronisation by parameter servers."""
     held = holdings(plan, shape)
     push, pull = Sums(), Sums()
     _lanes(shape, wiring, push, pull)
@@ -52,15 +52,15 @@ def push_and_pull(plan: Plan, shape: Shape, wiring: Wiring) -> tuple[Stage, Stag
             pull.out(place, enters)
             pull.into(place, leaves)
     latency = _latency(shape, wiring)
-    return Stage(push.loads(), 1, latency), Stage(pull.loads(), 1, latency)
+    return SyncStage(push.loads(), 1, latency), SyncStage(pull.loads(), 1, latency)
 
 
-def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> Stage:
-    """Both halves at once, chunk by chunk: each is pulled as soon as it is summed.
+def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> SyncStage:
+    """Return both halves at once, chunk by chunk: each is pulled as soon as it is summed.
 
-    Then every edge carries as much out as in. When a worker has sent its last gradient, the last chunk
-    of every owner is still to come in: all owners' chunks share the worker's links and so end together
-    (measured in network namespaces).
+    Every edge carries as much out as in. When a worker has sent its last gradient, the last chunk of
+    every owner is still to arrive: all share the worker's links and end together (measured in network
+    namespaces).
     """
     held = holdings(plan, shape)
     owners = sum(share > 0 for share in held.shares)
@@ -73,11 +73,11 @@ def both_at_once(plan: Plan, shape: Shape, wiring: Wiring) -> Stage:
             loads[place] = Load(leaves + enters, leaves + enters)
         if works and owners > own:
             last[place] = Last(leaves, works * (owners - own))
-    return Stage(loads, 2, _latency(shape, wiring), last)
+    return SyncStage(loads, 2, _latency(shape, wiring), last)
 
 
 def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:
-    """A worker's gradients leave its first device for the node's memory; parameters come back."""
+    """Add the way of gradients from each worker's first device to the node's memory, and back."""
     for i, host in enumerate(shape):
         for seat in host.seats:
             if seat.role is Role.WORKER and seat.bits:
@@ -88,7 +88,7 @@ def _lanes(shape: Shape, wiring: Wiring, push: Sums, pull: Sums) -> None:
 
 
 def _subtrees(shape: Shape, held: Holdings) -> Iterator[tuple[Place, int, float, int]]:
-    """Each edge above a task's memory: below it so many workers, a share of the parameters, owners."""
+    """Yield each edge above a task's memory with the workers, share and owners below it."""
     racks: defaultdict[int, list[Below]] = defaultdict(list)
     domains: defaultdict[int, list[Below]] = defaultdict(list)
     for i, host in enumerate(shape):
@@ -123,7 +123,7 @@ def _together(parts: Sequence[Below]) -> Below:
 
 
 def _latency(shape: Shape, wiring: Wiring) -> float:
-    """Between the two processes that are farthest apart, s."""
+    """Return the latency between the two processes farthest apart, s."""
     ports = max(wiring.host_latency(host.configuration) for host in shape)
     if len(shape) == 1:
         return ports

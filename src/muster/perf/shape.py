@@ -1,7 +1,7 @@
-"""What of a placement matters for its speed: everything but the names of nodes and racks.
+"""The shape of a placement: everything that matters for its speed, without names of nodes and racks.
 
-Two placements of one shape take the same time, so answers are kept by shape, not by node. Tuples rather
-than dataclasses: a shape is made and hashed for every question.
+Placements of one shape take the same time, so answers are cached by shape. Tuples rather than
+dataclasses: a shape is built and hashed for every question.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from muster.model.placement import Placement
 
 
 class Seat(NamedTuple):
-    """A task on a host: its role, which of that role, and the bits of its devices.
+    """A task on a host: its role, its number in it, and the bits of its devices.
 
-    A task without devices has thousandths of cores and bytes of memory instead.
+    A task without devices has millicores and bytes of memory instead.
     """
 
     role: Role
@@ -26,7 +26,7 @@ class Seat(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A node in use: what kind it is, the numbers of its rack and domain, and who sits there."""
+    """A node in use: its configuration set, the numbers of its rack and domain, and its tasks."""
 
     configuration: str
     rack: int
@@ -39,8 +39,8 @@ Shape = tuple[Host, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A shape, and the names of the hosts, racks and domains it stands on."""
+class PlacedShape:
+    """A shape, and the names of its hosts, racks and domains."""
 
     shape: Shape
     hosts: tuple[str, ...]
@@ -48,8 +48,8 @@ class Site:
     domains: tuple[str, ...]
 
 
-def site_of(cluster: Cluster, placement: Placement) -> Site:
-    """The shape of a placement, and where it stands."""
+def site_of(cluster: Cluster, placement: Placement) -> PlacedShape:
+    """Return the shape of a placement with its names."""
     seats: dict[str, list[Seat]] = {}
     for slot in placement.slots:
         need = slot.need
@@ -71,11 +71,11 @@ def site_of(cluster: Cluster, placement: Placement) -> Site:
         )
         for node in nodes
     )
-    return Site(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
+    return PlacedShape(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:
-    """Nodes of one domain and rack together, all in the order in which tasks name them first."""
+    """Group nodes by domain and rack, in the order in which tasks name them first."""
     racks: dict[str, dict[str, list[Node]]] = {}
     for node in nodes:
         racks.setdefault(node.domain, {}).setdefault(node.rack, []).append(node)

@@ -1,8 +1,8 @@
-"""What a wider placement costs a job: the answer behind `max_slowdown`.
+"""What a wider placement costs a job: the check behind `max_slowdown`.
 
-A job that names its model is priced on a typical shape of each level (`shapes`). One that gives only
-its step's figures is priced by a ring without overlap (Patarasuk and Yuan 2009): with k devices, S
-bytes of gradients, B and L the worst bandwidth and latency of the links that the placement crosses,
+A job that names its model is priced on a typical shape of each level (`typical`). One that gives only
+its step's figures is priced as a ring without overlap (Patarasuk and Yuan 2009): with k devices, S
+bytes of gradients, B and L the worst bandwidth and latency of the links crossed,
 
     t = compute + 2 (k-1)/k · S/B + 2 (k-1) · L        [s]
 
@@ -19,16 +19,16 @@ from muster.model.topology import ConfigurationSet, Level, Link, holds
 from muster.perf.estimate import Unknown
 from muster.perf.predict import Predictor
 from muster.perf.shape import Shape
-from muster.perf.shapes import typical
+from muster.perf.typical import typical
 
 SYNC_ONLY = StepProfile(compute=0.0, gradients=1e8)
-"""For a job that gives no figures: a step that is all synchronisation, the strictest reading of its
-tolerance. The bytes (100 MB, ResNet-50's gradients) matter only against the links' latency."""
+"""For a job without figures: a step of synchronisation alone, the strictest reading of its tolerance.
+The bytes (100 MB, ResNet-50's gradients) matter only against the links' latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """For a number of devices: the narrowest level that can hold them, and the link at each level."""
+    """For a number of devices: the narrowest level that holds them, and the link at each level."""
 
     narrowest: Level
     links: tuple[tuple[Level, Link], ...]
@@ -37,7 +37,7 @@ class Reach:
 
 
 def step_seconds(profile: StepProfile, devices: int, link: Link) -> float:
-    """Seconds of one step over a ring whose slowest link is this one."""
+    """Return the seconds of one step over a ring whose slowest link is this one."""
     if devices <= 1:
         return profile.compute
     moved = 2 * (devices - 1) / devices * profile.gradients
@@ -45,7 +45,7 @@ def step_seconds(profile: StepProfile, devices: int, link: Link) -> float:
 
 
 def widest_within(job: Job, devices: int, reach: Reach, predictor: Predictor) -> Level:
-    """The widest level that keeps both halves of the job's locality contract."""
+    """Return the widest level that keeps both halves of the job's locality contract."""
     contract = job.locality
     if contract.max_slowdown is None or devices <= 1:
         return contract.widest
@@ -59,7 +59,7 @@ def widest_within(job: Job, devices: int, reach: Reach, predictor: Predictor) ->
 
 
 def _modelled(job: Job, reach: Reach, predictor: Predictor) -> dict[Level, float] | None:
-    """Step times of the job's model by level, None where its speed on these devices is not known."""
+    """Return step times of the job's model by level, None where its speed here is unknown."""
     assert job.model is not None
     times = {}
     for level, shape in reach.shapes:
@@ -71,17 +71,18 @@ def _modelled(job: Job, reach: Reach, predictor: Predictor) -> dict[Level, float
 
 
 def _plan(job: Job, model: ModelProfile, shape: Shape) -> Plan:
-    """A ring with even parts of the batch: what a contract is held against."""
+    """Return a ring with even parts of the batch."""
     counts = [seat.bits.bit_count() for host in shape for seat in host.seats]
     each = (job.batch or model.batch * sum(counts)) / sum(counts)
     return Plan((), batch=tuple(round(each * count) for count in counts))
 
 
 def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -> Reach:
-    """What these configuration sets offer to a gang of so many devices on the empty cluster."""
+    """Return what these configuration sets offer to a gang of `devices` on the empty cluster."""
     if devices <= 1:
         return Reach(Level.DEVICE, ())
-    kinds = tuple(kind for kind in kinds if kind.devices and _is_there(cluster, kind))
+    used = {node.configuration for node in cluster.nodes}
+    kinds = tuple(kind for kind in kinds if kind.devices and kind.name in used)
     narrowest = next(
         (level for level in Level if _largest_group(cluster, kinds, level) >= devices),
         Level.CLUSTER,
@@ -89,10 +90,6 @@ def reach(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], devices: int) -
     levels = [level for level in Level if level >= narrowest]
     links = tuple((level, _slowest(cluster, kinds, level)) for level in levels)
     return Reach(narrowest, links, tuple((level, typical(kinds, level, devices)) for level in levels))
-
-
-def _is_there(cluster: Cluster, kind: ConfigurationSet) -> bool:
-    return any(node.configuration == kind.name for node in cluster.nodes)
 
 
 def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> int:
@@ -109,12 +106,12 @@ def _largest_group(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level:
 
 
 def _tree_groups(kind: ConfigurationSet, level: Level) -> tuple[int, ...]:
-    """The groups of the tree at a level: of several layers there (NVLink groups), the widest."""
+    """Return the tree's groups at a level: of several layers (NVLink groups), the widest."""
     return next((layer.groups for layer in reversed(kind.layers) if layer.level == level), ())
 
 
 def _slowest(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level) -> Link:
-    """The worst bandwidth and the worst latency of all links up to a level: wider is never faster."""
+    """Return the worst bandwidth and latency of all links up to a level: wider is never faster."""
     links = [_inside(kind, at) for kind in kinds for at in Level if at <= min(level, Level.NODE)]
     if level > Level.NODE:
         links += [kind.nic for kind in kinds]
@@ -124,7 +121,7 @@ def _slowest(cluster: Cluster, kinds: tuple[ConfigurationSet, ...], level: Level
 
 
 def _inside(kind: ConfigurationSet, level: Level) -> Link | None:
-    """The fastest link that joins the groups of a level, where the tree of the node has that level."""
+    """Return the fastest link that joins the groups of a level, None if the node lacks that level."""
     groups = _tree_groups(kind, level)
     if not groups:
         return None

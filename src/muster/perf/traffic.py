@@ -1,13 +1,13 @@
-"""Every transfer that one synchronisation needs, laid on the links it crosses (KAIST, seed 001).
+"""The transfers of one synchronisation on the links they cross (KAIST, seed 001).
 
-A synchronisation is a few stages that follow each other. Inside a stage all transfers run at once and
-share their links, so that for each byte of gradients it takes the time of its busiest link (s/byte):
+A synchronisation is a few stages that follow each other. Inside a stage all transfers run at once, so
+each byte of gradients takes the time of the busiest link (s/byte):
 
     tau = max over links of load / bandwidth        load in bytes per byte of gradients, each way
 
-For a ring this is exact under max-min fairness, since a ring moves in lock-step at its slowest hop; for
-parameter servers with pieces small against the whole it is the bound that pipelining reaches.
-`judge` does the same piece by piece, and slowly.
+For a ring this is exact under max-min fairness, since it moves in lock-step at its slowest hop; for
+parameter servers with small pieces it is the bound that pipelining reaches.
+`benchmarks/support/judge` replays the same piece by piece, slowly.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from muster.perf.wires import LinkClass
 
 Place = tuple[LinkClass, int, int]
-"""One edge of a shape: its class, the number of its host (rack, domain), and which one there."""
+"""An edge of a shape: its class, the number of its host (rack, domain), and its number there."""
 
 
 class Load(NamedTuple):
@@ -29,57 +29,56 @@ class Load(NamedTuple):
 
     @property
     def most(self) -> float:
-        """The busier way."""
+        """The busier direction."""
         return max(self.out, self.into)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Transfers that run at once: the load on each edge, and the messages of each piece."""
+class SyncStage:
+    """Transfers that run at once: the load on each edge, and the consecutive messages of a piece."""
 
     loads: Mapping[Place, Load]
     messages: int
-    """That follow each other."""
     latency: float
-    """Of the slowest of them, s."""
+    """Of the slowest message, s."""
     last: Mapping[Place, "Last"] = field(default_factory=dict)
-    """What still comes in through each edge when everything has been sent."""
+    """What still arrives through each edge when everything has been sent."""
 
 
 class Last(NamedTuple):
-    """The end of a synchronisation by owners at an edge: bytes (per byte of gradients) that are sent
-    out before the last chunks are asked for, and how many chunks then still come in."""
+    """The end of a synchronisation by owners at an edge: bytes (per byte of gradients) sent before the
+    last chunks are requested, and how many chunks then still arrive."""
 
     sent: float
     chunks: int
 
 
-IDLE = Stage({}, 0, 0.0)
+IDLE = SyncStage({}, 0, 0.0)
 
 
 class Sums:
-    """Loads being added up, each way of each edge."""
+    """Sums of loads in each direction of each edge."""
 
     def __init__(self) -> None:
         self._out: defaultdict[Place, float] = defaultdict(float)
         self._into: defaultdict[Place, float] = defaultdict(float)
 
     def out(self, place: Place, load: float) -> None:
-        """Load that leaves."""
+        """Add load that leaves."""
         self._out[place] += load
 
     def into(self, place: Place, load: float) -> None:
-        """Load that enters."""
+        """Add load that enters."""
         self._into[place] += load
 
     def loads(self) -> dict[Place, Load]:
-        """The sums."""
+        """Return the sums."""
         out, into = self._out, self._into
         return {place: Load(out.get(place, 0.0), into.get(place, 0.0)) for place in out | into}
 
 
-def at_once(stages: Iterable[Stage]) -> Stage:
-    """Several stages as one: they run side by side."""
+def at_once(stages: Iterable[SyncStage]) -> SyncStage:
+    """Merge stages that run side by side."""
     busy = [stage for stage in stages if stage.loads]
     if len(busy) <= 1:
         return busy[0] if busy else IDLE
@@ -89,4 +88,4 @@ def at_once(stages: Iterable[Stage]) -> Stage:
             sums.out(place, out)
             sums.into(place, into)
     messages = max(stage.messages for stage in busy)
-    return Stage(sums.loads(), messages, max(stage.latency for stage in busy))
+    return SyncStage(sums.loads(), messages, max(stage.latency for stage in busy))

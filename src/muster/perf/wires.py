@@ -1,9 +1,9 @@
 """The links a transfer crosses, as edges of one tree from the device up to the cluster.
 
-A device hangs on its lane; devices under one switch share the switch's uplink, those of one socket the
-uplink to the other socket; a node has one network card, a rack one uplink into its domain, a domain
-one into the cluster. A process that sends from the node's memory does so through a port of its own.
-In a group joined by NVLink each device has another lane. Every edge carries its bandwidth each way.
+A device has a lane; devices under one switch share the switch's uplink, those of one socket the uplink
+to the other socket; a node has one network card, a rack one uplink into its domain, a domain one into
+the cluster. A process that sends from the node's memory has a port of its own. In an NVLink group each
+device has another lane. Every edge carries its bandwidth in each direction.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from muster.perf.shape import Host
 
 
 class Wire(StrEnum):
-    """What kind of edge."""
+    """The kind of an edge."""
 
     NVLINK = "nvlink"
     LANE = "lane"
@@ -30,11 +30,11 @@ class Wire(StrEnum):
 
 
 _UPLINK = {Level.SOCKET: Wire.SWITCH, Level.NODE: Wire.SOCKET}
-"""What leads into the hub of a level: the uplink of the level below."""
+"""The wire that leads into the hub of a level: the uplink of the level below."""
 
 
 class LinkClass(NamedTuple):
-    """Edges that are alike: of one kind, in nodes of one configuration set ('' above the node)."""
+    """Equal edges: of one kind, in nodes of one configuration set ('' above the node)."""
 
     wire: Wire
     configuration: str = ""
@@ -55,7 +55,7 @@ class Inside:
 
 
 def prior(cluster: Cluster, link: LinkClass) -> Link:
-    """What the cluster file says of a class of links."""
+    """Return the rating of a class of links in the cluster file."""
     if link.wire is Wire.RACK:
         return cluster.links[Level.DOMAIN]
     if link.wire is Wire.DOMAIN:
@@ -76,37 +76,37 @@ def _inside_link(kind: ConfigurationSet, wire: Wire) -> Link:
 
 
 class Wiring:
-    """The links of one cluster, with what is asked again and again kept."""
+    """The links of one cluster, cached."""
 
     def __init__(self, cluster: Cluster, latency: Callable[[LinkClass], float] | None = None) -> None:
         self.cluster = cluster
         self.latency = latency or (lambda link: prior(cluster, link).latency)
-        """Of a class of links, s: as learnt, else as the cluster file says."""
+        """Latency of a class of links, s: as learnt, else as rated."""
         self._inside: dict[str, Inside] = {}
 
     def inside(self, configuration: str) -> Inside:
-        """The edges inside nodes of a configuration set."""
+        """Return the edges inside nodes of a configuration set."""
         if configuration not in self._inside:
             self._inside[configuration] = _inside(self.cluster.configurations[configuration])
         return self._inside[configuration]
 
     def host_latency(self, configuration: str) -> float:
-        """Latency of one process of a node, s."""
+        """Return the latency of one process of a node, s."""
         return self.latency(LinkClass(Wire.HOST, configuration))
 
     def card_latency(self, configuration: str) -> float:
-        """Latency of a node's network card and its port in the rack, s."""
+        """Return the latency of a node's network card and its port in the rack, s."""
         return self.latency(LinkClass(Wire.NIC, configuration))
 
     def level_latency(self, here: Host, there: Host) -> float:
-        """What the widest level between two nodes adds to that of a rack, s."""
+        """Return what the widest level between two nodes adds to the latency of a rack, s."""
         if here.rack == there.rack:
             return 0.0
         wire = Wire.RACK if here.domain == there.domain else Wire.DOMAIN
         return self.latency(LinkClass(wire)) - self.cluster.links[Level.RACK].latency
 
     def network_latency(self, here: Host, there: Host) -> float:
-        """Latency between two different nodes, s: the slower card, and the level between them."""
+        """Return the latency between two nodes, s: the slower card, and the level between them."""
         cards = max(self.card_latency(here.configuration), self.card_latency(there.configuration))
         return cards + self.level_latency(here, there)
 
@@ -123,7 +123,7 @@ def _inside(kind: ConfigurationSet) -> Inside:
 
 
 def _climb(kind: ConfigurationSet, device: int) -> list[tuple[Edge, Level]]:
-    """The edges from a device up to the node's top, each with the level it leads into."""
+    """Return the edges from a device up to the node's top, each with the level it leads into."""
     below = 1 << device
     edges = [((LinkClass(Wire.LANE, kind.name), below), kind.tree[0].level)]
     below = next(group for group in kind.tree[0].groups if group & below)

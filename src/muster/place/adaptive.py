@@ -1,23 +1,22 @@
-"""Adaptive: spread while there is room for what may come, pack as it runs out (Xiao, section 4).
+"""Adaptive: spread while there is room for expected gangs, pack as it runs out (Xiao, section 4).
 
-What may come is learnt from the queue: the most devices that multi-device gangs have asked for at
-one time, fading by half in `HALF_LIFE`. As long as the wholly free nodes could take that much, even
-after every waiting one-device job has broken one of them, jobs are spread; below it they are packed.
-To go back to spreading there must be one more of the largest gang's worth of whole nodes, so that one
-start or one end does not flip the mood to and fro.
+The expectation is learnt from the queue: the most devices that multi-device gangs have asked for at
+once, halving every `HALF_LIFE`. Jobs are spread while the wholly free nodes could take that much, even
+after every waiting one-device job has broken one of them; else they are packed. Going back to spreading
+takes whole nodes for one more of the largest gang, so that one start or end does not flip the mood.
 """
 
 from dataclasses import dataclass
 from math import ceil
 
 HALF_LIFE = 3600.0
-"""s. "A deep learning job often lasts for hours" (Xiao, section 3): what was asked an hour ago is
-still a fair guess at what will be asked, what was asked yesterday is not."""
+"""s. "A deep learning job often lasts for hours" (Xiao, section 3): demand of an hour ago is still a
+fair guess, that of yesterday is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mood:
-    """What has been learnt: devices asked by multi-device gangs, the largest of them, when."""
+    """What was learnt: devices asked by multi-device gangs, the largest of them, when."""
 
     packing: bool = False
     demand: float = 0.0
@@ -27,8 +26,8 @@ class Mood:
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """One look at the cluster: devices on wholly free nodes, a node's devices, and what waits: how
-    many one-device jobs, and the devices of each larger gang."""
+    """A look at the cluster: devices on wholly free nodes, a node's devices, waiting one-device jobs,
+    and the devices of each larger waiting gang."""
 
     whole: int
     per_node: int
@@ -37,7 +36,7 @@ class Pressure:
 
 
 def settle(mood: Mood, pressure: Pressure, now: float) -> Mood:
-    """The mood after one more look."""
+    """Return the mood after one more look."""
     fade = 0.5 ** (max(0.0, now - mood.at) / HALF_LIFE)
     demand = max(float(sum(pressure.gangs)), mood.demand * fade)
     largest = max(float(max(pressure.gangs, default=0)), mood.largest * fade)
@@ -49,5 +48,5 @@ def settle(mood: Mood, pressure: Pressure, now: float) -> Mood:
 
 
 def _whole_nodes(devices: float, per_node: int) -> int:
-    """Devices of the whole nodes that so many devices take: what one start breaks, one end frees."""
+    """Return the devices of the whole nodes that a gang takes."""
     return per_node * max(1, ceil(devices / per_node)) if per_node else 0

@@ -1,9 +1,9 @@
-"""A working copy of what is free, indexed so that a search need not walk over the nodes.
+"""A working copy of what is free, indexed so that a search does not walk over the nodes.
 
-Sets of nodes are integers, one bit per node, so "nodes of rack 7 with five free devices" is one
-AND. Nodes whose free devices differ only by swapping equal subtrees share a *shape*, and a
-search looks at shapes (a few dozen), not nodes (thousands). The board is the only mutable thing in
-deciding; it is made from a view and thrown away with the cycle.
+Sets of nodes are integers, one bit per node, so "nodes of rack 7 with five free devices" is one AND.
+Nodes whose free devices differ only by swapping equal subtrees share a *shape*, and a search looks at
+shapes (a few dozen), not nodes (thousands). The board is the only mutable thing in deciding; it is made
+from a view and dropped with the cycle.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.model.choice import ChoiceTable, choice_table
-from muster.model.cluster import Cluster, NodeState
+from muster.model.cluster import Cluster, NodeState, fragmentation
 from muster.model.job import Need
 from muster.model.placement import Slot
 from muster.model.plan import Plan
 from muster.model.topology import MAX_DEVICES, ConfigurationSet, Level
 
 UNBOUNDED = 1 << 30
-"""Tasks that fit where a task needs nothing at all: more than any plan has."""
+"""Tasks that fit where a task needs nothing: more than any plan has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """What was set aside on one node, to be given back later."""
+    """What was set aside on one node, to be restored later."""
 
     node: int
     bits: int
@@ -45,7 +45,7 @@ class Shelf:
         self.table: ChoiceTable = choice_table(kind.layers, kind.devices)
         self.members = 0
         self.free = 0
-        """Free devices on all of them."""
+        """Free devices on all members."""
         self.by_shape: dict[int, int] = {}
         self.sample: dict[int, int] = {}
         """For each shape, one bitmap of that shape."""
@@ -54,7 +54,7 @@ class Shelf:
         """[rack, c]: nodes with exactly c free devices."""
 
     def copy(self) -> "Shelf":
-        """The same shelf, to be changed apart from this one."""
+        """Return an independent copy."""
         other = object.__new__(type(self))
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
@@ -64,7 +64,7 @@ class Shelf:
         return other
 
     def add(self, node: int, free: int, rack: int) -> None:
-        """Put a node on the shelf."""
+        """Add a node."""
         bit = 1 << node
         shape = self.table.shape(free)
         self.by_shape[shape] = self.by_shape.get(shape, 0) | bit
@@ -75,7 +75,7 @@ class Shelf:
         self.free += devices
 
     def remove(self, node: int, free: int, rack: int) -> None:
-        """Take a node off the shelf."""
+        """Remove a node."""
         bit = 1 << node
         shape = self.table.shape(free)
         self.by_shape[shape] ^= bit
@@ -88,7 +88,7 @@ class Shelf:
 
 
 class Board:
-    """What is free on each node, by index; `take` and `put_back` are each other's undoing."""
+    """What is free on each node, by index; `take` and `put_back` undo each other."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -113,13 +113,13 @@ class Board:
         self.shelf_of = [self.shelves[node.configuration] for node in nodes]
         self._versions = count(1)
         self.version = 0
-        """Changes whenever something is put back: what could not be placed before, now might. No
-        number comes twice, so what was tried while something was lifted is never taken for now."""
+        """Changes whenever something is put back: what could not be placed before, now might. Never
+        repeats, so that what was tried while something was lifted is not taken for the present."""
         for i in range(len(nodes)):
             self._shelve(i)
 
     def copy(self) -> "Board":
-        """The same board, to be changed apart from this one."""
+        """Return an independent copy."""
         other = object.__new__(Board)
         other.__dict__.update(self.__dict__)
         other.free = self.free.copy()
@@ -136,7 +136,7 @@ class Board:
         return other
 
     def renew(self, cluster: Cluster, changed: Iterable[int]) -> None:
-        """Take these nodes, by their position, as the cluster has them: its others are as they were."""
+        """Take the changed nodes, by position, from the cluster; the others are as before."""
         self.cluster = cluster
         for at in changed:
             node = cluster.nodes[at]
@@ -148,7 +148,7 @@ class Board:
                 self._turn(at, usable, node.free)
 
     def _turn(self, node: int, usable: bool, free: int) -> None:
-        """A node comes into use or goes out of it."""
+        """Bring a node into use or out of it."""
         shelf = self.shelf_of[node]
         if not usable:
             shelf.remove(node, self.free[node], self.rack_of[node])
@@ -158,7 +158,7 @@ class Board:
         self._shelve(node)
 
     def index(self, name: str) -> int:
-        """The position of a node."""
+        """Return the position of a node."""
         return self.cluster.index[name]
 
     def take(self, slots: Iterable[Slot]) -> None:
@@ -178,7 +178,7 @@ class Board:
             self.memory[node] += memory
 
     def has(self, slots: Iterable[Slot]) -> bool:
-        """Whether all of this is free now."""
+        """Return whether all of this is free now."""
         return all(
             not bits & ~self.free[node]
             and millicores <= self.millicores[node]
@@ -188,7 +188,7 @@ class Board:
 
     @contextmanager
     def lifted(self, slots: Iterable[Slot]) -> Iterator[None]:
-        """Try what would be if these slots were free; afterwards everything is as before."""
+        """Free these slots inside the `with`; afterwards everything is as before."""
         slots = tuple(slots)
         version = self.version
         self.put_back(slots)
@@ -199,7 +199,7 @@ class Board:
             self.version = version
 
     def withhold(self, slots: Iterable[Slot]) -> tuple[Withheld, ...]:
-        """Set aside what is free of these slots now; give the answer to `restore`."""
+        """Set aside what is free of these slots; pass the answer to `restore`."""
         kept = []
         for node, bits, millicores, memory in self._by_node(slots):
             entry = Withheld(
@@ -223,18 +223,13 @@ class Board:
             self.memory[entry.node] += entry.memory
 
     def tasks_fitting(self, node: int, need: Need) -> int:
-        """How many tasks of this need one node could take now."""
-        bounds = []
-        if need.devices:
-            bounds.append(self.free[node].bit_count() // need.devices)
-        if need.millicores:
-            bounds.append(self.millicores[node] // need.millicores)
-        if need.memory:
-            bounds.append(self.memory[node] // need.memory)
-        return min(bounds, default=UNBOUNDED) if self.usable[node] else 0
+        """Return how many tasks of this need one node could take now."""
+        if not self.usable[node]:
+            return 0
+        return fitting(need, self.free[node].bit_count(), self.millicores[node], self.memory[node])
 
     def groups(self, level: Level) -> list[int]:
-        """The sets of nodes that form one group at a level above the node."""
+        """Return the sets of nodes that form one group at a level above the node."""
         if level is Level.RACK:
             return self.rack_nodes
         if level is Level.DOMAIN:
@@ -242,20 +237,20 @@ class Board:
         return [(1 << len(self.names)) - 1]
 
     def allowed(self, plan: Plan, kinds: Iterable[str]) -> int:
-        """Where tasks without devices may go: anywhere beside tasks that have some, else on these
-        configuration sets only."""
+        """Return where tasks without devices may go: anywhere if the plan has devices, else on these
+        configuration sets."""
         if plan.devices:
             return (1 << len(self.names)) - 1
         return sum(self.shelves[kind].members for kind in kinds)
 
     def group_of(self, node: int, level: Level) -> int:
-        """Which of the groups at a level above the node a node is in."""
+        """Return which group at a level above the node a node is in."""
         if level is Level.RACK:
             return self.rack_of[node]
         return self.domain_of_rack[self.rack_of[node]] if level is Level.DOMAIN else 0
 
     def counts(self, level: Level, kinds: tuple[str, ...]) -> NDArray[np.int64]:
-        """[group, c]: nodes of these configuration sets with exactly c free devices."""
+        """Return [group, c]: nodes of these configuration sets with exactly c free devices."""
         per_rack = self.shelves[kinds[0]].per_rack
         for kind in kinds[1:]:
             per_rack = per_rack + self.shelves[kind].per_rack
@@ -269,17 +264,15 @@ class Board:
         return whole
 
     def free_devices(self, kinds: Iterable[str]) -> int:
-        """Free devices on nodes of these configuration sets."""
+        """Return the free devices on nodes of these configuration sets."""
         return sum(self.shelves[kind].free for kind in kinds)
 
     def fragmentation(self, kinds: Iterable[str]) -> float:
-        """Share of the free devices that lie on partly used nodes: 0 is whole, 1 is all in pieces."""
-        kinds = tuple(kinds)
-        free = self.free_devices(kinds)
-        whole = sum(
-            self.shelves[k].by_count[-1].bit_count() * self.shelves[k].kind.devices for k in kinds
-        )
-        return 1 - whole / free if free else 0.0
+        """Return the fragmentation of these configuration sets."""
+        shelves = [self.shelves[kind] for kind in kinds]
+        free = sum(shelf.free for shelf in shelves)
+        whole = sum(shelf.by_count[-1].bit_count() * shelf.kind.devices for shelf in shelves)
+        return fragmentation(free, free - whole)
 
     def _by_node(self, slots: Iterable[Slot]) -> Iterator[tuple[int, int, int, int]]:
         sums: dict[str, list[int]] = {}
@@ -307,8 +300,20 @@ class Board:
             shelf.add(node, self.free[node], self.rack_of[node])
 
 
+def fitting(need: Need, devices: int, millicores: int, memory: int) -> int:
+    """Return how many tasks of this need fit into devices, cores and memory."""
+    bounds = []
+    if need.devices:
+        bounds.append(devices // need.devices)
+    if need.millicores:
+        bounds.append(millicores // need.millicores)
+    if need.memory:
+        bounds.append(memory // need.memory)
+    return min(bounds, default=UNBOUNDED)
+
+
 def _masks(group_of: list[int], groups: int) -> list[int]:
-    """The set of nodes of each group, built bytewise: or-ing thousands of bits one by one is slow."""
+    """Return the nodes of each group, built bytewise: setting thousands of bits one by one is slow."""
     buffers = [bytearray((len(group_of) + 7) // 8) for _ in range(groups)]
     for node, group in enumerate(group_of):
         buffers[group][node >> 3] |= 1 << (node & 7)

@@ -1,12 +1,11 @@
 """Clear: the cheapest set of tasks to remove so that a request fits.
 
-Preemption, shrinking, migration and promises all ask this one question; they differ in who may
-be removed, in what it costs, and in what else must hold (`accept`).
+Preemption, shrinking, migration and promises all use it; they differ in candidates, costs and further
+conditions (`accept`).
 
-What fits already needs nothing removed. Where the contract keeps a gang inside one node, the sets are
-tried in the order of their cost, so the answer is the cheapest there is (up to `SEARCH` sets a node,
-after which the node is given up). Across nodes it is greedy by cost per device, and then whatever
-turns out not to be needed is spared: no removed task could have stayed.
+Inside one node sets are tried in the order of their cost, so the answer is the cheapest (up to `SEARCH`
+sets, then the node is given up). Across nodes the search is greedy by cost per device; then every
+removal that turns out not to be needed is dropped.
 """
 
 import heapq
@@ -22,22 +21,22 @@ from muster.place.pack import TASTE, pack
 from muster.place.request import Request
 
 SEARCH = 512
-"""Sets tried on one node: all of them with 9 candidates, and the cheap ones with 16."""
+"""Sets tried on one node: all with 9 candidates, the cheap ones with 16."""
 GROUPS = 16
 """Groups tried across nodes, the most promising first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Tasks of one job that could be removed together, and what that costs in device-seconds."""
+    """Tasks of one job that could be removed together, and the cost in device-seconds."""
 
     job: int
     slots: tuple[Slot, ...]
     cost: float
     whole: bool = True
-    """All tasks of the job, or only some above its least."""
+    """Whether it is the whole job, or only tasks above its least."""
     devices: int = field(init=False, compare=False)
-    """Devices that removing it would free."""
+    """Devices that it frees."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "devices", sum(slot.bits.bit_count() for slot in self.slots))
@@ -57,7 +56,7 @@ class Clearing:
 
     @property
     def cost(self) -> float:
-        """Device-seconds that removing costs."""
+        """Device-seconds of all removals."""
         return sum(candidate.cost for candidate in self.removed)
 
 
@@ -67,7 +66,7 @@ Accept = Callable[[Clearing], bool]
 def cheapest_clearing(
     board: Board, request: Request, candidates: Iterable[Candidate], accept: Accept = lambda _: True
 ) -> Clearing | None:
-    """The cheapest acceptable clearing, or None. The board is as before afterwards."""
+    """Return the cheapest acceptable clearing, or None; the board ends unchanged."""
     pool = [c for c in candidates if c.slots]
     as_it_is = pack(board, request)
     if as_it_is is not None and accept(nothing := Clearing((), as_it_is)):
@@ -100,7 +99,7 @@ def _inside_nodes(
 
 
 def _bound(board: Board, request: Request, node: int, there: list[Candidate]) -> float | None:
-    """A lower bound on the cost of clearing this node, or None if it can never hold the request."""
+    """Return a lower bound on the cost of clearing this node, None if it can never hold the request."""
     shelf = board.shelf_of[node]
     if shelf.kind.name not in request.kinds or not board.usable[node]:
         return None
@@ -147,7 +146,7 @@ def _on_node(
 
 
 def _by_cost(candidates: list[Candidate]) -> Iterator[tuple[Candidate, ...]]:
-    """Sets of candidates, the cheapest first; each step adds the next one or swaps the last for it."""
+    """Yield sets of candidates, cheapest first; each step adds the next or swaps the last for it."""
     ordered = sorted(candidates, key=lambda c: (c.cost, c.job))
     heap: list[tuple[float, tuple[int, ...]]] = [(ordered[0].cost, (0,))] if ordered else []
     for _ in range(SEARCH):
@@ -178,7 +177,7 @@ def _across_nodes(
 
 
 def _by_group(board: Board, pool: list[Candidate], level: Level) -> dict[int, list[Candidate]]:
-    """The candidates that have something in each group."""
+    """Return the candidates with tasks in each group."""
     if level is Level.CLUSTER:
         return {0: pool}
     on: dict[int, list[Candidate]] = {}
@@ -196,7 +195,7 @@ def _greedy(board: Board, request: Request, mask: int, there: list[Candidate]) -
 
     enough = _by_devices(board, request, mask, ordered)
     if enough is not None and not fits(enough):
-        # The more is removed the better it fits, so the first number that does is found by halving.
+        # Removing more only helps, so bisect for the first number that fits.
         enough = bisect_left(range(len(ordered) + 1), True, lo=enough + 1, key=fits)
     if enough is None or enough > len(ordered):
         return None
@@ -204,7 +203,7 @@ def _greedy(board: Board, request: Request, mask: int, there: list[Candidate]) -
 
 
 def _by_devices(board: Board, request: Request, mask: int, ordered: list[Candidate]) -> int | None:
-    """How many candidates in this order must go for there to be enough devices in the group."""
+    """Return how many candidates in this order must go for enough devices in the group."""
     short = request.plan.devices - sum(
         (board.shelves[kind].by_count[c] & mask).bit_count() * c
         for kind in request.kinds
@@ -218,7 +217,7 @@ def _by_devices(board: Board, request: Request, mask: int, ordered: list[Candida
 
 
 def _spare(board: Board, request: Request, removed: list[Candidate]) -> Clearing | None:
-    """Leave out every candidate, the dearest first, without which the request still fits."""
+    """Keep every candidate, the most expensive first, without whose removal the request still fits."""
     placement = _placed_without(board, request, removed)
     for candidate in sorted(removed, key=lambda c: (-c.cost, c.job)):
         fewer = [c for c in removed if c is not candidate]

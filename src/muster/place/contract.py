@@ -1,4 +1,4 @@
-"""How far a placement stretches, to hold it against a locality contract."""
+"""The level a placement spans, to compare with a locality contract."""
 
 from muster.model.cluster import Cluster, span
 from muster.model.placement import Placement
@@ -6,7 +6,7 @@ from muster.model.topology import Level
 
 
 def spanned(cluster: Cluster, placement: Placement) -> Level:
-    """The narrowest level that holds every task; tasks without devices count by their node."""
+    """Return the narrowest level that holds every task; tasks without devices count by node."""
     nodes = placement.nodes()
     if len(nodes) > 1:
         return span(cluster, nodes)

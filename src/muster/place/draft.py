@@ -1,4 +1,4 @@
-"""A placement in the making: tasks put on nodes on top of a board that stays untouched."""
+"""A placement under construction, on top of a board that stays unchanged."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from muster.model.choice import Choice, ChoiceTable
 from muster.model.job import Need, Role
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Part
-from muster.place.board import UNBOUNDED, Board
+from muster.place.board import Board, fitting
 
 Choose = Callable[[ChoiceTable, int, int], Choice | None]
 
@@ -29,26 +29,23 @@ class Draft:
         self._devices: dict[int, int] = {}
 
     def nodes(self) -> list[int]:
-        """Nodes in use so far."""
+        """Return the nodes in use so far."""
         return list(self._tasks)
 
     def fitting(self, node: int, need: Need) -> int:
-        """How many more tasks of this need the node could take."""
+        """Return how many more tasks of this need the node could take."""
         board = self._board
         if node not in self._tasks:
             return board.tasks_fitting(node, need)
-        bounds = []
-        if need.devices:
-            free = board.free[node].bit_count() - self._devices[node]
-            bounds.append(free // need.devices)
-        if need.millicores:
-            bounds.append((board.millicores[node] - self._millicores[node]) // need.millicores)
-        if need.memory:
-            bounds.append((board.memory[node] - self._memory[node]) // need.memory)
-        return min(bounds, default=UNBOUNDED)
+        return fitting(
+            need,
+            board.free[node].bit_count() - self._devices[node],
+            board.millicores[node] - self._millicores[node],
+            board.memory[node] - self._memory[node],
+        )
 
     def put(self, node: int, part: Part, count: int) -> None:
-        """Put so many tasks of a part on a node."""
+        """Put tasks of a part on a node."""
         need = part.need
         self._tasks.setdefault(node, []).append(Part(part.role, count, need))
         self._devices[node] = self._devices.get(node, 0) + count * need.devices
@@ -56,7 +53,7 @@ class Draft:
         self._memory[node] = self._memory.get(node, 0) + count * need.memory
 
     def finish(self) -> Placement:
-        """The placement, tasks numbered by role in the order of the nodes."""
+        """Return the placement, tasks numbered by role in the order of the nodes."""
         slots: list[Slot] = []
         for node in sorted(self._tasks):
             slots.extend(self._slots_on(node))

@@ -1,9 +1,9 @@
 """Even: the fewest nodes, with the same number of workers and servers on each.
 
-Source: Optimus, placement theorem: on alike nodes a synchronous parameter-server job is fastest on
-the fewest nodes that can hold it, with an equal mix on each. Where a count does not divide, some
-nodes hold one task more; if it can be, those with a worker more are not those with a server more.
-Where no equal split has room at all, the job is packed: better uneven than never.
+Source: Optimus, placement theorem: on equal nodes a synchronous parameter-server job is fastest on the
+fewest nodes that can hold it, with an equal mix on each. Where a count does not divide, some nodes hold
+one task more; if possible not one worker more and one server more on the same node. Where no equal
+split fits, the job is packed.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from muster.place.pack import pack
 from muster.place.request import Request
 
 WAYS = 512
-"""Ways to split that are tried, each at one level: far more than a gang of a few dozen tasks has."""
+"""Splits tried, each at one level: far more than a gang of a few dozen tasks has."""
 
 Split = dict[Plan, int]
-"""What a node holds, and how many nodes hold just that."""
+"""What a node holds, and how many nodes hold it."""
 
 
 def even(board: Board, request: Request) -> Placement | None:
-    """An equal mix on the fewest nodes of the narrowest group; on one node, the closest devices."""
+    """Place an equal mix on the fewest nodes of the narrowest group; on one node, closest devices."""
     packed = pack(board, request)
     if packed is None or len(packed.nodes()) == 1:
         return packed
@@ -43,7 +43,7 @@ def even(board: Board, request: Request) -> Placement | None:
 
 
 def _ways(board: Board, request: Request, tasks: int) -> Iterator[tuple[Split, Level]]:
-    """Every equal split at every level: fewest nodes first, then the narrowest level."""
+    """Yield every equal split at every level: fewest nodes first, then the narrowest level."""
     levels = [level for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER) if level <= request.widest]
     for nodes in range(_least_nodes(board, request.plan), tasks + 1):
         for level in levels:
@@ -51,7 +51,7 @@ def _ways(board: Board, request: Request, tasks: int) -> Iterator[tuple[Split, L
 
 
 def _least_nodes(board: Board, plan: Plan) -> int:
-    """Fewer nodes than this could not hold the plan if all were empty and the largest there are."""
+    """Return the fewest nodes that could hold the plan if all were empty and of the largest kind."""
     kinds = board.cluster.configurations.values()
     bounds = (
         (plan.devices, max(kind.devices for kind in kinds)),
@@ -62,7 +62,7 @@ def _least_nodes(board: Board, plan: Plan) -> int:
 
 
 def _splits(parts: tuple[Part, ...], nodes: int) -> Iterator[Split]:
-    """First with the odd tasks of two roles on different nodes, then with more and more together."""
+    """Yield splits: odd tasks of two roles on different nodes first, then more and more together."""
     first, second = (*(part.count % nodes for part in parts), 0)[:2]
     for both in range(max(0, first + second - nodes), min(first, second) + 1):
         split = {
@@ -82,8 +82,7 @@ def _share(parts: tuple[Part, ...], nodes: int, more: tuple[int, int]) -> Plan:
 
 
 def _roomy_groups(board: Board, request: Request, level: Level, split: Split) -> list[int]:
-    """Groups with enough nodes of enough free devices: for every size of share, as many as there are
-    shares of that size or more."""
+    """Return the groups with enough nodes for every size of share."""
     groups = board.groups(level)
     sizes = {share.devices for share in split}
     if max(sizes) > MAX_DEVICES:
@@ -97,8 +96,8 @@ def _roomy_groups(board: Board, request: Request, level: Level, split: Split) ->
 
 
 def _deal(board: Board, request: Request, split: Split, mask: int) -> Draft | None:
-    """Every share on a node of its own. A share that finds none left sends another elsewhere, so a
-    deal is found wherever there is one."""
+    """Put every share on a node of its own, or return None. A share that finds no node displaces
+    another, so a deal is found if there is one (bipartite matching)."""
     nodes = list(_candidates(board, request, mask))
     fitting: dict[Plan, list[int]] = {}
     for share, count in split.items():
@@ -129,7 +128,7 @@ def _deal(board: Board, request: Request, split: Split, mask: int) -> Draft | No
 
 
 def _candidates(board: Board, request: Request, mask: int) -> Iterator[int]:
-    """Nodes with free devices, the emptiest first; then the others, those with most cores first."""
+    """Yield nodes with free devices, emptiest first; then the others, most cores first."""
     seen = 0
     if request.plan.devices:
         for node in emptiest_first(board, request.kinds, mask):

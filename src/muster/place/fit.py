@@ -1,7 +1,6 @@
-"""The search that pack and spread share: one node if it can be, else the fewest nodes of one group.
+"""The search that pack and spread share: one node if possible, else the fewest nodes of one group.
 
-Levels are tried from narrow to wide up to the contract's. A `Taste` says which of several places
-is liked best; everything else is the same for both.
+Levels are tried from narrow to wide up to the contract's. A `Taste` ranks the places.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +20,7 @@ from muster.place.jointly import jointly
 from muster.place.request import Request
 
 COMPARED = 8
-"""Groups looked at after the first that has room, for one where cores allow fewer nodes."""
+"""Groups compared after the first with room, for one where cores allow fewer nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,13 @@ class Taste:
 
     choose: Choose
     rank_node: Callable[[Choice, int, int], tuple[int, ...]]
-    """From the choice in a node, the number of its free devices and of all its devices."""
+    """By the choice in a node, its free devices and all its devices."""
     tight: bool
-    """Prefer the group, and the last node, with the least room to spare; else the most."""
+    """Prefer the group, and the last node, with the least spare room; else the most."""
 
 
 def place(board: Board, request: Request, taste: Taste) -> Placement | None:
-    """The request at the narrowest level that holds it, or None. The board is not changed."""
+    """Place the request at the narrowest level that holds it, or return None."""
     if not request.plan.parts or board.free_devices(request.kinds) < request.plan.devices:
         return None
     draft = _on_one_node(board, request, taste) or _over_nodes(board, request, taste)
@@ -44,7 +43,7 @@ def place(board: Board, request: Request, taste: Taste) -> Placement | None:
 
 
 def fill(draft: Draft, part: Part, nodes: Iterable[int]) -> int:
-    """Put as many tasks of a part as fit on these nodes in turn; answer how many are left over."""
+    """Put as many tasks of a part as fit on these nodes in turn; return how many are left."""
     left = part.count
     for node in nodes:
         if not left:
@@ -67,7 +66,7 @@ def _on_one_node(board: Board, request: Request, taste: Taste) -> Draft | None:
 
 
 def on_node(board: Board, plan: Plan, node: int, choose: Choose) -> Draft:
-    """All tasks of a plan on one node that has room for them."""
+    """Put all tasks of a plan on one node that has room for them."""
     draft = Draft(board, choose)
     for part in plan.parts:
         draft.put(node, part, part.count)
@@ -92,12 +91,12 @@ def _best_device_node(board: Board, request: Request, taste: Taste) -> int | Non
 
 
 def has_cores(board: Board, node: int, plan: Plan) -> bool:
-    """Whether the node has the CPU cores and memory of a whole plan."""
+    """Return whether the node has the CPU cores and memory of a whole plan."""
     return board.millicores[node] >= plan.millicores and board.memory[node] >= plan.memory
 
 
 def _best_cpu_node(board: Board, plan: Plan, mask: int) -> int | None:
-    """Best fit on cores, nodes without devices first so that devices keep their cores."""
+    """Return the best fit on cores, nodes without devices first so that devices keep their cores."""
     fitting = [
         (board.shelf_of[node].kind.devices > 0, board.millicores[node], node)
         for node in each_bit(mask)
@@ -117,7 +116,7 @@ def _over_nodes(board: Board, request: Request, taste: Taste) -> Draft | None:
 
 
 def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) -> Draft | None:
-    """The request in the group where it takes the fewest nodes; of equals, the first by taste."""
+    """Place the request in the group where it takes the fewest nodes; of equals, the first by taste."""
     best: Draft | None = None
     compared = 0
     for least, mask in _ranked_groups(board, request, level, taste):
@@ -131,7 +130,7 @@ def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) ->
 
 
 def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -> list[tuple[int, int]]:
-    """Groups that may have room, with the fewest nodes that their free devices allow: fewest first."""
+    """Return groups that may have room with the fewest nodes their devices allow, fewest first."""
     groups = board.groups(level)
     main = max(request.plan.parts, key=lambda part: part.count * part.need.devices)
     if not main.need.devices:
@@ -146,10 +145,9 @@ def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -
 def nodes_needed(
     counts: NDArray[np.int64], tasks: int, need: Need
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each group: fewest nodes that hold the tasks' devices, and tasks it could hold in all.
+    """Return for each group the fewest nodes that hold the tasks' devices, and the tasks it could hold.
 
-    `counts` is [group, c] = nodes with c free devices. Where they do not fit, the first answer is
-    meaningless.
+    `counts` is [group, c] = nodes with c free devices. Where they do not fit, the first is meaningless.
     """
     per_node = np.arange(MAX_DEVICES, -1, -1) // need.devices
     nodes = counts[:, ::-1]
@@ -170,7 +168,7 @@ def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft 
 
 
 def _one_by_one(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
-    """Part by part, the one whose tasks take most devices first."""
+    """Place part by part, the one whose tasks take most devices first."""
     draft = Draft(board, taste.choose)
     by_devices = sorted(request.plan.parts, key=lambda part: -part.need.devices)
     for part in by_devices:
@@ -202,9 +200,9 @@ def _fill_devices(
 def _roomiest_first(
     board: Board, draft: Draft, need: Need, kinds: tuple[str, ...], mask: int
 ) -> Iterator[tuple[int, int]]:
-    """Nodes not in use yet and how many tasks each takes, those that take most first.
+    """Yield unused nodes and how many tasks each takes, those that take most first.
 
-    By devices a node takes `most`; one whose cores or memory allow fewer is kept for its turn.
+    By devices a node takes `most`; one whose cores or memory allow fewer is deferred.
     """
     used = set(draft.nodes())
     later: dict[int, list[int]] = {}
@@ -220,13 +218,13 @@ def _roomiest_first(
 
 
 def emptiest_first(board: Board, kinds: tuple[str, ...], mask: int) -> Iterator[int]:
-    """Nodes of these configuration sets in a set of nodes, those with most free devices first."""
+    """Yield nodes of these configuration sets in a set of nodes, most free devices first."""
     for devices in range(MAX_DEVICES, 0, -1):
         yield from _with_free(board, kinds, mask, devices)
 
 
 def _with_free(board: Board, kinds: tuple[str, ...], mask: int, devices: int) -> Iterator[int]:
-    """Nodes with exactly so many free devices, configuration sets in the order of preference."""
+    """Yield nodes with exactly `devices` free, configuration sets in the order of preference."""
     for kind in kinds:
         by_count = board.shelves[kind].by_count
         if devices < len(by_count):
@@ -234,7 +232,7 @@ def _with_free(board: Board, kinds: tuple[str, ...], mask: int, devices: int) ->
 
 
 def _snuggest(board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], mask: int) -> int:
-    """Of the nodes not in use that take all of these tasks, the one with fewest free devices."""
+    """Return the unused node with fewest free devices that takes all of these tasks."""
     used = set(draft.nodes())
     return next(
         node
@@ -245,7 +243,7 @@ def _snuggest(board: Board, draft: Draft, part: Part, kinds: tuple[str, ...], ma
 
 
 def _cpu_nodes(board: Board, draft: Draft, need: Need, mask: int) -> Iterator[int]:
-    """Where tasks without devices go: beside the job's others, then nodes without devices, then any;
+    """Yield nodes for tasks without devices: the job's own, then those without devices, then any;
     those that take most first."""
     used = draft.nodes()
     yield from used

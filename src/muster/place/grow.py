@@ -1,4 +1,4 @@
-"""Grow: more tasks for a running job, beside those it has and inside its contract."""
+"""Grow: more tasks for a running job, near those it has and inside its contract."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,9 +16,9 @@ from muster.place.request import Request
 
 
 def grow(board: Board, request: Request, held: Placement) -> tuple[Slot, ...]:
-    """Slots for as many of the plan's tasks as fit beside the placement; the board is not changed."""
+    """Return slots for as many of the plan's tasks as fit near the placement."""
     if spanned(board.cluster, held) > request.widest:
-        return ()  # with more devices the contract is stricter than where the job already is
+        return ()  # with more devices the contract is stricter than where the job is now
     if request.widest <= Level.NODE:
         return _inside_node(board, request, held)
     mask = _group_of(board, held, request.widest)
@@ -38,7 +38,7 @@ def _inside_node(board: Board, request: Request, held: Placement) -> tuple[Slot,
 
 
 def _that_fit(board: Board, request: Request, bits: int, node: int) -> tuple[Part, ...]:
-    """As many workers as keep the contract; other roles as they are."""
+    """Return as many workers as keep the contract; other roles unchanged."""
     table, free = board.shelf_of[node].table, board.free[node]
     parts = request.plan.parts
     for workers in range(request.plan.count(Role.WORKER), -1, -1):
@@ -51,7 +51,7 @@ def _that_fit(board: Board, request: Request, bits: int, node: int) -> tuple[Par
 
 
 def _group_of(board: Board, held: Placement, level: Level) -> int:
-    """The group at a level above the node that holds the placement."""
+    """Return the group at a level above the node that holds the placement."""
     node = 1 << board.index(held.slots[0].node)
     return next(mask for mask in board.groups(level) if mask & node)
 
@@ -59,7 +59,7 @@ def _group_of(board: Board, held: Placement, level: Level) -> int:
 def _nearest(
     board: Board, request: Request, held: Placement, mask: int, *, devices: bool
 ) -> Iterator[int]:
-    """The job's own nodes, then others from narrow to wide, inside the mask."""
+    """Yield the job's own nodes, then others from narrow to wide, inside the mask."""
     own = sum(1 << board.index(name) for name in held.nodes())
     allowed = sum(board.shelves[kind].members for kind in request.kinds) if devices else own
     reach = board.allowed(request.plan, request.kinds)

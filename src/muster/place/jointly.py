@@ -1,9 +1,8 @@
 """Jointly: tasks of two roles at once, where one role after the other finds no room.
 
-Workers that fill the wrong nodes can leave no room for servers. Here every split is looked at: with
-W workers over the nodes seen so far, how many servers fit there at most? One row of W + 1 numbers, a
-pass over the nodes; the answer is exact. It is asked for only when `fit` has failed and there is
-room by the sums, which is rare.
+Workers on the wrong nodes can leave no room for servers. Dynamic programming over the nodes: for each
+number of workers on the nodes so far, the most servers that fit beside them. Exact; it runs only when
+`fit` has failed and the sums would allow it, which is rare.
 """
 
 from collections.abc import Iterator
@@ -19,11 +18,11 @@ from muster.place.request import Request
 
 Row = NDArray[np.int64]
 NEVER = -(1 << 40)
-"""Servers beside a number of workers that cannot be: stays below zero whatever is added."""
+"""Servers beside an impossible number of workers: below zero whatever is added."""
 
 
 def jointly(board: Board, request: Request, mask: int, choose: Choose) -> Draft | None:
-    """The two parts of a plan somewhere in a set of nodes, or None if that cannot be."""
+    """Place the two parts of a plan in a set of nodes, or return None if that is impossible."""
     if len(request.plan.parts) != 2 or not _room_by_sums(board, request, mask):
         return None
     first, second = request.plan.parts
@@ -40,7 +39,7 @@ def jointly(board: Board, request: Request, mask: int, choose: Choose) -> Draft 
 
 
 def _room_by_sums(board: Board, request: Request, mask: int) -> bool:
-    """Whether each part by itself would fit, and both together if nodes had no bounds."""
+    """Return whether each part would fit alone, and both by the sums over all nodes."""
     plan, nodes = request.plan, list(_usable(board, mask))
     devices = sum(board.free[n].bit_count() for n in nodes if _allowed(board, request, n))
     empty = Draft(board, _none)
@@ -64,7 +63,7 @@ def _allowed(board: Board, request: Request, node: int) -> bool:
 
 
 def _beside(board: Board, request: Request, node: int) -> list[int]:
-    """How many tasks of the second part fit on a node beside 0, 1, ... of the first."""
+    """Return how many tasks of the second part fit on a node beside 0, 1, ... of the first."""
     first, second = request.plan.parts
     most = min(first.count, _fitting(board, request, Draft(board, _none), node, first))
     found = []
@@ -82,11 +81,11 @@ def _fitting(board: Board, request: Request, draft: Draft, node: int, part: Part
 
 
 def _none(*_: object) -> None:
-    """No devices are chosen while counting."""
+    """Choose no devices while counting."""
 
 
 def _extended(row: Row, beside: list[int]) -> tuple[Row, Row]:
-    """The row with one node more, and how many of the first part that node takes for each number."""
+    """Return the row with one node more, and how many of the first part that node takes."""
     best, pick = row + beside[0], np.zeros_like(row)
     for count, more in enumerate(beside[1:], start=1):
         with_count = row[:-count] + more
@@ -97,7 +96,7 @@ def _extended(row: Row, beside: list[int]) -> tuple[Row, Row]:
 
 
 def _traced(board: Board, request: Request, picks: list[tuple[int, Row]], choose: Choose) -> Draft:
-    """Back from the last node to the first, each taking what was picked for it."""
+    """Trace back from the last node to the first, each taking what was picked for it."""
     first, second = request.plan.parts
     draft = Draft(board, choose)
     left, others = first.count, second.count

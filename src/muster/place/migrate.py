@@ -1,7 +1,7 @@
-"""Migrate: move small jobs so that a gang whose contract cannot be met gets its room (Xiao).
+"""Migrate: move small jobs to make room for a gang whose contract cannot be met (Xiao).
 
-The cheapest set of jobs to move is looked for; each must find a new place, inside its own contract,
-among what is free now, for during a move a job holds both places.
+Each moved job must find a new place, inside its own contract, among what is free now: during a move it
+holds both places.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from muster.place.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Movable:
-    """A job that may be moved: what it holds, what moving costs, and what it asks for elsewhere."""
+    """A job that may be moved: what it holds, the cost, and its request elsewhere."""
 
     candidate: Candidate
     request: Request
@@ -32,7 +32,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """The moves, where the gang goes afterwards, and what the moves cost in device-seconds."""
+    """The moves, the gang's placement afterwards, and the cost in device-seconds."""
 
     moves: tuple[Move, ...]
     placement: Placement
@@ -40,7 +40,7 @@ class Migration:
 
 
 def cheapest_migration(board: Board, request: Request, movables: Iterable[Movable]) -> Migration | None:
-    """The cheapest set of moves that makes room for the request; the board is as before afterwards."""
+    """Return the cheapest set of moves that makes room for the request; the board ends unchanged."""
     by_job = {movable.candidate.job: movable for movable in movables}
     found: dict[Clearing, tuple[Move, ...]] = {}
 
@@ -57,7 +57,7 @@ def cheapest_migration(board: Board, request: Request, movables: Iterable[Movabl
 
 
 def _moves(board: Board, clearing: Clearing, by_job: dict[int, Movable]) -> tuple[Move, ...] | None:
-    """A new place for every removed job, largest first, off the devices the gang is to have."""
+    """Find a new place for every removed job, largest first, off the gang's future devices."""
     version = board.version
     kept = board.withhold(clearing.placement.slots)
     moves: list[Move] = []

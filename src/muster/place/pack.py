@@ -19,5 +19,5 @@ TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True)
 
 
 def pack(board: Board, request: Request) -> Placement | None:
-    """The closest place; of equals, the one with least to spare."""
+    """Place as close together as possible; of equals, with the least to spare."""
     return fit.place(board, request, TASTE)

@@ -1,4 +1,4 @@
-"""What a strategy is asked: a plan, where it may go, and how far it may stretch."""
+"""The request to a placement strategy."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +19,6 @@ class Request:
 
 
 class Strategy(Protocol):
-    """A way to place: the whole request, or nothing. The board is not changed."""
+    """Places the whole request or nothing; the board stays unchanged."""
 
     def __call__(self, board: Board, request: Request) -> Placement | None: ...

@@ -1,7 +1,7 @@
-"""Roomy: again and again from the node with most free devices, all it has or all that is still needed.
+"""Roomy: take all of the node with most free devices, then of the next, until there are enough.
 
-How the published evaluations of Tiresias, Optimus and AFS on the T4 cluster place their jobs: on few
-nodes, without a look at what is left over (see the rules of that data).
+The placement of the published evaluations of Tiresias, Optimus and AFS on the T4 cluster: few nodes,
+whatever is left over (see the rules of that data).
 """
 
 from muster.model.choice import ChoiceTable
@@ -15,7 +15,7 @@ from muster.place.request import Request
 
 
 def roomy(board: Board, request: Request) -> Placement | None:
-    """The emptiest nodes of one group, filled one after the other; inside a node, the closest place."""
+    """Fill the emptiest nodes of one group one by one; inside a node, the closest devices."""
     if request.widest <= Level.NODE or not all(part.need.devices for part in request.plan.parts):
         return pack(board, request)
     if board.free_devices(request.kinds) < request.plan.devices:

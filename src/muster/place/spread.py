@@ -1,4 +1,4 @@
-"""Spread: away from other jobs, though the job's own devices stay together.
+"""Spread: away from other jobs, with the job's own devices together.
 
 Xiao, section 3.2: two jobs below one PCIe switch slow each other by up to 12 % (TensorFlow) or 40 %
 (CNTK), less below one socket, least apart; while a job's own devices want to be close (3.1).
@@ -19,5 +19,5 @@ TASTE = fit.Taste(choose=ChoiceTable.spread, rank_node=_rank, tight=False)
 
 
 def spread(board: Board, request: Request) -> Placement | None:
-    """The place with fewest neighbours on the same switch, then socket, then node."""
+    """Place with the fewest neighbours on the same switch, then socket, then node."""
     return fit.place(board, request, TASTE)

@@ -1,4 +1,4 @@
-"""Which tensor lies on which server: Optimus' rule, water-filling, and MXNet's to compare with.
+"""Assign tensors to servers: Optimus' rule and water-filling.
 
 Sources: Peng et al., Optimus (seed 004), section 5.3 and its public code; the notes' rule for pieces.
 """
@@ -9,31 +9,29 @@ from dataclasses import dataclass, field
 from muster.model.profile import Tensor
 
 SMALL = 0.01
-"""Of a server's even part: blocks up to this size are dealt by requests, not by bytes (Optimus)."""
+"""Part of a server's even share: blocks up to this size are dealt by requests, not bytes (Optimus)."""
 PIECE = 4_000_000
 """Bytes above which water-filling cuts a tensor."""
-MXNET_LARGE = 1_000_000
-"""Parameters from which MXNet's default splits a tensor over all servers."""
 
 
 @dataclass(slots=True)
-class Holding:
-    """What one server has been given."""
+class ServerLoad:
+    """The tensors of one server."""
 
     bytes: float = 0.0
     requests: int = 0
     pieces: dict[str, float] = field(default_factory=dict)
 
     def take(self, name: str, size: float) -> None:
-        """Give it a piece of a tensor; each piece is one request a step."""
+        """Add a piece of a tensor; each piece is one request a step."""
         self.bytes += size
         self.requests += 1
         self.pieces[name] = self.pieces.get(name, 0.0) + size
 
 
-def optimus(tensors: Sequence[Tensor], servers: int) -> list[Holding]:
-    """Small blocks to the server with the fewest requests, middle ones best fit, large ones sliced."""
-    loads = [Holding() for _ in range(servers)]
+def optimus(tensors: Sequence[Tensor], servers: int) -> list[ServerLoad]:
+    """Put small blocks on the server with fewest requests, fit middle ones, slice large ones."""
+    loads = [ServerLoad() for _ in range(servers)]
     even = sum(tensor.bytes for tensor in tensors) / servers
     for tensor in sorted(tensors, key=lambda tensor: -tensor.bytes):
         if tensor.bytes <= SMALL * even:
@@ -45,15 +43,15 @@ def optimus(tensors: Sequence[Tensor], servers: int) -> list[Holding]:
     return loads
 
 
-def _best_fit(loads: list[Holding], even: float, size: float) -> Holding:
-    """The server with the least room that is still enough, else the emptiest."""
+def _best_fit(loads: list[ServerLoad], even: float, size: float) -> ServerLoad:
+    """Return the server with the least room that is enough, else the emptiest."""
     enough = [load for load in loads if even - load.bytes >= size]
     if enough:
         return min(enough, key=lambda load: even - load.bytes)
     return min(loads, key=lambda load: load.bytes)
 
 
-def _slice(loads: list[Holding], even: float, tensor: Tensor) -> None:
+def _slice(loads: list[ServerLoad], even: float, tensor: Tensor) -> None:
     left = float(tensor.bytes)
     while left > 1e-6 * even:
         emptiest = min(loads, key=lambda load: load.bytes)
@@ -65,10 +63,10 @@ def _slice(loads: list[Holding], even: float, tensor: Tensor) -> None:
         left -= room
 
 
-def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[Holding]:
-    """Pieces of at most 4 MB, the largest first, each to the server farthest below its share."""
+def by_shares(tensors: Sequence[Tensor], shares: Sequence[float]) -> list[ServerLoad]:
+    """Put pieces of at most 4 MB, the largest first, on the server farthest below its share."""
     total = sum(tensor.bytes for tensor in tensors)
-    loads = [Holding() for _ in shares]
+    loads = [ServerLoad() for _ in shares]
     wanted = [share * total for share in shares]
     for name, size in sorted(_pieces(tensors), key=lambda piece: -piece[1]):
         gaps = [aim - load.bytes for aim, load in zip(wanted, loads, strict=True)]
@@ -84,19 +82,7 @@ def _pieces(tensors: Sequence[Tensor]) -> list[tuple[str, float]]:
     return found
 
 
-def mxnet(tensors: Sequence[Tensor], servers: int, parameter_bytes: int = 4) -> list[Holding]:
-    """MXNet's default: small tensors to a pseudo-random server, large ones cut over all."""
-    loads = [Holding() for _ in range(servers)]
-    for key, tensor in enumerate(tensors):
-        if tensor.bytes / parameter_bytes < MXNET_LARGE:
-            loads[(key * 9973) % servers].take(tensor.name, tensor.bytes)
-        else:
-            for load in loads:
-                load.take(tensor.name, tensor.bytes / servers)
-    return loads
-
-
-def shares_of(loads: Sequence[Holding]) -> tuple[float, ...]:
-    """The share of the parameters that each server was given."""
+def shares_of(loads: Sequence[ServerLoad]) -> tuple[float, ...]:
+    """Return the share of the parameters on each server."""
     total = sum(load.bytes for load in loads)
     return tuple(load.bytes / total for load in loads)

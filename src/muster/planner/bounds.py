@@ -1,7 +1,7 @@
-"""Bounds that no plan of a kind on a layout can pass: what prunes the search.
+"""Lower bounds on the step of a family of plans on a layout: they prune the search.
 
-Computing: all devices busy with balanced parts. Transfers: what cards, ports and racks must carry at
-the least, in s for each byte of gradients. n tasks synchronise, k of them behind an edge of B bytes/s:
+Computing: all devices busy with balanced parts. Transfers: the least that cards, ports and racks must
+carry, in s per byte of gradients. n tasks synchronise, k of them behind an edge of B bytes/s:
 
     ring           2 (n-1)/n / B
     owners         the level of water-filling over cards and racks, see `owners`
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.model.plan import Sync
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.overlap import FORWARD, Pieces
 from muster.planner.candidates import Family, Workshop
-from muster.planner.layout import Group, Layout, Rack
+from muster.planner.layout import Layout, NodeGroup, Rack
 from muster.split.batch import Bearer, finish_alike
 from muster.split.owners import Edge, Owners, edge, level
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """Alike nodes of a layout: how many, tasks on each, bytes/s of the card, s/byte inside."""
+class GroupLinks:
+    """Equal nodes of a layout: how many, tasks on each, bytes/s of card and port, s/byte inside."""
 
     nodes: int
     tasks: int
@@ -31,7 +31,7 @@ class Card:
     inside: float
 
 
-class Bounds:
+class StepBounds:
     """Least step times for one model."""
 
     def __init__(self, workshop: Workshop, pieces: Pieces) -> None:
@@ -39,21 +39,21 @@ class Bounds:
         self._rates = workshop.rates
         self._pieces = pieces
         self._servers = workshop.server_cards()
-        self._known: dict[tuple[str, int, int, bool], Card] = {}
+        self._known: dict[tuple[str, int, int, bool], GroupLinks] = {}
 
     def compute(self, layout: Layout, batch: int, *, updates: bool) -> float | Unknown:
-        """Seconds of computing with balanced parts, or why it cannot be done."""
+        """Return the seconds of computing with balanced parts, or why it is impossible."""
         bearers = self._bearers(layout, updates=updates)
         if isinstance(bearers, Unknown):
             return bearers
         time = finish_alike(bearers, batch)
         if time == inf:
-            return Unknown(Why.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
+            return Unknown(WhyUnknown.OUT_OF_MEMORY, self._workshop.too_large(batch, layout.devices))
         return time
 
     def superfluous(self, layout: Layout, batch: int, time: float, least: int) -> bool:
-        """Whether a node could be left out without anybody computing longer, whatever the family: the
-        layout without it is as good, and has less to synchronise."""
+        """Return whether a node could be dropped without longer computing: the smaller layout is as
+        good, and has less to synchronise."""
         bearers = self._bearers(layout, updates=True)
         if isinstance(bearers, Unknown):
             return False
@@ -75,28 +75,28 @@ class Bounds:
         return found
 
     def least(self, layout: Layout, compute: float) -> float:
-        """The least step of any plan on a layout, s."""
+        """Return the least step of any plan on a layout, s."""
         return self._step(compute, self._any(layout))
 
     def rough(self, layout: Layout, family: Family, compute: float) -> float:
-        """The least step of a family of plans on a layout, whoever owns what, s."""
+        """Return the least step of a family on a layout, whoever owns what, s."""
         return self._step(compute, *self._parts(layout, family, 0.0), self._wait(layout, family))
 
     def fine(self, layout: Layout, family: Family, compute: float) -> float:
-        """The same with parameters where they are best held, s."""
+        """Return the same with parameters placed best, s."""
         filled = 0.0
         if family.sync in (Sync.SHARDED, Sync.DEDICATED) and (layout.nodes > 1 or family.apart):
             filled = level(self._owners(layout, family))
         return self._step(compute, *self._parts(layout, family, filled), self._wait(layout, family))
 
     def _step(self, compute: float, over: float, inside: float = 0.0, per_piece: float = 0.0) -> float:
-        """The least step with so many s/byte over the nodes, and inside them as a stage of its own."""
+        """Return the least step with these s/byte over the nodes, and inside them as another stage."""
         forward = FORWARD * compute
         pace, through = max(over, inside), min(over, inside)
         return forward + self._pieces.done(compute - forward, pace, per_piece, through)
 
     def _wait(self, layout: Layout, family: Family) -> float:
-        """The least latency of a piece, s: messages that follow each other over the nearest links."""
+        """Return the least latency of a piece, s: consecutive messages over the nearest links."""
         kinds = [group.kind.configuration for group in layout.groups]
         far = min(self._rates.latency(kind) for kind in kinds) if layout.nodes > 1 else 0.0
         if family.sync is Sync.RING:
@@ -107,7 +107,7 @@ class Bounds:
         return 2 * (near + far)
 
     def _any(self, layout: Layout) -> float:
-        """The least of a ring, of whole nodes that sum inside and then send, and of single devices."""
+        """Return the least of a ring, of whole nodes that sum inside first, and of single devices."""
         if layout.nodes == 1:
             return 0.0
         cards = self._cards(layout, whole=False)
@@ -117,7 +117,7 @@ class Bounds:
         return min(max(inside, _ring(cards, layout.devices)), max(inside, once), each)
 
     def _parts(self, layout: Layout, family: Family, filled: float) -> tuple[float, float]:
-        """The least s/byte over the nodes, and inside them where that is a stage of its own."""
+        """Return the least s/byte over the nodes, and inside them if that is another stage."""
         cards = self._cards(layout, whole=family.whole)
         n = sum(card.nodes * card.tasks for card in cards)
         inside = max(card.inside for card in cards)
@@ -132,7 +132,7 @@ class Bounds:
         return least, inside if family.whole else 0.0
 
     def _owners(self, layout: Layout, family: Family) -> list[Owners]:
-        """What could own parameters: by rack, all free cards as one or each card of the layout."""
+        """Return what could own parameters by rack: all free cards as one, or the layout's cards."""
         n = layout.nodes if family.whole else layout.devices
         behind = {
             rack: sum(count * (1 if family.whole else group.devices) for group, count in taken)
@@ -157,7 +157,7 @@ class Bounds:
         ]
 
     def _beside(
-        self, taken: Sequence[tuple[Group, int]], family: Family, n: int
+        self, taken: Sequence[tuple[NodeGroup, int]], family: Family, n: int
     ) -> list[tuple[list[Edge], int]]:
         found = []
         for group, count in taken:
@@ -165,21 +165,23 @@ class Bounds:
             found.append(([edge(1 if family.whole else group.devices, n, card)], count))
         return found
 
-    def _cards(self, layout: Layout, *, whole: bool) -> list[Card]:
+    def _cards(self, layout: Layout, *, whole: bool) -> list[GroupLinks]:
         return [self._card(group, whole=whole) for group in layout.groups]
 
-    def _card(self, group: Group, *, whole: bool) -> Card:
+    def _card(self, group: NodeGroup, *, whole: bool) -> GroupLinks:
         kind = group.kind.configuration
         key = (kind, group.nodes, group.devices, whole)
         if key not in self._known:
             tasks = 1 if whole else group.devices
             rates = self._rates
             inside = rates.inside(kind, group.devices)
-            self._known[key] = Card(group.nodes, tasks, rates.card(kind), rates.port(kind), inside)
+            self._known[key] = GroupLinks(
+                group.nodes, tasks, rates.card(kind), rates.port(kind), inside
+            )
         return self._known[key]
 
     def _free_cards(self, layout: Layout, family: Family) -> dict[Rack, float]:
-        """Bytes/s of the cards that servers apart from the layout could use, by rack."""
+        """Return bytes/s of the cards that servers apart from the layout could use, by rack."""
         free = dict(self._servers)
         for rack, taken in layout.spread(dealt=family.dealt).items():
             for group, count in taken:
@@ -187,6 +189,6 @@ class Bounds:
         return free
 
 
-def _ring(cards: Sequence[Card], n: int) -> float:
+def _ring(cards: Sequence[GroupLinks], n: int) -> float:
     slowest = min(card.bandwidth for card in cards)
     return 2 * (n - 1) / n / slowest if n > 1 else 0.0

@@ -1,8 +1,8 @@
 """Candidate plans for one layout of workers (Dike's Generator, seed 000).
 
-Gradients travel round rings, to parameters sharded over the workers, or to dedicated servers, beside
-the workers or apart from them; tasks have one device each or all of a node's. Parts of the batch are
-balanced, owners' parts water-filled. A candidate is complete: plan and placement, ready to be priced.
+Gradients go round rings, to parameters sharded over the workers, or to dedicated servers beside the
+workers or apart; tasks have one device each or all of a node's. Parts of the batch are balanced,
+owners' parts water-filled. A candidate is complete: plan and placement, ready to be priced.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +24,12 @@ from muster.split.batch import Bearer, shares
 from muster.split.owners import Edge, Owners, edge, water_filled
 
 SERVER_CORES = 2_000
-"""Thousandths of a core for a server of a job that says nothing of servers."""
+"""Millicores of a server where the job states none."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Family:
-    """Plans of a kind: how they synchronise, and what their tasks and places are like."""
+    """Plans that synchronise alike, with alike tasks and places."""
 
     sync: Sync
     whole: bool = False
@@ -37,16 +37,16 @@ class Family:
     apart: bool = False
     """Servers on other nodes than the workers'."""
     dealt: bool = False
-    """Workers dealt over the racks rather than in as few as possible."""
+    """Workers spread over the racks rather than in as few as possible."""
 
     @property
     def updates(self) -> bool:
-        """Whether workers update parameters, and so keep the optimiser's state."""
+        """Whether workers update parameters, and so keep the optimiser state."""
         return self.sync is not Sync.DEDICATED
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PlacedPlan:
     """A plan and its placement."""
 
     plan: Plan
@@ -54,14 +54,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """Workers in their places with their parts of the batch, before it is said how they synchronise."""
+class PlacedWorkers:
+    """Placed workers with their parts of the batch, before the choice of synchronisation."""
 
     slots: tuple[Slot, ...]
     batch: tuple[int, ...]
 
     def by_node(self) -> dict[str, list[Slot]]:
-        """The workers on each node."""
+        """Return the workers on each node."""
         found: dict[str, list[Slot]] = {}
         for slot in self.slots:
             found.setdefault(slot.node, []).append(slot)
@@ -80,8 +80,8 @@ class Workshop:
         self._bearers: dict[tuple[str, int, bool], Bearer | Unknown] = {}
         self.rates = Rates(predictor)
 
-    def crew(self, layout: Layout, batch: int, family: Family) -> Crew | None:
-        """Workers of a family of plans for a layout; None if they do not fit."""
+    def workers(self, layout: Layout, batch: int, family: Family) -> PlacedWorkers | None:
+        """Return the workers of a family on a layout; None if they do not fit."""
         slots: list[Slot] = []
         bearers: list[Bearer] = []
         for node, devices in nodes_of(layout, dealt=family.dealt):
@@ -92,41 +92,41 @@ class Workshop:
             slots += here
             bearers += [bearer] * len(here)
         parts = shares(bearers, batch)
-        return None if parts is None else Crew(tuple(slots), parts)
+        return None if parts is None else PlacedWorkers(tuple(slots), parts)
 
-    def ring(self, crew: Crew, *, hierarchical: bool = False) -> Candidate:
-        """One ring, or rings inside the nodes and one over them."""
-        return self._made(crew, Sync.HIERARCHICAL if hierarchical else Sync.RING)
+    def ring(self, placed: PlacedWorkers, *, hierarchical: bool = False) -> PlacedPlan:
+        """Build one ring, or rings inside the nodes and one over them."""
+        return self._made(placed, Sync.HIERARCHICAL if hierarchical else Sync.RING)
 
-    def sharded(self, crew: Crew) -> Candidate:
-        """Parameters on the workers, each with the part that lets all be done together."""
-        nodes = crew.by_node()
-        n = len(crew.slots)
+    def sharded(self, placed: PlacedWorkers) -> PlacedPlan:
+        """Put parameters on the workers, in parts with which all finish together."""
+        nodes = placed.by_node()
+        n = len(placed.slots)
         held = self._filled(nodes, nodes, lambda k, port: (1 / port, (n - 2) / k / port))
-        owners = tuple(held[slot.node] / len(nodes[slot.node]) for slot in crew.slots)
-        return self._made(crew, Sync.SHARDED, owners=owners)
+        owners = tuple(held[slot.node] / len(nodes[slot.node]) for slot in placed.slots)
+        return self._made(placed, Sync.SHARDED, owners=owners)
 
-    def dedicated(self, crew: Crew, nodes: Sequence[Node], servers: int) -> Candidate:
-        """So many servers on these nodes in turn, each with the part that lets all be done together."""
-        n = len(crew.slots)
+    def dedicated(self, placed: PlacedWorkers, nodes: Sequence[Node], servers: int) -> PlacedPlan:
+        """Put servers on these nodes in turn, with parts with which all finish together."""
+        n = len(placed.slots)
         hosts = [nodes[i % len(nodes)] for i in range(servers)]
         tasks: dict[str, list[int]] = {}
         for i, host in enumerate(hosts):
             tasks.setdefault(host.name, []).append(i)
-        held = self._filled(crew.by_node(), tasks, lambda k, port: (0.0, n / k / port))
+        held = self._filled(placed.by_node(), tasks, lambda k, port: (0.0, n / k / port))
         owners = tuple(held[host.name] / len(tasks[host.name]) for host in hosts)
         slots = tuple(
             Slot(Role.SERVER, i, host.name, 0, self._server_need(owners[i]))
             for i, host in enumerate(hosts)
         )
-        return self._made(crew, Sync.DEDICATED, owners=owners, servers=slots)
+        return self._made(placed, Sync.DEDICATED, owners=owners, servers=slots)
 
-    def server_nodes(self, crew: Crew, *, apart: bool) -> list[Node]:
-        """Nodes for servers: the workers' own, or others; without devices first, then by their cards.
+    def server_nodes(self, placed: PlacedWorkers, *, apart: bool) -> list[Node]:
+        """Return nodes for servers, the workers' own or others: without devices first, then by card.
 
         Racks in turn, so that no uplink has all the servers behind it.
         """
-        workers = crew.by_node()
+        workers = placed.by_node()
         in_rack: dict[tuple[Rack, str], int] = {}
         keyed = []
         for node in self._cluster.nodes:
@@ -139,20 +139,20 @@ class Workshop:
         return [node for _, node in sorted(keyed, key=lambda each: each[0])]
 
     def server_range(self, nodes: Sequence[Node]) -> tuple[int, int]:
-        """The fewest servers and the most: the job's, else as many as it takes to fill every card."""
+        """Return the fewest and the most servers: the job's, else as many as fill every card."""
         if self._server is not None:
             return self._server.gang, self._server.most if nodes else 0
         kinds = [node.configuration for node in nodes]
         return 1, sum(max(1, round(self.rates.card(k) / self.rates.port(k))) for k in kinds)
 
-    def enough_servers(self, crew: Crew, nodes: Sequence[Node]) -> int:
-        """Servers whose cards carry as much as the workers' busiest one lets through."""
-        wanted = len(crew.slots) / self._busiest_card(crew.by_node())
+    def enough_servers(self, placed: PlacedWorkers, nodes: Sequence[Node]) -> int:
+        """Return the servers whose cards carry as much as the workers' busiest one."""
+        wanted = len(placed.slots) / self._busiest_card(placed.by_node())
         slowest = min(self.rates.card(node.configuration) for node in nodes)
         return max(1, ceil(wanted / slowest - 1e-9))
 
     def server_cards(self) -> dict[Rack, float]:
-        """Bytes/s of the cards of all nodes with room for a server, by rack."""
+        """Return bytes/s of the cards of all nodes with room for a server, by rack."""
         total: dict[Rack, float] = {}
         for node in self._cluster.nodes:
             if node.state is NodeState.UP and self._has_room(node, []):
@@ -161,7 +161,7 @@ class Workshop:
         return total
 
     def bearer(self, configuration: str, devices: int, *, updates: bool) -> Bearer | Unknown:
-        """What so many devices of a configuration set can bear together."""
+        """Return what devices of a configuration set can compute together."""
         key = (configuration, devices, updates)
         if key not in self._bearers:
             line = self._predictor.line(self._profile, configuration)
@@ -171,7 +171,7 @@ class Workshop:
         return self._bearers[key]
 
     def too_large(self, batch: int, devices: int) -> str:
-        """What to say of a batch that does not fit."""
+        """Return the message for a batch that does not fit."""
         gb = 1e9
         model = worker_bytes(self._profile, 0, updates=True) / gb
         sample = self._profile.activations / gb
@@ -187,7 +187,7 @@ class Workshop:
         owners: Mapping[str, Sequence[object]],
         port_edge: Callable[[int, float], Edge],
     ) -> dict[str, float]:
-        """The share of each node that has owners: by its card, its owners' ports and its rack."""
+        """Return the share of each node with owners, by its card, its owners' ports and its rack."""
         n = sum(len(slots) for slots in workers.values())
         racks: dict[Rack, list[str]] = {}
         behind: dict[Rack, int] = {}
@@ -213,12 +213,12 @@ class Workshop:
         return dict(zip(names, [share for each in filled for share in each], strict=True))
 
     def _busiest_card(self, workers: Mapping[str, Sequence[Slot]]) -> float:
-        """Seconds per byte before which the workers cannot have sent everything."""
+        """Return the least s/byte in which the workers can send everything."""
         cards = {name: self.rates.card(self._cluster.node(name).configuration) for name in workers}
         return max(len(slots) / cards[name] for name, slots in workers.items())
 
     def _on_node(self, node: Node, devices: int, first: int, *, whole: bool) -> list[Slot]:
-        """Tasks on a node's closest free devices."""
+        """Put tasks on a node's closest free devices."""
         kind = self._cluster.configuration_of(node)
         choice = choice_table(kind.layers, kind.devices).pack(node.free, devices)
         bits = choice.bits if choice is not None else 0
@@ -239,28 +239,28 @@ class Workshop:
         return Need(0, SERVER_CORES, ceil(server_bytes(self._profile, share)))
 
     def _has_room(self, node: Node, workers: list[Slot]) -> bool:
-        """Whether a node's cores suffice for its workers and one server."""
+        """Return whether a node has cores for its workers and one server."""
         cores = self._server.need.millicores if self._server else SERVER_CORES
         return node.millicores - sum(slot.need.millicores for slot in workers) >= cores
 
     def _made(
         self,
-        crew: Crew,
+        placed: PlacedWorkers,
         sync: Sync,
         *,
         owners: tuple[float, ...] = (),
         servers: tuple[Slot, ...] = (),
-    ) -> Candidate:
-        slots = (*crew.slots, *servers)
+    ) -> PlacedPlan:
+        slots = (*placed.slots, *servers)
         counts: dict[tuple[Role, Need], int] = {}
         for slot in slots:
             counts[slot.role, slot.need] = counts.get((slot.role, slot.need), 0) + 1
         parts = tuple(Part(role, count, need) for (role, need), count in counts.items())
-        return Candidate(Plan(parts, sync, crew.batch, owners), Placement(slots))
+        return PlacedPlan(Plan(parts, sync, placed.batch, owners), Placement(slots))
 
 
 def _cut(bits: int, size: int) -> list[int]:
-    """A bitmap cut into tasks of so many devices, from the lowest."""
+    """Cut a bitmap into tasks of `size` devices, from the lowest."""
     parts, held = [], 0
     while bits:
         low = bits & -bits

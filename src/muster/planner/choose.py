@@ -1,8 +1,8 @@
 """The best plan for a job (Dike, seed 000): generate, price, choose; prune by bounds.
 
-Best first: layouts of workers wait in the order of their bound, the one on top is opened into families
-of plans with bounds of their own, rough then fine, and a family on top is priced for real. When the
-bound on top is not above the best plan priced so far, nothing that still waits can be better.
+Best-first search: layouts of workers are queued by their bound; the top one is expanded into families
+of plans with bounds of their own, rough then fine; a family on top is priced. When the top bound is not
+above the best price so far, the search ends.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,15 +14,15 @@ from itertools import count
 from muster.model.job import Job, Role
 from muster.model.plan import Sync
 from muster.model.profile import ModelProfile
-from muster.perf.estimate import Estimate, Unknown, Why
+from muster.perf.estimate import Estimate, Unknown, WhyUnknown
 from muster.perf.overlap import pieces
 from muster.perf.predict import Predictor
-from muster.planner.bounds import Bounds
-from muster.planner.candidates import Candidate, Crew, Family, Workshop
+from muster.planner.bounds import StepBounds
+from muster.planner.candidates import Family, PlacedPlan, PlacedWorkers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts
 
 GAIN = 1.01
-"""A better plan, or more servers, are worth looking for from one per cent on: below is noise."""
+"""A better plan or more servers must gain one per cent: less is noise."""
 
 
 class Aim(StrEnum):
@@ -34,9 +34,9 @@ class Aim(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A candidate with its price: the step in s, samples/s, and what it is compared by."""
+    """A candidate with its price: the step in s, samples/s, and the figure to compare."""
 
-    candidate: Candidate
+    candidate: PlacedPlan
     step: Estimate
     samples: float
     worth: float
@@ -44,14 +44,13 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The best plan, the best priced one that synchronises otherwise, and how much was looked at."""
+    """The best plan, the best that synchronises otherwise, and the numbers of candidates priced and
+    layouts seen."""
 
     best: Priced
     runner_up: Priced | None
     priced: int
-    """Candidates that were priced."""
     layouts: int
-    """Layouts of workers there were."""
 
 
 class Planner:
@@ -67,21 +66,23 @@ class Planner:
         devices: int,
         aim: Aim = Aim.THROUGHPUT,
     ) -> Chosen | Unknown:
-        """The best plan with at most so many devices on free nodes of these configuration sets."""
+        """Return the best plan with at most `devices` on free nodes of these configuration sets."""
         if job.model is None:
-            return Unknown(Why.NO_PROFILE, f"job {job.name} names no model to plan for")
+            return Unknown(WhyUnknown.NO_PROFILE, f"job {job.name} names no model to plan for")
         if not job.workers.need.devices:
-            return Unknown(Why.BAD_PLAN, f"the workers of {job.name} have no devices to plan for")
+            return Unknown(
+                WhyUnknown.BAD_PLAN, f"the workers of {job.name} have no devices to plan for"
+            )
         return _Search(self._predictor, job, job.model, aim).run(tuple(configurations), devices)
 
 
 Waiting = tuple[float, int, Layout, Family | None, float, bool]
-"""Minus the bound on what it could be worth, a number to tell equals apart, what waits, the least
-seconds of computing there, and whether the bound is the fine one."""
+"""Minus the bound on its worth, a tie-breaker, the entry, the least seconds of computing there, and
+whether the bound is the fine one."""
 
 
 class _Search:
-    """One search: what waits, the best so far of each way to synchronise, and the counts."""
+    """One search: the queue, the best so far of each way to synchronise, and the counts."""
 
     def __init__(self, predictor: Predictor, job: Job, profile: ModelProfile, aim: Aim) -> None:
         self._predictor = predictor
@@ -90,7 +91,7 @@ class _Search:
         self._aim = aim
         self._least = job.workers.gang * job.workers.need.devices
         self._workshop = Workshop(predictor, job, profile)
-        self._bounds = Bounds(self._workshop, pieces(profile))
+        self._bounds = StepBounds(self._workshop, pieces(profile))
         self._waiting: list[Waiting] = []
         self._number = count()
         self._best: dict[Sync, Priced] = {}
@@ -108,12 +109,12 @@ class _Search:
         while self._waiting and -self._waiting[0][0] > GAIN * self._leading():
             self._advance()
         if not self._best:
-            nothing = f"no free devices for {self._least} to {devices}"
-            return self._refused or Unknown(Why.BAD_PLAN, nothing)
+            nothing = f"no free devices: {self._least} to {devices} are needed"
+            return self._refused or Unknown(WhyUnknown.BAD_PLAN, nothing)
         return self._choice(found)
 
     def _wait(self, layout: Layout) -> None:
-        """Let a layout wait at the bound of its computing alone."""
+        """Queue a layout at the bound of its computing alone."""
         compute = self._bounds.compute(layout, self._batch(layout), updates=False)
         if isinstance(compute, Unknown):
             self._refused = compute
@@ -127,7 +128,7 @@ class _Search:
         heappush(self._waiting, (-worth, next(self._number), layout, family, compute, fine))
 
     def _advance(self) -> None:
-        """Find the finer bound of what is on top; if it has it, open the layout or price the family."""
+        """Refine the bound of the top entry; if it is fine, expand the layout or price the family."""
         _, _, layout, family, compute, fine = heappop(self._waiting)
         if not fine:
             step = self._finer(layout, family, compute)
@@ -143,7 +144,7 @@ class _Search:
         return self._bounds.fine(layout, family, compute)
 
     def _open(self, layout: Layout, compute: float) -> None:
-        """Let the families of plans on a layout wait at their rough bounds."""
+        """Queue the families of plans on a layout at their rough bounds."""
         updating = self._bounds.compute(layout, self._batch(layout), updates=True)
         for family in families(layout, self._job):
             own = updating if family.updates else compute
@@ -153,20 +154,20 @@ class _Search:
                 self._push(layout, family, own, self._bounds.rough(layout, family, own))
 
     def _price_family(self, layout: Layout, family: Family) -> None:
-        crew = self._workshop.crew(layout, self._batch(layout), family)
-        if crew is None:
+        placed = self._workshop.workers(layout, self._batch(layout), family)
+        if placed is None:
             return
         if family.sync is Sync.DEDICATED:
-            self._keep(self._served(crew, apart=family.apart), layout)
+            self._keep(self._served(placed, apart=family.apart), layout)
         elif family.sync is Sync.SHARDED:
-            self._keep(self._price(self._workshop.sharded(crew)), layout)
+            self._keep(self._price(self._workshop.sharded(placed)), layout)
         else:
             hierarchical = family.sync is Sync.HIERARCHICAL
-            self._keep(self._price(self._workshop.ring(crew, hierarchical=hierarchical)), layout)
+            self._keep(self._price(self._workshop.ring(placed, hierarchical=hierarchical)), layout)
 
-    def _served(self, crew: Crew, *, apart: bool) -> Priced | None:
-        """The best plan with servers beside or apart from these workers."""
-        nodes = self._workshop.server_nodes(crew, apart=apart)
+    def _served(self, placed: PlacedWorkers, *, apart: bool) -> Priced | None:
+        """Return the best plan with servers beside or apart from these workers."""
+        nodes = self._workshop.server_nodes(placed, apart=apart)
         least, most = self._workshop.server_range(nodes)
         if not least <= most:
             return None
@@ -174,21 +175,21 @@ class _Search:
 
         def speed(servers: int) -> float:
             if servers not in priced:
-                priced[servers] = self._price(self._workshop.dedicated(crew, nodes, servers))
+                priced[servers] = self._price(self._workshop.dedicated(placed, nodes, servers))
             found = priced[servers]
             return found.samples if found is not None else 0.0
 
-        enough = min(max(self._workshop.enough_servers(crew, nodes), least), most)
+        enough = min(max(self._workshop.enough_servers(placed, nodes), least), most)
         first = speed(enough)
         if (
-            self._worth(first, sum(slot.bits.bit_count() for slot in crew.slots)) * GAIN
+            self._worth(first, sum(slot.bits.bit_count() for slot in placed.slots)) * GAIN
             < self._leading()
         ):
             return priced[enough]
         return priced[fewest(enough, least, most, speed)]
 
-    def _price(self, candidate: Candidate) -> Priced | None:
-        """What a candidate is worth, None if it cannot run."""
+    def _price(self, candidate: PlacedPlan) -> Priced | None:
+        """Price a candidate; None if it cannot run."""
         self._priced += 1
         plan = candidate.plan
         step = self._predictor.step_time(self._profile, plan, candidate.placement, job=self._job.name)
@@ -199,7 +200,7 @@ class _Search:
         return Priced(candidate, step, samples, self._worth(samples, plan.devices))
 
     def _keep(self, priced: Priced | None, layout: Layout) -> None:
-        """Remember a plan if it is the best of its way to synchronise."""
+        """Keep a plan if it is the best of its way to synchronise."""
         if priced is not None:
             sync = priced.candidate.plan.sync
             before = self._best.get(sync)
@@ -207,7 +208,7 @@ class _Search:
                 self._best[sync], self._layouts[sync] = priced, layout
 
     def _batch(self, layout: Layout) -> int:
-        """Samples of one step: the user's, else what each device usually takes."""
+        """Return the samples of one step: the user's, else the profile's for each device."""
         return self._job.batch or self._profile.batch * layout.devices
 
     def _worth(self, samples: float, devices: int) -> float:
@@ -217,7 +218,7 @@ class _Search:
         return max((priced.worth for priced in self._best.values()), default=0.0)
 
     def _choice(self, found: int) -> Chosen:
-        """The best, and of the other ways to synchronise the best that was worth a price."""
+        """Return the best, and the best of the other ways to synchronise."""
         best = max(self._best.values(), key=lambda priced: priced.worth)
         chosen = best.candidate.plan.sync
         self._price_others(chosen)
@@ -234,7 +235,7 @@ class _Search:
 
 
 def fewest(start: int, least: int, most: int, speed: Callable[[int], float]) -> int:
-    """The fewest servers that do as well as any: doubled while it helps, then halved back."""
+    """Return the fewest servers that do as well as any: double while it helps, then bisect."""
     few, reached = start, speed(start)
     while few < most:
         more = min(2 * few, most)
@@ -250,7 +251,7 @@ def fewest(start: int, least: int, most: int, speed: Callable[[int], float]) -> 
 
 
 def families(layout: Layout, job: Job) -> Iterator[Family]:
-    """The kinds of plans that make sense on a layout."""
+    """Yield the families of plans that make sense on a layout."""
     several = any(group.devices > 1 for group in layout.groups)
     if layout.devices == 1:
         yield Family(Sync.RING)

@@ -1,4 +1,4 @@
-"""How many tasks of each role: the policy says how many workers, the servers follow."""
+"""Tasks of each role: the policy decides the workers, the servers follow."""
 
 from dataclasses import replace
 
@@ -8,13 +8,13 @@ from muster.model.plan import Part, Plan
 
 
 def plan_for(job: Job, workers: int, servers: int | None = None) -> Plan:
-    """The plan for so many workers; servers, if not given, grow in step with them, gang to most."""
+    """Return the plan for a number of workers; servers, if not given, grow with them."""
     parts = [Part(spec.role, _count(job, spec, workers, servers), spec.need) for spec in job.roles]
     return Plan(tuple(part for part in parts if part.count))
 
 
 def missing(goal: Plan, placed: Placement) -> Plan:
-    """The tasks that a placement lacks to be what the plan wants."""
+    """Return the tasks of the plan that a placement lacks."""
     parts = (replace(part, count=part.count - placed.count(part.role)) for part in goal.parts)
     return Plan(tuple(part for part in parts if part.count > 0))
 
@@ -27,6 +27,6 @@ def _count(job: Job, spec: RoleSpec, workers: int, servers: int | None) -> int:
     range_of_workers = job.workers.most - job.workers.gang
     if not range_of_workers:
         return spec.least
-    # With fewer workers than the gang (asked by what explains, never placed) a gang of servers stays.
+    # Below the gang of workers (asked to explain, never placed) the gang of servers stays.
     part = max(0, workers - job.workers.gang) / range_of_workers
     return spec.gang + round(part * (spec.most - spec.gang))

@@ -1,7 +1,7 @@
-"""Layouts of workers: how many nodes of each kind, and how many devices on each of them.
+"""Layouts of workers: nodes of each kind, and devices on each of them.
 
-A kind is what nodes have in common that matters here: their configuration set and how many of their
-devices are free. Which nodes of a kind are taken follows: near ones, in as few racks as possible.
+A kind is a configuration set and a number of free devices. Nodes of a kind are taken near each other,
+in as few racks as possible.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Rack = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """Nodes of one configuration set with as many free devices, by rack."""
+    """Nodes of one configuration set with equally many free devices, by rack."""
 
     configuration: str
     free: int
@@ -30,23 +30,23 @@ class NodeKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """So many nodes of a kind with so many devices on each."""
+class NodeGroup:
+    """Nodes of a kind with `devices` used on each."""
 
     kind: NodeKind
     nodes: int
     devices: int
 
 
-Racked = dict[Rack, list[tuple[Group, int]]]
-"""For each rack: groups, and how many of their nodes lie there."""
+Racked = dict[Rack, list[tuple[NodeGroup, int]]]
+"""For each rack: groups, and how many of their nodes are there."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """The devices of a job's workers, by kind of node."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
 
     @cached_property
     def devices(self) -> int:
@@ -60,7 +60,7 @@ class Layout:
 
     @cached_property
     def racks(self) -> Racked:
-        """How many nodes of each group lie in which rack: the racks that hold most come first."""
+        """Nodes of each group by rack: the racks that hold most come first."""
         left = [group.nodes for group in self.groups]
         found: Racked = {}
         for rack in self._by_room():
@@ -73,7 +73,7 @@ class Layout:
 
     @cached_property
     def dealt(self) -> Racked:
-        """The same with the nodes of each group dealt over the racks in turn."""
+        """The same with the nodes of each group spread over the racks in turn."""
         found: Racked = {}
         for group in self.groups:
             room = {rack: len(nodes) for rack, nodes in sorted(group.kind.racks.items())}
@@ -87,11 +87,11 @@ class Layout:
         return found
 
     def spread(self, *, dealt: bool) -> Racked:
-        """How many nodes of each group lie in which rack: near or dealt."""
+        """Return the nodes of each group by rack: near each other or spread."""
         return self.dealt if dealt else self.racks
 
     def _by_room(self) -> list[Rack]:
-        """The racks, those that could hold most of the layout first."""
+        """Return the racks, those that could hold most of the layout first."""
         racks = dict.fromkeys(rack for group in self.groups for rack in group.kind.racks)
         held = {
             rack: sum(min(g.nodes, len(g.kind.racks.get(rack, ()))) for g in self.groups)
@@ -101,7 +101,7 @@ class Layout:
 
 
 def kinds_of(cluster: Cluster, configurations: Iterable[str]) -> tuple[NodeKind, ...]:
-    """The kinds of nodes that could take workers on devices."""
+    """Return the kinds of nodes that could take workers."""
     allowed = set(configurations)
     found: dict[tuple[str, int], dict[Rack, tuple[Node, ...]]] = {}
     for node in cluster.nodes:
@@ -113,7 +113,7 @@ def kinds_of(cluster: Cluster, configurations: Iterable[str]) -> tuple[NodeKind,
 
 
 def layouts(kinds: Sequence[NodeKind], least: int, most: int) -> Iterator[Layout]:
-    """Every layout with so many devices, over all ways to divide them among the kinds."""
+    """Yield every layout with `least` to `most` devices, over all divisions among the kinds."""
     choices = [[None, *_groups(kind, most)] for kind in kinds]
     for picked in product(*choices):
         groups = tuple(group for group in picked if group is not None)
@@ -121,15 +121,15 @@ def layouts(kinds: Sequence[NodeKind], least: int, most: int) -> Iterator[Layout
             yield Layout(groups)
 
 
-def _groups(kind: NodeKind, most: int) -> Iterator[Group]:
+def _groups(kind: NodeKind, most: int) -> Iterator[NodeGroup]:
     there = kind.count
     for devices in range(1, kind.free + 1):
         for nodes in range(1, min(there, most // devices) + 1):
-            yield Group(kind, nodes, devices)
+            yield NodeGroup(kind, nodes, devices)
 
 
 def nodes_of(layout: Layout, *, dealt: bool = False) -> list[tuple[Node, int]]:
-    """Nodes for a layout with the devices on each: in as few racks as possible, or dealt over them."""
+    """Return nodes for a layout and devices on each, in as few racks as possible or spread."""
     return [
         (node, group.devices)
         for rack, taken in layout.spread(dealt=dealt).items()

@@ -1,4 +1,4 @@
-"""Bandwidths as the planner asks for them: of cards, ports, uplinks, and of rings inside a node."""
+"""Bandwidths of cards, ports, uplinks and rings inside a node, as the planner uses them."""
 
 from muster.model.choice import choice_table
 from muster.model.job import Role
@@ -11,7 +11,7 @@ from muster.perf.wires import LinkClass, Wire
 
 
 class Rates:
-    """What a predictor knows of links, each asked once."""
+    """A predictor's links, cached."""
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
@@ -19,34 +19,34 @@ class Rates:
         self._rings: dict[tuple[str, int], float] = {}
 
     def card(self, configuration: str) -> float:
-        """Bytes/s of the network card of a configuration set's nodes."""
+        """Return bytes/s of the network card of a configuration set's nodes."""
         return self._bandwidth(LinkClass(Wire.NIC, configuration))
 
     def port(self, configuration: str) -> float:
-        """Bytes/s of one process on a configuration set's nodes."""
+        """Return bytes/s of one process on a configuration set's nodes."""
         return self._bandwidth(LinkClass(Wire.HOST, configuration))
 
     def uplink(self) -> float:
-        """Bytes/s of a rack's uplink."""
+        """Return bytes/s of a rack's uplink."""
         return self._bandwidth(LinkClass(Wire.RACK))
 
     def latency(self, configuration: str) -> float:
-        """The least latency to another node, s: of one rack."""
+        """Return the least latency to another node, s: within a rack."""
         return self._predictor.wiring.card_latency(configuration)
 
     def port_latency(self, configuration: str) -> float:
-        """Latency of one process, s."""
+        """Return the latency of one process, s."""
         return self._predictor.wiring.host_latency(configuration)
 
     def inside(self, configuration: str, devices: int) -> float:
-        """The least seconds per byte of a ring over so many devices of one node."""
+        """Return the least s/byte of a ring over devices of one node."""
         key = (configuration, devices)
         if key not in self._rings:
             self._rings[key] = self._ring_inside(configuration, devices) if devices > 1 else 0.0
         return self._rings[key]
 
     def _ring_inside(self, configuration: str, devices: int) -> float:
-        """As if the node were free and the devices the closest ones."""
+        """Assume that the node is free and take the closest devices."""
         kind = self._predictor.cluster.configurations[configuration]
         choice = choice_table(kind.layers, kind.devices).pack(kind.all_devices, devices)
         host = Host(configuration, 0, 0, (Seat(Role.WORKER, 0, choice.bits if choice else 0),))
@@ -54,7 +54,7 @@ class Rates:
         return price([stage], lambda place: self._bandwidth(place[0])).per_byte
 
     def _bandwidth(self, link: LinkClass) -> float:
-        """Bytes/s of a class of links; next to nothing where it has none, as pricing will say."""
+        """Return bytes/s of a class of links; next to nothing without one, which pricing reports."""
         if link not in self._bandwidths:
             known = self._predictor.link(link)
             rate = known.bandwidth.mean if isinstance(known, LinkEstimate) else 1.0

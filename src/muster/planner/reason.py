@@ -1,4 +1,4 @@
-"""Why a plan was chosen: what its step is made of, and where the runner-up loses."""
+"""Why a plan was chosen: the parts of its step, and where the runner-up loses."""
 
 from muster.model.job import Role
 from muster.model.plan import Plan, Sync
@@ -18,7 +18,7 @@ _LINKS = {
 
 
 def headline(plan: Plan, nodes: int) -> str:
-    """A plan in a few words."""
+    """Return a plan in a few words."""
     devices = _many(plan.devices, "device")
     where = f"on {_many(nodes, 'node')}"
     if plan.count(Role.WORKER) == 1 and plan.sync is Sync.RING:
@@ -35,7 +35,7 @@ def headline(plan: Plan, nodes: int) -> str:
 
 
 def made_of(parts: Breakdown, step: float) -> str:
-    """What a step is made of, in one sentence."""
+    """Return the parts of a step in one sentence."""
     computing = f"computing takes {short_time(parts.compute)}"
     if parts.busiest is None:
         return f"{computing}, nothing is transferred"
@@ -46,13 +46,13 @@ def made_of(parts: Breakdown, step: float) -> str:
 
 
 def compared(best: float, other: float) -> str:
-    """How much slower another plan is."""
+    """Return how much slower another plan is."""
     loss = 1 - other / best
     return "as fast" if loss < 0.001 else f"{loss:.1%} slower"
 
 
 def link_name(spot: Spot) -> str:
-    """A link of the cluster in words."""
+    """Return a link of the cluster in words."""
     link, name, _ = spot
     return _LINKS[link.wire].format(name)
 
@@ -62,5 +62,5 @@ def _many(count: int, word: str) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """Seconds or milliseconds, to three digits."""
+    """Format seconds or milliseconds to three digits."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

@@ -8,13 +8,14 @@ from itertools import count
 from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
-from muster.model.job import Job, Role
+from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.view import JobState
+from muster.perf.learnt.held import held_on
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
 from muster.sim.result import Stint
-from muster.sim.truth import Crew, Truth
+from muster.sim.truth import Truth
 from muster.sim.worlds.fixed import Fixed
 
 HOUR = 3600.0
@@ -179,7 +180,7 @@ class VirtualExecutor:
             if state is not None and state.placement is not None:
                 life.generation = state.generation
                 self._leave(life)
-                crew = self._crew(state.placement, state.batch)
+                crew = held_on(state.placement, self._cluster, state.batch)
                 life.set_crew(crew, state.placement, now + _of(self._pauses.resize, life.job))
                 self._join(life)
             else:
@@ -202,7 +203,7 @@ class VirtualExecutor:
         """Put the job on the decision's devices."""
         assert decision.placement is not None
         self._leave(life)
-        crew = self._crew(decision.placement, decision.batch)
+        crew = held_on(decision.placement, self._cluster, decision.batch)
         life.set_crew(crew, decision.placement, resumes)
         self._join(life)
 
@@ -277,24 +278,6 @@ class VirtualExecutor:
     def _push(self, moment: float, life: Life, version: int, decision: Decision | None) -> None:
         entry = (moment, next(self._order), life, life.run, version, decision)
         heapq.heappush(self._due, entry)
-
-    def _crew(self, placement: Placement, batch: int | None) -> Crew:
-        """What matters of a placement for the speed."""
-        workers: dict[str, int] = {}
-        servers = 0
-        for slot in placement.slots:
-            if slot.role is Role.WORKER:
-                workers[slot.node] = workers.get(slot.node, 0) + 1
-            else:
-                servers += 1
-        cluster = self._cluster
-        if cluster is None:
-            return Crew("", tuple(workers.values()), servers, batch)
-        index = cluster.index
-        nodes = tuple(workers[node] for node in sorted(workers, key=lambda name: index[name]))
-        first = next(iter(workers))
-        kind = cluster.configuration_of(cluster.nodes[index[first]])
-        return Crew(kind.device_type, nodes, servers, batch)
 
     # Neighbours
 

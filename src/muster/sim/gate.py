@@ -2,9 +2,9 @@
 
 from collections import Counter
 
+from muster.core.cycle.options import admission_key
 from muster.core.state.admit import refuse
 from muster.model.cluster import Cluster
-from muster.model.job import Job
 from muster.model.pool import PoolTree
 from muster.sim.truth import Arrival
 
@@ -26,7 +26,7 @@ class Gate:
 
     def refuses(self, arrival: Arrival) -> bool:
         """Whether the job can never run; one that cannot is noted."""
-        key = _asked(arrival.job)
+        key = admission_key(arrival.job)
         if key not in self._known:
             refusal = refuse(arrival.job, self._cluster, self._pools)
             self._known[key] = refusal.why if refusal else None
@@ -35,16 +35,3 @@ class Gate:
             self.refused.append(arrival)
             self.why[why] += 1
         return why is not None
-
-
-def _asked(job: Job) -> tuple[object, ...]:
-    speed = (job.profile, job.model, job.batch)
-    return (
-        job.roles,
-        job.pool,
-        job.device_types,
-        job.same_generation,
-        job.locality,
-        job.preemptible,
-        *speed,
-    )

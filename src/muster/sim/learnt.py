@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.batches import BatchRange
-from muster.perf.learnt.learner import Held, Learner, Report
-from muster.sim.truth import Crew, Shown, Truth
+from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import Learner, StepReport
+from muster.sim.truth import Shown, Truth
 
 
 class Learnt:
@@ -22,19 +23,15 @@ class Learnt:
         """Devices on a node by type; limits of batches by application; whether batches may change."""
         self._learner = Learner(node_devices, ranges, free_batch=free_batch)
 
-    def watch(self, job: Job, crew: Crew, shown: Shown, done: float) -> None:
+    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
         """A job that runs on this crew and has done so much work reported this."""
-        report = Report(shown.step, shown.sync, shown.gain, shown.noise)
-        self._learner.watch(job, _held(crew), report, done)
+        report = StepReport(shown.step, shown.sync, shown.gain, shown.noise)
+        self._learner.watch(job, crew, report, done)
 
     def ended(self, job: Job, work: float) -> None:
         """A job has ended after so much work."""
         self._learner.ended(job, work)
 
-    def outlook(self, job: Job, truth: Truth, crew: Crew | None, done: float) -> Outlook:
+    def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
         """What is believed of a live job."""
-        return self._learner.outlook(job, _held(crew) if crew else None, done)
-
-
-def _held(crew: Crew) -> Held:
-    return Held(crew.device_type, crew.nodes, crew.batch)
+        return self._learner.outlook(job, crew, done)

@@ -5,7 +5,8 @@ from math import inf
 
 from muster.model.job import Job
 from muster.model.placement import Placement
-from muster.sim.truth import Crew, Pace, Truth
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Pace, Truth
 
 _STILL = Pace(0.0)
 
@@ -20,7 +21,7 @@ class Life:
     at: float = 0.0
     done: float = 0.0
     resumes: float = 0.0
-    crew: Crew | None = None
+    crew: Held | None = None
     placement: Placement | None = None
     target: Placement | None = None
     """Where a change under way leads: it holds that too."""
@@ -90,7 +91,7 @@ class Life:
         """Whether it holds anything there."""
         return any(p is not None and node in p.nodes() for p in (self.placement, self.target))
 
-    def set_crew(self, crew: Crew | None, placement: Placement | None, resumes: float) -> None:
+    def set_crew(self, crew: Held | None, placement: Placement | None, resumes: float) -> None:
         """Go on with other devices, or with none, from the moment given."""
         self.crew, self.placement, self.target = crew, placement, None
         self.resumes, self.safe = resumes, self.done

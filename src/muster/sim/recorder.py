@@ -53,13 +53,12 @@ class Samples:
 
 
 def _sample(view: View, now: float) -> Sample:
-    free = capacity = stranded = 0
+    free = capacity = 0
     for node in view.cluster.nodes:
-        kind = view.cluster.configuration_of(node)
-        there = node.free.bit_count()
-        free += there
-        capacity += kind.devices if node.state is not NodeState.LOST else 0
-        stranded += there if there < kind.devices else 0
+        free += node.free.bit_count()
+        if node.state is not NodeState.LOST:
+            capacity += view.cluster.configuration_of(node).devices
+    _, stranded = view.cluster.free_devices()
     waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
     return Sample(now, len(view.jobs) - waiting, waiting, capacity - free, capacity, stranded)
 

@@ -7,22 +7,7 @@ from typing import Protocol
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """What a job runs on: workers on each node, in the cluster's order, and what else matters."""
-
-    device_type: str
-    nodes: tuple[int, ...]
-    servers: int = 0
-    batch: int | None = None
-    """The global batch it was told to use; None: its own."""
-
-    @property
-    def workers(self) -> int:
-        """All workers."""
-        return sum(self.nodes)
+from muster.perf.learnt.held import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +53,15 @@ class Truth(Protocol):
         """All its work, in its own unit."""
         ...
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """How fast it goes on this crew once so much is done, undisturbed by neighbours."""
         ...
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """What it would report of itself there, measured without error."""
         ...
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """What one who knows everything would say once so much is done, `here` being this crew."""
         ...
 

@@ -37,8 +37,8 @@ class Journalled:
 
     seq: int
     fact: Fact
-    job: str | None = None
-    """The name of its job, if requested."""
+    name: str | None = None
+    """Of its job, if requested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,4 +75,4 @@ def prune(connection: Connection, upto: int) -> None:
 
 
 def _entries(rows: Iterable[Any]) -> list[Journalled]:
-    return [Journalled(seq, decode_fact(kind, body), *job) for seq, kind, body, *job in rows]
+    return [Journalled(seq, decode_fact(kind, body), *name) for seq, kind, body, *name in rows]

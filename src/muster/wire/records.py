@@ -45,7 +45,7 @@ class JobRecord:
     rate: float | None = None
     """Samples per s now."""
     code: str = ""
-    """Why it is as it is: a reason code of docs/reasons.md."""
+    """Why it is as it is: a reason code of docs/reference/reasons.md."""
     reason: str = ""
     """The same in a sentence with the figures."""
     predicted_start: float | None = None
@@ -112,7 +112,15 @@ class PredictionRecord:
     """A moment (start, finish) or s (step)."""
     real: float | None = None
     error: float | None = None
-    """(predicted - real) / (real - at), or / real for a step."""
+    """See `prediction_error`; for a step (predicted - real) / real."""
+
+
+def prediction_error(predicted: float, real: float, made: float) -> float | None:
+    """(predicted - real) / (real - made), all in s; None if nothing was left to predict.
+
+    Below 0: the end was predicted too early.
+    """
+    return (predicted - real) / (real - made) if real > made else None
 
 
 @dataclass(frozen=True, slots=True)

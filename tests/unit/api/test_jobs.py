@@ -83,7 +83,7 @@ def test_every_wrong_field_is_told_at_once(api: Api) -> None:
     told = {each["field"]: each["problem"] for each in problem["errors"]}
     assert told["devcies"] == "unknown field (did you mean 'devices'?)"
     assert told["checkpoint_signal"].endswith("(did you mean 'SIGUSR2'?)")
-    assert told["owners"] == "has no value; write one or leave the line out"
+    assert told["owners"] == "has no value; add one or remove the line"
     assert not api.service.entries
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.unit.api.harness import Api
 
-PAGE = (Path(__file__).parents[3] / "docs/api.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/reference/api.md").read_text(encoding="utf-8")
 
 
 def live(api: Api) -> None:

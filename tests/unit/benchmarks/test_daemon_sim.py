@@ -18,8 +18,9 @@ from muster.model.event import (
     StartBegun,
     Started,
 )
-from muster.sim.truth import Crew, Shown
-from muster.sim.worlds.measured import Timed
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Shown
+from muster.sim.worlds.measured import TimedStep
 from tests.builders import job, placement
 from tests.numbers import number
 
@@ -77,7 +78,7 @@ def test_steps_are_counted_where_nothing_changes(real: ModuleType) -> None:
     looks = [(1.0, 0, 2), (2.0, 10, 2), (3.0, 17, 1), (5.0, 27, 1)]
     story.looks = [real.Look(*each) for each in looks]
     assert real.timed([story], {("cnn", 2): 0.25}) == {
-        "cnn": (Timed(1, 0.2, 0.0), Timed(2, 0.1, 0.025))
+        "cnn": (TimedStep(1, 0.2, 0.0), TimedStep(2, 0.1, 0.025))
     }
 
 
@@ -87,9 +88,9 @@ def test_a_length_is_believed_no_sooner_than_the_daemon_hears_of_it(beliefs: Mod
     heard = beliefs.Heard({"": 4}, captured)
     first = job("first", 1, most=4, application="cnn", duration=100.0, work=500.0)
     second = job("second", 1, most=4, application="cnn", duration=100.0, work=500.0)
-    crew = Crew("", (1,))
+    crew = Held("", (1,))
 
-    def left(which: object, on: Crew | None) -> float:
+    def left(which: object, on: Held | None) -> float:
         found: float = heard.outlook(which, None, on, 0.0).left
         return found
 
@@ -107,4 +108,4 @@ def test_the_demo_is_six_jobs_of_three_kinds_in_two_pools() -> None:
     assert {job.pool for job in jobs} == set(site.pools.leaves())
     kinds = [job.application for job in jobs]
     assert sorted(map(str, kinds)) == ["cnn", "cnn", "gpt", "gpt", "wide", "wide"]
-    assert sum(job.workers.most for job in jobs) > site.cluster.count_devices("cpu") == 8
+    assert sum(job.workers.most for job in jobs) > site.cluster.devices_by_type()["cpu"] == 8

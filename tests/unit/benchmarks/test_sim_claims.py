@@ -12,7 +12,7 @@ from muster.model.pool import Entitlements
 from muster.model.topology import Level
 from muster.model.view import JobState
 from muster.planner.counts import plan_for
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from muster.sim.worlds.curves import Curves
 from muster.sim.worlds.power import PowerLaw
@@ -144,5 +144,5 @@ def test_a_loss_of_speed_of_two_fifths_makes_steps_two_thirds_longer(load: objec
 def test_racks_are_filled_in_order_and_all_devices_are_free(load: object) -> None:
     built = module(load, "support.sim_clusters").cluster_of("c", {"V100": 3, "K80": 2}, per_rack=4)
     assert [node.rack for node in built.nodes] == ["r0"] * 4 + ["r1"]
-    assert built.count_devices("V100") == 24 and built.count_devices("K80") == 16
+    assert built.devices_by_type()["V100"] == 24 and built.devices_by_type()["K80"] == 16
     assert all(node.free == 0xFF for node in built.nodes)

@@ -72,7 +72,7 @@ def test_the_help_of_common_commands_shows_how_they_are_used(name: str) -> None:
 
 
 def test_every_command_and_exit_code_has_its_place_on_the_page() -> None:
-    page = (Path(__file__).parents[3] / "docs/cli.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/cli.md").read_text(encoding="utf-8")
     for *group, name in COMMANDS:
         start = f"muster {group[0]}" if group else "muster"
         assert start in page

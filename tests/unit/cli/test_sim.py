@@ -147,7 +147,7 @@ WRONG = {
     "--strategy sprad": "--strategy: 'sprad' is not a strategy (did you mean 'spread'?)",
     "--trace philly-lik:jobs=3": "(did you mean 'philly-like'?)",
     "--trace poisson:job=3": "'job' is not a parameter of poisson (did you mean 'jobs'?)",
-    "--free-batch": "--free-batch: only T4 workloads",
+    "--free-batch": "--free-batch: needs a T4 workload",
     "--gantt": "--gantt: is of use only with --html, --plots or --out",
 }
 
@@ -171,7 +171,7 @@ def test_help_has_an_example(command: str) -> None:
 
 
 def test_the_page_names_only_what_there_is_and_every_policy() -> None:
-    page = (Path(__file__).parents[3] / "docs/simulator.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/simulator.md").read_text(encoding="utf-8")
     group = get_command(app).commands["sim"].commands  # type: ignore[attr-defined]
     known = {
         name

@@ -77,7 +77,7 @@ def test_policies_stand_side_by_side_with_the_bound(tmp_path: Path) -> None:
     assert heading.split()[:2] == ["POLICY", "MEAN"]
     assert (fifo.split()[:2], srtf.split()[:2]) == (["fifo", "125"], ["srtf", "100"])
     assert srtf.split()[3:5] == ["1.00", "0.80"]
-    assert "No mean can be below 100" in done.stdout
+    assert "Lower bound of the mean: 100" in done.stdout
     assert stored(tmp_path) == ["fifo-0", "srtf-0"]
 
 
@@ -157,7 +157,7 @@ def test_every_column_on_demand(tmp_path: Path) -> None:
         (("--policies", "fifo,tirasias"), "'tirasias' is not a policy (did you mean 'tiresias'?)"),
         (("--policies", "fifo,fifo"), "'fifo' is named twice"),
         (("--policies", ","), "names no policy"),
-        (("--policies", "fifo", "--trace", "nowhere.csv"), "nowhere.csv: there is no such file"),
+        (("--policies", "fifo", "--trace", "nowhere.csv"), "nowhere.csv: no such file"),
     ],
 )
 def test_what_is_wrong_is_one_line_before_anything_is_begun(

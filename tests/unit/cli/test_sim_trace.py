@@ -65,7 +65,7 @@ def test_options_reach_the_trace(tmp_path: Path) -> None:
 
 def test_rows_left_out_are_noted(tmp_path: Path) -> None:
     trace = trace_file(tmp_path, "0,1,x,a", "0,1,5,b")
-    assert "Note: 1 row was left out; the first: " in printed(trace, "--skip")
+    assert "Note: 1 row was skipped; the first: " in printed(trace, "--skip")
 
 
 def test_without_a_trace_the_generators_are_listed() -> None:

@@ -17,7 +17,7 @@ NODE = Locality(Level.NODE)
 
 
 def refused(asked: Job, there: Cluster = LAB, pools: PoolTree | None = None) -> Refusal:
-    whole = {each: there.count_devices(each) for each in there.device_types()}
+    whole = there.devices_by_type()
     tree = pools or single_pool(whole)
     refusal = refuse(asked, there, tree)
     assert refusal is not None
@@ -27,7 +27,7 @@ def refused(asked: Job, there: Cluster = LAB, pools: PoolTree | None = None) -> 
 
 
 def allowed(asked: Job, there: Cluster = LAB, pools: PoolTree | None = None) -> bool:
-    whole = {each: there.count_devices(each) for each in there.device_types()}
+    whole = there.devices_by_type()
     return refuse(asked, there, pools or single_pool(whole)) is None
 
 

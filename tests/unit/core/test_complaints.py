@@ -154,7 +154,7 @@ def test_a_new_job_on_an_idle_cluster_starts_in_the_first_cycle_after_it_came() 
     assert frame.names(Kind.START) == {"j"}
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "pools.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/explanation/pools.md").read_text(encoding="utf-8")
 
 
 def sections() -> list[str]:

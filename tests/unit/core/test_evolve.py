@@ -205,8 +205,29 @@ def test_a_completion_in_the_wrong_phase_is_refused() -> None:
 
 
 def test_a_job_cannot_be_submitted_twice() -> None:
-    with pytest.raises(NameTakenError, match="j"):
-        evolve(started(), [Submitted(job("j"), 3.0)])
+    with pytest.raises(NameTakenError, match=f"job {number('j')} is live"):
+        evolve(started(), [Submitted(job("other", number=number("j")), 3.0)])
+
+
+def test_two_jobs_without_a_number_are_refused() -> None:
+    with pytest.raises(NameTakenError, match="job 0 is live"):
+        evolve(started(), [Submitted(job(name, number=0), 3.0) for name in ("a", "b")])
+
+
+def test_a_name_is_free_again_once_its_job_is_over() -> None:
+    another = Submitted(job("j", number=9), 3.0)
+    with pytest.raises(NameTakenError, match="'j'"):
+        evolve(started(), [another])
+    seen = evolve(started(), [Cancelled(number("j"), 3.0), another])
+    assert (seen.names, list(seen.jobs)) == ({"j": 9}, [9])
+    with pytest.raises(NameTakenError, match="'j'"):
+        evolve(seen, [Submitted(job("j", number=10), 4.0)])
+
+
+def test_a_late_end_leaves_the_name_in_use() -> None:
+    stopped = evolve(started(), [PreemptBegun(number("j"), 1, 3.0), Preempted(number("j"), 1, 4.0)])
+    seen = evolve(stopped, [Ended(number("j"), 1, Outcome.SUCCEEDED, 5.0)])
+    assert seen.names == {"j": number("j")}
 
 
 UNKNOWN: list[Event] = [

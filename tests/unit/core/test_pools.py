@@ -1,4 +1,4 @@
-"""Entitlement: the worked examples of docs/pools.md, and the corners."""
+"""Entitlement: the worked examples of docs/explanation/pools.md, and the corners."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pytest
 from muster.core.quotas.pools import entitle
 from muster.model.pool import Pool, PoolError, PoolTree, Quota
 
-PAGE = Path(__file__).parents[3] / "docs" / "pools.md"
+PAGE = Path(__file__).parents[3] / "docs/explanation/pools.md"
 
 
 @dataclass(frozen=True, slots=True)

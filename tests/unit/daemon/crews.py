@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.daemon.learn import Beliefs
 from muster.model.job import Job
-from muster.perf.learnt.learner import Held
+from muster.perf.learnt.held import Held
 from muster.wire.messages import Captured, Changed, Message, StepDone
 
 TYPE = "cpu"

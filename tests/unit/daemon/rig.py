@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster.core.state.evolve import evolve
-from muster.daemon.gang.commands import Command, SetTimer, SignalTask, StartTask, TellTask
+from muster.daemon.gang.commands import Command, LaunchTask, SetTimer, SignalTask, TellTask
 from muster.daemon.gang.events import Exited, GangEvent, GangFact, Heard, Resumed
 from muster.daemon.gang.react import react
 from muster.daemon.gang.state import GangState, Sight, fold_gangs
@@ -94,7 +94,7 @@ class Rig:
 
     def _perform(self, command: Command) -> None:
         match command:
-            case StartTask():
+            case LaunchTask():
                 task = self.gang.find(command.task)
                 assert task is not None
                 self.done.ordered.append(task)

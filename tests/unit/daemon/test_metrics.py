@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
-from muster.daemon.metrics import Metrics, fragmentation
-from muster.model.cluster import NodeState
+from muster.daemon.metrics import Metrics
+from muster.model.cluster import NodeState, fragmentation
 from muster.model.job import Job
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
@@ -17,7 +17,7 @@ from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 from tests.numbers import number
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -79,7 +79,7 @@ def test_what_happens_is_counted() -> None:
     metrics.predicted(0.04)
     metrics.journalled(0.002, 7)
     metrics.submitted()
-    metrics.task("started")
+    metrics.task("ordered")
     for _ in range(3):
         metrics.heard()
     samples = read(metrics)
@@ -91,7 +91,7 @@ def test_what_happens_is_counted() -> None:
     assert value(samples, "muster_prediction_error_ratio_bucket", le="0.05", direction="late") == 1
     assert value(samples, "muster_journal_facts_total") == 7
     assert value(samples, "muster_submissions_total") == 1
-    assert value(samples, "muster_tasks_total", event="started") == 1
+    assert value(samples, "muster_tasks_total", event="ordered") == 1
     assert value(samples, "muster_messages_total") == 3
 
 
@@ -110,19 +110,19 @@ def test_decisions_by_kind_and_reason(busy: View) -> None:
     assert value(samples, "muster_running_jobs", pool="text") == 0
     # What is no more is not shown as it once was.
     gone = replace(busy, jobs={number("small"): busy.jobs[number("small")]})
-    metrics.standing(gone, Entitlements({}))
+    metrics.set_gauges(gone, Entitlements({}))
     assert value(read(metrics), "muster_pending_jobs", pool="text", reason=code) is None
 
 
 def test_a_job_that_no_cycle_has_seen_is_undecided(busy: View) -> None:
     metrics = Metrics()
-    metrics.standing(busy, Entitlements({}))
+    metrics.set_gauges(busy, Entitlements({}))
     assert value(read(metrics), "muster_pending_jobs", pool="text", reason="undecided") == 1
 
 
 def test_devices_of_pools_are_summed_upwards(busy: View) -> None:
     metrics, answer = Metrics(), decided(busy)
-    metrics.standing(busy, answer.entitlements)
+    metrics.set_gauges(busy, answer.entitlements)
     samples = read(metrics)
     for pool, used in (("vision", 3), ("text", 0), ("lab", 3)):
         may = answer.entitlements.of(pool, "A100")
@@ -142,7 +142,7 @@ def test_every_device_is_in_one_state() -> None:
     states = {"n1": NodeState.DRAINING, "n2": NodeState.LOST}
     nodes = tuple(replace(each, state=states.get(each.name, each.state)) for each in here.nodes)
     metrics = Metrics()
-    metrics.standing(view(here.with_nodes(nodes)), Entitlements({}))
+    metrics.set_gauges(view(here.with_nodes(nodes)), Entitlements({}))
     samples = read(metrics)
     found = {
         (labels[1][1], labels[0][1]): count
@@ -161,9 +161,9 @@ def test_every_device_is_in_one_state() -> None:
 
 
 def test_fragmentation_of_a_full_and_of_an_empty_cluster() -> None:
-    assert fragmentation(cluster(2)) == 0
-    assert fragmentation(taken(cluster(1), placement(*_bits("n0", 8)).slots)) == 0
-    assert fragmentation(taken(cluster(1), placement(*_bits("n0", 1)).slots)) == 1
+    assert fragmentation(*cluster(2).free_devices()) == 0
+    assert fragmentation(*taken(cluster(1), placement(*_bits("n0", 8)).slots).free_devices()) == 0
+    assert fragmentation(*taken(cluster(1), placement(*_bits("n0", 1)).slots).free_devices()) == 1
 
 
 def test_the_page_tells_of_every_series() -> None:

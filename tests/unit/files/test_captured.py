@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from tools.profiles.captured import profile_of
 
-from muster.files.profile.captured import profile_of
 from muster.files.profile.profile_file import load_profile, profile_text
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.profile import LayerType, Tensor

@@ -41,7 +41,7 @@ def error_of(tmp_path: Path, text: str) -> str:
         (BASE + "pool: {}\n", "c.yaml:6: pool: unknown field (did you mean 'pools'?)"),
         (
             BASE + "colour: red\n",
-            "c.yaml:6: colour: unknown field; there are: name, configurations, nodes, network, pools",
+            "c.yaml:6: colour: unknown field; choose from: name, configurations, nodes, network, pools",
         ),
         (BASE + "name: my lab\n", f"c.yaml:6: name: 'my lab' is not a name; {NAME_RULE}"),
         (
@@ -57,7 +57,10 @@ def error_of(tmp_path: Path, text: str) -> str:
             "c.yaml:1: configurations: is missing; write for example "
             "{box: {device: P100, devices: 4, cores: 16, memory: 64GB}}",
         ),
-        ("configurations: {}\nnodes: {a: b}\n", "c.yaml:1: configurations: names no configuration"),
+        (
+            "configurations: {}\nnodes: {a: b}\n",
+            "c.yaml:1: configurations: must name at least one configuration",
+        ),
         (
             "configurations:\n  my box: {cores: 1, memory: 1GB}\nnodes: {a: b}\n",
             f"c.yaml:2: configurations.my box: 'my box' is not a name; {NAME_RULE}",
@@ -79,7 +82,7 @@ def test_the_whole_file(tmp_path: Path, text: str, message: str) -> None:
         ("devices: 1.5", "devices: '1.5' is not a whole number; write for example 4"),
         ("devices: [8]", "devices: must be one value, not a list"),
         ("devices: {a: 8}", "devices: must be one value, not a mapping"),
-        ("devices: 0", "devices: must be at least 1 where a device type is given"),
+        ("devices: 0", "devices: must be at least 1 with a device type"),
         ("sockets: 2", "devices: is missing; write for example 8"),
         (
             "devices: 8, device_memory: 16",
@@ -87,13 +90,13 @@ def test_the_whole_file(tmp_path: Path, text: str, message: str) -> None:
         ),
         (
             "devices: 8, sockets: 3",
-            "sockets: 8 devices do not divide evenly over 3 sockets; "
-            "list the devices under each switch, such as [2, 2, 4]",
+            "sockets: 8 devices cannot be divided evenly over 3 sockets; "
+            "list the devices under each switch, for example [2, 2, 4]",
         ),
         (
             "devices: 8, switches: 3",
-            "switches: 8 devices do not divide evenly over 3 switches; "
-            "list the devices under each switch, such as [2, 2, 4]",
+            "switches: 8 devices cannot be divided evenly over 3 switches; "
+            "list the devices under each switch, for example [2, 2, 4]",
         ),
         (
             "devices: 8, sockets: 2, switches: 1",
@@ -111,7 +114,7 @@ def test_the_whole_file(tmp_path: Path, text: str, message: str) -> None:
         ("devices: 8, nvlink: {group: 1}", "nvlink.group: must be at least 2, not 1"),
         (
             "devices: 8, nvlink: {group: 3}",
-            "nvlink.group: 8 devices do not divide evenly into groups of 3",
+            "nvlink.group: 8 devices cannot be divided evenly into groups of 3",
         ),
         (
             "devices: 12, switches: 3, nvlink: {group: 6}",
@@ -153,8 +156,8 @@ def test_a_configuration_set(tmp_path: Path, fields: str, message: str) -> None:
     ("fields", "message"),
     [
         ("cores: 1, memory: 1GB, devices: 4", "device: is missing; write for example P100"),
-        ("cores: 1, memory: 1GB, nvlink: {group: 2}", "nvlink: is given for a node without devices"),
-        ("cores: 1, memory: 1GB, switches: 2", "switches: is given for a node without devices"),
+        ("cores: 1, memory: 1GB, nvlink: {group: 2}", "nvlink: needs a node with devices"),
+        ("cores: 1, memory: 1GB, switches: 2", "switches: needs a node with devices"),
         ("cores: 1", "memory: is missing; write for example 512GB"),
         ("cores: 0, memory: 1GB", "cores: must be above 0, not '0'"),
         ("cores: 1, memory: 0GB", "memory: must be above 0, not '0GB'"),
@@ -176,9 +179,9 @@ def test_a_configuration_set_without_devices(tmp_path: Path, fields: str, messag
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("{}", "4: nodes: names no node; write for example gpu[1-4]: box"),
+        ("{}", "4: nodes: must name at least one node; write for example gpu[1-4]: box"),
         ("[a, b]", "4: nodes: must be a mapping of names to values"),
-        ("\n  a: 5", "5: nodes.a.configuration: '5' is not a configuration; there are: box, cpu"),
+        ("\n  a: 5", "5: nodes.a.configuration: '5' is not a configuration; choose from: box, cpu"),
         ("\n  a: bxo", "5: nodes.a.configuration: 'bxo' is not a configuration (did you mean 'box'?)"),
         (
             "\n  a: {configuration: BOX}",
@@ -191,7 +194,7 @@ def test_a_configuration_set_without_devices(tmp_path: Path, fields: str, messag
         ),
         (
             "\n  a: {configuration: box, state: broken}",
-            "5: nodes.a.state: 'broken' is not a state; there are: up, draining, lost",
+            "5: nodes.a.state: 'broken' is not a state; choose from: up, draining, lost",
         ),
         ("\n  a b: box", f"5: nodes.a b: 'a b' is not a name; {NAME_RULE}"),
         ("\n  a: box\n  a: box", "6: nodes.a: is given twice (first on line 5)"),
@@ -206,19 +209,19 @@ def test_a_configuration_set_without_devices(tmp_path: Path, fields: str, messag
         ),
         (
             "\n  g[1-200000]: box",
-            "5: nodes.g[1-200000]: 'g[1-200000]' stands for 200000 names, more than 100000",
+            "5: nodes.g[1-200000]: 'g[1-200000]' expands to 200000 names, more than 100000",
         ),
         (
             "\n  g[1-99999]: box\n  h[1-2]: box",
-            "6: nodes.h[1-2]: makes more than 100000 nodes",
+            "6: nodes.h[1-2]: expands to more than 100000 nodes",
         ),
         (
             '\n  g[1-2]: {configuration: box, rack: "r[1-3]"}',
-            "5: nodes.g[1-2].rack: 'r[1-3]' stands for 3 names, more than there are nodes (2)",
+            "5: nodes.g[1-2].rack: 'r[1-3]' expands to 3 names, more than the nodes (2)",
         ),
         (
             '\n  g[1-6]: {configuration: box, rack: "r[1-3]", domain: "d[1-2]"}',
-            "5: nodes.g[1-6].rack: 3 racks do not divide evenly over 2 domains",
+            "5: nodes.g[1-6].rack: 3 racks cannot be divided evenly over 2 domains",
         ),
     ],
 )
@@ -230,14 +233,14 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("pools", "message"),
     [
-        ("{}", "6: pools: names no pool; leave it out to have one pool, 'default'"),
-        ("", "6: pools: has no value; write one or leave the line out"),
-        ("\n  a:", "7: pools.a: has no value; write one or leave the line out"),
-        ("\n  cluster: {}", "7: pools.cluster: the name 'cluster' is kept for the whole cluster"),
+        ("{}", "6: pools: must name at least one pool; remove it to have one pool, 'default'"),
+        ("", "6: pools: has no value; add one or remove the line"),
+        ("\n  a:", "7: pools.a: has no value; add one or remove the line"),
+        ("\n  cluster: {}", "7: pools.cluster: the name 'cluster' is reserved for the whole cluster"),
         ("\n  a b: {}", f"7: pools.a b: 'a b' is not a name; {NAME_RULE}"),
         (
             "\n  a: {weight: 2}",
-            "7: pools.a.weight: unknown field; there are: parent, reservation, share, limit",
+            "7: pools.a.weight: unknown field; choose from: parent, reservation, share, limit",
         ),
         (
             "\n  a: {}\n  b: {parent: c}\n  c: {parent: b}",
@@ -275,7 +278,7 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         ),
         (
             "\n  a: {reservation: 20}\n  b: {reservation: 20}",
-            "6: pools: reserve 40 P100 together, but the cluster has 32",
+            "6: pools: reserve 40 P100 in total, but the cluster has 32",
         ),
     ],
 )
@@ -285,15 +288,15 @@ def test_pools(tmp_path: Path, pools: str, message: str) -> None:
 
 def test_a_bare_number_is_not_enough_for_two_device_types(tmp_path: Path) -> None:
     assert error_of(tmp_path, TWO_TYPES + "pools:\n  a: {limit: 4}\n") == (
-        "c.yaml:8: pools.a.limit: a bare number is not enough: the cluster has 2 device types; "
-        "write a number for each, such as {P100: 4, V100: 4}"
+        "c.yaml:8: pools.a.limit: a bare number is ambiguous: the cluster has 2 device types; "
+        "give one for each, for example {P100: 4, V100: 4}"
     )
 
 
 def test_a_cluster_without_devices_has_nothing_to_reserve(tmp_path: Path) -> None:
     text = "configurations:\n  cpu: {cores: 1, memory: 1GB}\nnodes: {a: cpu}\npools:\n  a: {limit: 4}\n"
     assert error_of(tmp_path, text) == (
-        "c.yaml:5: pools.a.limit: a bare number is not enough: the cluster has no devices"
+        "c.yaml:5: pools.a.limit: a bare number is ambiguous: the cluster has no devices"
     )
 
 
@@ -304,7 +307,7 @@ def test_pools_nested_too_deep_and_too_many(tmp_path: Path) -> None:
     )
     many = "".join(f"  p{i}: {{}}\n" for i in range(1001))
     assert error_of(tmp_path, BASE + "pools:\n" + many) == (
-        "c.yaml:6: pools: names 1001 pools, more than 1000"
+        "c.yaml:6: pools: has 1001 pools, more than 1000"
     )
 
 

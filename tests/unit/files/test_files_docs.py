@@ -20,7 +20,7 @@ from muster.files.job.job_entries import JobEntry, LocalityEntry, RoleEntry, Rol
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.model.profile import LayerType
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs/reference"
 PAGE = (DOCS / "files.md").read_text(encoding="utf-8")
 PROFILES = (DOCS / "profiles.md").read_text(encoding="utf-8")
 ERRORS = re.findall(r"```yaml\n([^`]*)```\n```text\n([^`]*)```", PAGE + PROFILES)

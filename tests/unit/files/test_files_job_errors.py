@@ -26,13 +26,13 @@ def error_of(tmp_path: Path, text: str, name: str = "j.yaml") -> str:
         ("['']", "is empty; write for example python train.py"),
         ("[[a]]", "must be a list of words, for example [python, train.py]"),
         ("{a: b}", "must be a line or a list of words, for example python train.py"),
-        ('"a \\0"', "has a null character in it"),
+        ('"a \\0"', "contains a null character"),
         (
             "python 'x",
             "cannot be split into words: no closing quotation; write for example python train.py",
         ),
-        ("a && b", "is not run by a shell, but has '&&'; add shell: true"),
-        ("|\n  a\n  b", "has several lines; write one, or shell: true"),
+        ("a && b", "is not run by a shell but contains '&&'; add shell: true"),
+        ("|\n  a\n  b", "must be one line; for a script add shell: true"),
     ],
 )
 def test_commands(tmp_path: Path, command: str, message: str) -> None:
@@ -49,7 +49,7 @@ def test_commands(tmp_path: Path, command: str, message: str) -> None:
             "and '_', for example lab-1",
         ),
         ("user: a b", "2: user: 'a b' is not a user's name; write for example ada"),
-        ("pool:", "2: pool: has no value; write one or leave the line out"),
+        ("pool:", "2: pool: has no value; add one or remove the line"),
         ("priority: high", "2: priority: 'high' is not a whole number; write for example 4"),
         ("priority: 9999999", "2: priority: must be at most 1000000, not 9999999"),
         ("preemptible: maybe", "2: preemptible: 'maybe' is neither true nor false"),
@@ -67,7 +67,7 @@ def test_commands(tmp_path: Path, command: str, message: str) -> None:
         (
             "locality: {widest: zone}",
             "2: locality.widest: 'zone' is not a level; "
-            "there are: switch, socket, node, rack, domain, any",
+            "choose from: switch, socket, node, rack, domain, any",
         ),
         (
             "locality: {max_slowdown: 0.05}",
@@ -91,25 +91,25 @@ def test_plain_fields(tmp_path: Path, fields: str, message: str) -> None:
         ("devices: true", "2: devices: 'true' has no count; write for example V100:4 or 1..8"),
         ("devices: .inf", "2: devices: '.inf' is not a count; write for example 4 or 1..8"),
         ("devices: 8..1", "2: devices: '8..1' runs backwards (did you mean '1..8'?)"),
-        ("devices: 0..8", "2: devices: starts at 0; write for example 1..8"),
+        ("devices: 0..8", "2: devices: must start at 1; write for example 1..8"),
         ("devices: -1", "2: devices: '-1' is not a count; write for example 4 or 1..8"),
         ("devices: [1]", "2: devices: must be one value, not a list"),
         (
             "devices: 0",
-            "2: devices: without devices a task must ask for cores or memory, such as cores: 4",
+            "2: devices: a task without devices needs cores or memory, for example cores: 4",
         ),
         ("gang: 0", "2: gang: must be at least 1, not 0"),
         ("devices: 2..8\ngang: 3", "3: gang: must be at most the least count, 2, not 3"),
         ("any_of: V100", "2: any_of: must be a list"),
-        ("any_of: []", "2: any_of: names no device type; leave it out to allow any"),
+        ("any_of: []", "2: any_of: must name at least one device type; remove it to allow any"),
         ("any_of: [V100, V100]", "2: any_of[1]: 'V100' is given twice"),
         (
             "devices: V100:4\nany_of: [V100, P100]",
-            "3: any_of: contradicts V100 beside the devices; keep one of them",
+            "3: any_of: contradicts V100 given with devices; keep one of them",
         ),
         (
             "devices: 0\ncores: 1\nany_of: [V100]",
-            "4: any_of: is given for a job without devices",
+            "4: any_of: needs a job with devices",
         ),
     ],
 )
@@ -125,23 +125,23 @@ def test_devices(tmp_path: Path, fields: str, message: str) -> None:
         ("{worker: 3}", "3: roles.worker: must be a mapping of fields to values"),
         (
             "{worker: {devices: 0}}",
-            "3: roles.worker: without devices a task must ask for cores or memory, such as cores: 4",
+            "3: roles.worker: a task without devices needs cores or memory, for example cores: 4",
         ),
         (
             "\n  worker: {}\n  server: {count: 2}",
-            "5: roles.server: without devices a task must ask for cores or memory, such as cores: 4",
+            "5: roles.server: a task without devices needs cores or memory, for example cores: 4",
         ),
         (
             "{worker: {devices: 1..2}}",
-            "3: roles.worker.devices: is a range; a task has so many devices, its role a count: 1..8",
+            "3: roles.worker.devices: must be one number; for a range of tasks use count: 1..8",
         ),
         (
             "{worker: {devices: 17}}",
-            "3: roles.worker.devices: a task sits on one node, which has at most 16 devices; "
+            "3: roles.worker.devices: a task runs on one node, which has at most 16 devices; "
             "write count: 17 and devices: 1",
         ),
-        ("{worker: {count: 0}}", "3: roles.worker.count: starts at 0; the least is 1"),
-        ("{worker: {count: 0..2}}", "3: roles.worker.count: starts at 0; the least is 1"),
+        ("{worker: {count: 0}}", "3: roles.worker.count: must start at 1"),
+        ("{worker: {count: 0..2}}", "3: roles.worker.count: must start at 1"),
         (
             "{worker: {count: 2..4, gang: 3}}",
             "3: roles.worker.gang: must be at most the least count, 2, not 3",
@@ -160,7 +160,7 @@ def test_roles(tmp_path: Path, roles: str, message: str) -> None:
 def test_the_shorthand_beside_roles(tmp_path: Path, field: str) -> None:
     key = field.partition(":")[0]
     assert error_of(tmp_path, f"command: a\nroles: {{worker: {{}}}}\n{field}\n") == (
-        f"j.yaml:3: {key}: is given beside roles; write it under the role it is for"
+        f"j.yaml:3: {key}: conflicts with roles; move it under its role"
     )
 
 
@@ -172,6 +172,6 @@ def test_the_command_must_be_there(tmp_path: Path) -> None:
 
 def test_the_file_name_must_do_where_no_name_is_given(tmp_path: Path) -> None:
     assert error_of(tmp_path, "command: a\n", "my job.yaml") == (
-        "my job.yaml:1: name: is missing, and the file's own name is not one; "
+        "my job.yaml:1: name: is missing, and the file's name is not a valid name; "
         "write for example resnet50"
     )

@@ -32,17 +32,17 @@ _EXAMPLE = "write for example gpu[001-064] or gpu[1-3,7]"
     ("text", "sentence"),
     [
         ("gpu[4-1]", f"'gpu[4-1]' runs backwards from 4 to 1; {_EXAMPLE}"),
-        ("gpu[1-04]", f"'gpu[1-04]' has 1 and 04 of unlike width; {_EXAMPLE}"),
+        ("gpu[1-04]", f"'gpu[1-04]' has 1 and 04 of different width; {_EXAMPLE}"),
         ("gpu[]", f"'gpu[]' is not a range of names; {_EXAMPLE}"),
         ("gpu[a-c]", f"'gpu[a-c]' is not a range of names; {_EXAMPLE}"),
-        ("gpu[1-2", f"'gpu[1-2' has a bracket without its partner; {_EXAMPLE}"),
-        ("gpu1-2]", f"'gpu1-2]' has a bracket without its partner; {_EXAMPLE}"),
-        ("g[[1-2]]", f"'g[[1-2]]' has a bracket without its partner; {_EXAMPLE}"),
+        ("gpu[1-2", f"'gpu[1-2' has an unbalanced bracket; {_EXAMPLE}"),
+        ("gpu1-2]", f"'gpu1-2]' has an unbalanced bracket; {_EXAMPLE}"),
+        ("g[[1-2]]", f"'g[[1-2]]' has an unbalanced bracket; {_EXAMPLE}"),
         ("gpu[1-4,2]", "'gpu[1-4,2]' names 'gpu2' twice"),
-        ("n[1-100001]", "'n[1-100001]' stands for 100001 names, more than 100000"),
+        ("n[1-100001]", "'n[1-100001]' expands to 100001 names, more than 100000"),
         (
             "n[0-999999999]m[0-999999999]",
-            "'n[0-999999999]m[0-999999999]' stands for 1000000000000000000 names, more than 100000",
+            "'n[0-999999999]m[0-999999999]' expands to 1000000000000000000 names, more than 100000",
         ),
         (
             "my gpu[1-2]",

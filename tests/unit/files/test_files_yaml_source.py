@@ -1,7 +1,6 @@
 """Reading YAML: what is refused, and the line of everything."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -43,17 +42,17 @@ def test_values_stay_as_written_and_know_their_line(tmp_path: Path) -> None:
         ("a: {b: c\n", "a.yaml:2: is not valid YAML: did not find expected ',' or '}'"),
         ("a: [\n", "a.yaml:2: is not valid YAML: did not find expected node content"),
         ("a:\n\tb: c\n", "a.yaml:2: is not valid YAML: found character that cannot start any token"),
-        ("a: b\nc: \x07\n", "a.yaml:2: has the character U+0007 in it"),
+        ("a: b\nc: \x07\n", "a.yaml:2: contains the character U+0007"),
         ("a: 1\nb: 2\na: 3\n", "a.yaml:3: a: is given twice (first on line 1)"),
         ("x:\n  a: 1\n  a: 1\n", "a.yaml:3: x.a: is given twice (first on line 2)"),
         ("a: &x 1\nb: *x\n", "a.yaml:1: a: anchors such as &x are not allowed"),
         ("a: *x\n", "a.yaml:1: a: aliases such as *x are not allowed"),
         ("a: !!python/name:os.system x\n", "a.yaml:1: a: tags such as !!str are not allowed"),
         ("a: !mine {}\n", "a.yaml:1: a: tags such as !!str are not allowed"),
-        ("a: 1\n---\nb: 2\n", "a.yaml:2: holds more than one document"),
-        ("a:\n", "a.yaml:1: a: has no value; write one or leave the line out"),
-        ("a: [1, null]\n", "a.yaml:1: a[1]: has no value; write one or leave the line out"),
-        ("? [a]\n: b\n", "a.yaml:1: a key must be one word"),
+        ("a: 1\n---\nb: 2\n", "a.yaml:2: contains more than one document"),
+        ("a:\n", "a.yaml:1: a: has no value; add one or remove the line"),
+        ("a: [1, null]\n", "a.yaml:1: a[1]: has no value; add one or remove the line"),
+        ("? [a]\n: b\n", "a.yaml:1: a key must be a scalar"),
         ("'': b\n", "a.yaml:1: a key is empty"),
         ("[" * 5000, "a.yaml:1: is nested deeper than 10 levels"),
         ("[" * 500_000, "a.yaml:1: is nested deeper than 10 levels"),
@@ -93,12 +92,11 @@ def test_what_is_not_utf8(tmp_path: Path) -> None:
     assert error_of(path) == "a.yaml:1: is not UTF-8 text"
 
 
-def test_a_ten_megabyte_file_is_refused_unread(tmp_path: Path) -> None:
+def test_a_ten_megabyte_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"a: b\n" * 2_000_000)
-    begun = time.perf_counter()
-    assert error_of(path) == "a.yaml: is too large: 10.0 MB, at most 1 MB is read"
-    assert time.perf_counter() - begun < 0.5
+    monkeypatch.delattr(Path, "read_bytes")
+    assert error_of(path) == "a.yaml: is too large: 10.0 MB (limit: 1 MB)"
 
 
 def test_the_largest_file_that_is_read(tmp_path: Path) -> None:
@@ -106,7 +104,7 @@ def test_the_largest_file_that_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"a: " + b"x" * (MAX_FILE_BYTES - 3))
     assert read_source(path).lines == {(): 1, ("a",): 1}
     path.write_bytes(b"a: " + b"x" * (MAX_FILE_BYTES - 2))
-    assert error_of(path) == "a.yaml: is too large: 1.0 MB, at most 1 MB is read"
+    assert error_of(path) == "a.yaml: is too large: 1.0 MB (limit: 1 MB)"
 
 
 def test_an_error_is_one_printable_line_whatever_the_file_holds() -> None:

@@ -95,10 +95,10 @@ def test_a_shell_takes_several_lines_and_nothing_is_split(tmp_path: Path) -> Non
         ("env: {A: [x]}", "2: env: A must be one value, not a list"),
         ("elastic: restrat", "2: elastic: 'restrat' is not a way to resize (did you mean 'restart'?)"),
         ("sync: rings", "2: sync: 'rings' is not a way to synchronise (did you mean 'ring'?)"),
-        ("sync: dedicated", "2: sync: dedicated needs servers; add a server under roles"),
+        ("sync: dedicated", "2: sync: dedicated needs servers; add roles.server"),
         (
             "owners: all",
-            "2: owners: 'all' is not a part of an owner; there are: reduce, update",
+            "2: owners: 'all' is not a part of an owner; choose from: reduce, update",
         ),
         (
             "checkpoint_signal: USR1",
@@ -108,7 +108,7 @@ def test_a_shell_takes_several_lines_and_nothing_is_split(tmp_path: Path) -> Non
         ("failures: -1", "2: failures: must be at least 0, not -1"),
         ("losses: any", "2: losses: 'any' is not a whole number; write for example 4"),
         ("work: 0", "2: work: must be at least 1, not 0"),
-        ("pool: ~", "2: pool: has no value; write one or leave the line out"),
+        ("pool: ~", "2: pool: has no value; add one or remove the line"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, fields: str, line: str) -> None:

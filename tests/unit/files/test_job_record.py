@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.files import FaultsError, job_of, load_job, record_of
+from muster import files
+from muster.files import FaultsError, job_of, load_job, read_job
 from muster.files.job.job_entries import JobEntry
 from muster.model.job import Job
 
@@ -24,7 +25,7 @@ def faults_of(record: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_a_file_sent_as_json_is_the_same_job(path: Path) -> None:
-    assert job_of(json.loads(json.dumps(record_of(path)))) == load_job(path)
+    assert job_of(json.loads(json.dumps(read_job(path).record))) == load_job(path)
 
 
 def test_what_a_file_names_by_a_path_is_sent_along(tmp_path: Path) -> None:
@@ -35,13 +36,30 @@ def test_what_a_file_names_by_a_path_is_sent_along(tmp_path: Path) -> None:
     )
     path = tmp_path / "job.yaml"
     path.write_text("command: a\nfolder: work\nmodel: models/tiny.yaml\nenv: {A: , B: 1}\n")
-    record = record_of(path)
+    record = read_job(path).record
     assert record["folder"] == str(tmp_path / "work")
     assert record["env"] == {"A": None, "B": "1"}
     job = job_of({**record, "env": {"A": "x"}})
     assert job.model == load_job(path).model
     assert job.model is not None
     assert job.model.name == "tiny"
+
+
+def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = Path(files.__file__).parent / "profiles/vgg16.yaml"
+    (tmp_path / "mine.yaml").write_bytes(shipped.read_bytes())
+    path = tmp_path / "job.yaml"
+    path.write_text("command: a\nmodel: ./mine.yaml\n")
+    read: list[str] = []
+    plain = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.append(path.name)
+        return plain(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    assert read_job(path).record["model"]["name"] == "vgg16"
+    assert read == ["job.yaml", "mine.yaml"]
 
 
 def test_numbers_and_truth_may_be_text_or_not() -> None:
@@ -79,8 +97,8 @@ def test_what_is_wrong_with_a_profile_that_is_sent_along() -> None:
 
 def test_null_is_for_variables_alone() -> None:
     assert faults_of({"command": None, "pool": None, "env": {"A": None}}) == {
-        "command": "has no value; write one or leave the line out",
-        "pool": "has no value; write one or leave the line out",
+        "command": "has no value; add one or remove the line",
+        "pool": "has no value; add one or remove the line",
     }
     assert list(faults_of({"command": "a", "env": {"A": None, "B": "x", "C": None}})) == [
         "env.A",
@@ -105,7 +123,7 @@ def test_so_many_faults_and_no_more() -> None:
 def test_a_record_that_holds_too_much_is_not_looked_through(field: str) -> None:
     values = {f"x{number}": "1" for number in range(100_000)}
     record = {"command": "a", field: values if field == "env" else list(values)}
-    assert faults_of(record) == {"": "holds more than 20000 values"}
+    assert faults_of(record) == {"": "has more than 20000 values"}
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

@@ -80,7 +80,7 @@ def test_operations_are_a_number_or_have_a_suffix(tmp_path: Path, text: str, ope
         (
             "operations",
             "0",
-            "mine.yaml:1: operations: '0' is no work of one sample; write for example 8.2G",
+            "mine.yaml:1: operations: '0' is out of range; write for example 8.2G",
         ),
         (
             "activations",
@@ -102,7 +102,7 @@ def test_operations_are_a_number_or_have_a_suffix(tmp_path: Path, text: str, ope
         ("samples", "0", "mine.yaml:4: samples: must be at least 1, not 0"),
         ("sample_bytes", "0B", "mine.yaml:5: sample_bytes: must be above 0, not '0B'"),
         ("batch", "many", "mine.yaml:6: batch: 'many' is not a whole number; write for example 4"),
-        ("tensors", "[]", "mine.yaml:7: tensors: names no tensor"),
+        ("tensors", "[]", "mine.yaml:7: tensors: must name at least one tensor"),
         (
             "tensors",
             "[[fc.weight, 8MB]]",
@@ -244,7 +244,7 @@ def test_an_unknown_model_is_told_with_the_nearest_and_all(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("named", ["other.yaml", f"/{'x' * 5000}.yaml"])
 def test_a_profile_file_that_is_not_there_is_told_of_the_job(tmp_path: Path, named: str) -> None:
-    assert refusal(job(tmp_path, f"model: {named}")).startswith("job.yaml:2: model: there is no file ")
+    assert refusal(job(tmp_path, f"model: {named}")).startswith("job.yaml:2: model: no such file: ")
 
 
 def test_what_is_wrong_in_a_profile_file_is_told_of_that_file(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_is_wrong_in_a_profile_file_is_told_of_that_file(tmp_path: Path) ->
         (("batch: 0",), "job.yaml:2: batch: must be at least 1, not 0"),
         (
             ("devices: 8", "batch: 4"),
-            "job.yaml:3: batch: must be at least the gang, 8, not 4: every worker takes a sample",
+            "job.yaml:3: batch: must be at least the gang, 8, not 4: every worker needs a sample",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet
 from muster.perf.shape import Shape, site_of
-from muster.perf.traffic import Load, Stage
+from muster.perf.traffic import Load, SyncStage
 from muster.perf.wires import Wire
 from tests.builders import GB, SERVER_TASK, node_set, slot
 
@@ -87,16 +87,16 @@ def shape_of(cluster: Cluster, placed: Placement) -> Shape:
     return site_of(cluster, placed).shape
 
 
-def on(stage: Stage, *wires: Wire) -> dict[tuple[int, int], Load]:
+def on(stage: SyncStage, *wires: Wire) -> dict[tuple[int, int], Load]:
     """The loads on edges of these kinds, by the number of their host and which one there."""
     return {(i, part): load for (link, i, part), load in stage.loads.items() if link.wire in wires}
 
 
-def last_on(stage: Stage, *wires: Wire) -> dict[tuple[int, int], tuple[float, int]]:
+def last_on(stage: SyncStage, *wires: Wire) -> dict[tuple[int, int], tuple[float, int]]:
     """What is sent before the last chunks, and these, on edges of these kinds."""
     return {(i, part): last for (link, i, part), last in stage.last.items() if link.wire in wires}
 
 
-def wires_of(stage: Stage) -> set[Wire]:
+def wires_of(stage: SyncStage) -> set[Wire]:
     """The kinds of edges that carry anything."""
     return {place[0].wire for place in stage.loads}

@@ -6,9 +6,17 @@ import pytest
 
 from muster.files import shipped_profile
 from muster.model.profile import LayerType, ModelProfile
-from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, DeviceKind, Line, line, prior
+from muster.perf.compute import (
+    PRIOR_SPREAD,
+    Computed,
+    ComputeHistory,
+    ComputeLine,
+    DeviceKind,
+    line,
+    prior,
+)
 from muster.perf.devices import RATES, DeviceRate, data_sheet, rate_of_cores, rate_of_device
-from muster.perf.estimate import BadMeasurementError, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Unknown, WhyUnknown
 from tests.builders import node_set
 from tests.unit.perf.shapes import LAUNCH, MB, device_set, model
 
@@ -23,10 +31,10 @@ def measured(profile: str, device_type: str, *points: tuple[float, float]) -> tu
     return tuple(Computed(profile, device_type, batch, seconds) for batch, seconds in points)
 
 
-def known(profile: ModelProfile, kind: DeviceKind, *shown: Computed) -> Line:
+def known(profile: ModelProfile, kind: DeviceKind, *shown: Computed) -> ComputeLine:
     """The line, which must be known."""
     found = line(profile, kind, ComputeHistory(shown))
-    assert isinstance(found, Line)
+    assert isinstance(found, ComputeLine)
     return found
 
 
@@ -92,7 +100,7 @@ def test_one_measurement_scales_the_prior() -> None:
 def test_two_measurements_give_the_line_up_to_a_weak_pull_towards_the_prior() -> None:
     # Twice the prior's fixed part and its own slope: both ends come out within 5 %.
     before = known(RESNET, P100)
-    truth = Line(2 * before.fixed, before.per_sample, 1.0)
+    truth = ComputeLine(2 * before.fixed, before.per_sample, 1.0)
     shown = measured("resnet50", "P100", *((b, truth.seconds(b)) for b in (8, 64)))
     after = known(RESNET, P100, *shown)
     for batch in (8, 32, 64):
@@ -102,7 +110,7 @@ def test_two_measurements_give_the_line_up_to_a_weak_pull_towards_the_prior() ->
 @pytest.mark.parametrize("fixed", [0.5, 5.0, 10.0])
 def test_many_measurements_overcome_the_prior(fixed: float) -> None:
     before = known(RESNET, P100)
-    truth = Line(fixed * before.fixed, 1.5 * before.per_sample, 1.0)
+    truth = ComputeLine(fixed * before.fixed, 1.5 * before.per_sample, 1.0)
     points = [(b, truth.seconds(b)) for b in (8, 16, 32, 64)]
     after = known(RESNET, P100, *measured("resnet50", "P100", *points * 25))
     for batch in (8, 64, 128):
@@ -168,16 +176,9 @@ def test_what_other_models_showed_on_other_types_does_not_matter_to_a_rated_one(
 def test_an_unknown_type_is_told_with_what_to_write() -> None:
     found = line(RESNET, NEW, ComputeHistory())
     assert isinstance(found, Unknown)
-    assert found.why is Why.NO_RATE
+    assert found.why is WhyUnknown.NO_RATE
     assert "BRAND-NEW" in found.detail
     assert "device_rate" in found.detail
-
-
-def test_history_grows_by_measurements() -> None:
-    first = ComputeHistory().and_also(measured("m", "P100", (1, 0.1)))
-    both = first.and_also(measured("m", "V100", (1, 0.2)))
-    assert [m.seconds for m in both.of("m", "V100")] == [0.2]
-    assert len(first.measured) == 1
 
 
 @pytest.mark.parametrize(

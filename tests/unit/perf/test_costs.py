@@ -5,7 +5,7 @@ import pytest
 from muster.model.plan import Overlap, Sync
 from muster.perf.costs import Price, Trips, price, step_seconds, trips
 from muster.perf.overlap import pieces_of
-from muster.perf.traffic import Last, Load, Place, Stage
+from muster.perf.traffic import Last, Load, Place, SyncStage
 from muster.perf.wires import LinkClass, Wire, Wiring
 from tests.builders import cluster, placement
 from tests.unit.perf.shapes import CHUNK, MB, plan, server, shape_of
@@ -29,7 +29,7 @@ def made(how: Overlap, sync: Sync) -> Trips:
 
 
 def test_a_stage_costs_what_its_busiest_link_takes_the_busier_way() -> None:
-    stage = Stage({FAST: Load(4.0, 8.0), SLOW: Load(0.5, 0.2)}, 3, 1e-3)
+    stage = SyncStage({FAST: Load(4.0, 8.0), SLOW: Load(0.5, 0.2)}, 3, 1e-3)
     # Lane 8/10e9 = 0.8 ns/byte, card 0.5/1e9 = 0.5 ns/byte.
     found = price([stage], bandwidth)
     assert found.per_byte == pytest.approx(0.8e-9)
@@ -39,8 +39,8 @@ def test_a_stage_costs_what_its_busiest_link_takes_the_busier_way() -> None:
 
 def test_pieces_follow_each_other_through_stages_at_the_pace_of_the_slowest() -> None:
     # 0.1 ns/byte on the lane, 1 ns/byte on the card: one piece spends 0.1 ns/byte more on its way.
-    first = Stage({FAST: Load(1.0, 0.0)}, 2, 1e-3)
-    second = Stage({SLOW: Load(1.0, 0.0)}, 1, 5e-3)
+    first = SyncStage({FAST: Load(1.0, 0.0)}, 2, 1e-3)
+    second = SyncStage({SLOW: Load(1.0, 0.0)}, 1, 5e-3)
     found = price([first, second], bandwidth)
     assert found.per_byte == pytest.approx(1e-9)
     assert found.through == pytest.approx(0.1e-9)
@@ -49,7 +49,7 @@ def test_pieces_follow_each_other_through_stages_at_the_pace_of_the_slowest() ->
 
 
 def test_stages_over_the_same_link_share_it() -> None:
-    stage = Stage({SLOW: Load(1.0, 0.0)}, 1, 0.0)
+    stage = SyncStage({SLOW: Load(1.0, 0.0)}, 1, 0.0)
     found = price([stage, stage], bandwidth)
     assert found.per_byte == pytest.approx(2e-9)
     assert found.through == pytest.approx(0.0)
@@ -57,7 +57,7 @@ def test_stages_over_the_same_link_share_it() -> None:
 
 def test_the_last_chunks_come_in_after_all_was_sent() -> None:
     # The card sends a byte for each byte, then waits for three chunks; nothing else is as busy.
-    stage = Stage({SLOW: Load(1.0, 0.0)}, 1, 0.0, last={SLOW: Last(1.0, 3)})
+    stage = SyncStage({SLOW: Load(1.0, 0.0)}, 1, 0.0, last={SLOW: Last(1.0, 3)})
     found = price([stage], bandwidth)
     assert found.done(0.0, PIECES) == pytest.approx((60e6 + 3 * CHUNK) / 1e9)
     # Beside 100 ms of computing: max(50 + 60, 100 + 30) and the chunks.
@@ -65,14 +65,14 @@ def test_the_last_chunks_come_in_after_all_was_sent() -> None:
 
 
 def test_last_chunks_that_come_while_another_link_is_still_busy_cost_nothing() -> None:
-    stage = Stage({SLOW: Load(1.0, 0.0), FAST: Load(0.1, 0.0)}, 1, 0.0, last={FAST: Last(0.1, 3)})
+    stage = SyncStage({SLOW: Load(1.0, 0.0), FAST: Load(0.1, 0.0)}, 1, 0.0, last={FAST: Last(0.1, 3)})
     assert price([stage], bandwidth).done(0.0, PIECES) == pytest.approx(60e6 / 1e9)
 
 
 def test_of_several_ends_the_latest_counts() -> None:
     # 60 ms and one chunk of 0.26 ms; or 30 ms and two thousand chunks of 0.026 ms.
     ends = {SLOW: Last(1.0, 1), FAST: Last(5.0, 2000)}
-    found = price([Stage({SLOW: Load(1.0, 0.0)}, 1, 0.0, last=ends)], bandwidth)
+    found = price([SyncStage({SLOW: Load(1.0, 0.0)}, 1, 0.0, last=ends)], bandwidth)
     assert found.done(0.0, PIECES) == pytest.approx(5 * 60e6 / 10e9 + 2000 * CHUNK / 10e9)
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from muster.model.job import Job
 from muster.perf.learnt.batches import BatchRange
-from muster.perf.learnt.learner import Held, Learner, Report
+from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import Learner, StepReport
 from muster.perf.learnt.lengths import Lengths
-from muster.perf.learnt.steps import Place, Steps
+from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.way import Way, start, stretch
 from tests.builders import job
 
@@ -91,23 +92,23 @@ def test_stretches_without_a_report_are_like_the_last_with_one() -> None:
     assert stretch(start(7) + 1e-9) == 7
 
 
-# Steps
+# StepTimes
 
 
 def test_synchronising_measured_longer_than_the_step_is_believed_no_further() -> None:
-    steps = Steps()
-    place = Place((4,), RANGE.split(64, 4))
+    steps = StepTimes()
+    place = PlacedSplit((4,), RANGE.split(64, 4))
     steps.add(place, 1.0, 1.04)
     assert steps.seconds([place], 16)[0] == pytest.approx(1.0, rel=0.2)
 
 
 def test_many_settings_are_kept_within_bounds_and_predicted() -> None:
     # One node, computing only: 0.1 s and 0.01 s a sample. Two dozen settings and more are seen.
-    steps = Steps()
+    steps = StepTimes()
     for batch in range(4, 64, 2):
-        place = Place((1,), BatchRange(batch, 512, 1, 64).split(batch, 1))
+        place = PlacedSplit((1,), BatchRange(batch, 512, 1, 64).split(batch, 1))
         steps.add(place, 0.1 + 0.01 * batch, 0.0)
-    asked = Place((1,), BatchRange(41, 512, 1, 64).split(41, 1))
+    asked = PlacedSplit((1,), BatchRange(41, 512, 1, 64).split(41, 1))
     assert steps.seconds([asked], 16)[0] == pytest.approx(0.51, rel=0.05)
 
 
@@ -127,7 +128,7 @@ def test_of_the_unknown_little_is_promised() -> None:
 
 def test_speeds_are_told_for_twice_as_many_devices_as_were_seen() -> None:
     learner, asked = Learner({"A": 4}), trained("j")
-    learner.watch(asked, on(4, 4), Report(1.0, 0.1), 10.0)
+    learner.watch(asked, on(4, 4), StepReport(1.0, 0.1), 10.0)
     speed = learner.outlook(trained("another"), None, 0.0).speed
     assert speed.rate("A", 16) > speed.rate("A", 12) > speed.rate("A", 8)
     assert speed.rate("A", 32) == speed.rate("A", 16)
@@ -136,9 +137,9 @@ def test_speeds_are_told_for_twice_as_many_devices_as_were_seen() -> None:
 def test_the_time_left_where_it_runs_is_measured() -> None:
     # Jobs of the application take 100 units of work; a step of 2 s does one unit: 60 are left.
     learner = Learner({"A": 4})
-    learner.watch(trained("first"), on(1), Report(2.0), 50.0)
+    learner.watch(trained("first"), on(1), StepReport(2.0), 50.0)
     learner.ended(trained("first"), 100.0)
-    learner.watch(trained("second"), on(3, 1), Report(2.0), 40.0)
+    learner.watch(trained("second"), on(3, 1), StepReport(2.0), 40.0)
     told = learner.outlook(trained("second"), on(3, 1), 40.0)
     assert told.here is not None
     assert told.left / told.here == pytest.approx(120.0)
@@ -148,8 +149,8 @@ def test_the_time_left_where_it_runs_is_measured() -> None:
 
 def test_a_worse_placement_shows_as_slower_here() -> None:
     learner = Learner({"A": 4})
-    learner.watch(trained("packed"), on(4), Report(1.0, 0.2), 5.0)
-    learner.watch(trained("spread"), on(1, 1, 1, 1), Report(3.0, 2.2), 5.0)
+    learner.watch(trained("packed"), on(4), StepReport(1.0, 0.2), 5.0)
+    learner.watch(trained("spread"), on(1, 1, 1, 1), StepReport(3.0, 2.2), 5.0)
     packed = learner.outlook(trained("packed"), on(4), 5.0).here
     spread = learner.outlook(trained("spread"), on(1, 1, 1, 1), 5.0).here
     assert packed is not None
@@ -161,22 +162,22 @@ def test_lengths_of_others_stand_in_until_one_of_its_own_has_ended() -> None:
     # Others took 1000 steps of 3 s on one device; nothing is known of the new application.
     learner = Learner({"A": 4})
     for i in range(4):
-        learner.watch(trained(f"old{i}"), on(1), Report(3.0), 10.0)
+        learner.watch(trained(f"old{i}"), on(1), StepReport(3.0), 10.0)
         learner.ended(trained(f"old{i}"), 1000.0)
     assert learner.outlook(trained("new", "other"), None, 0.0).left == pytest.approx(3000.0, rel=0.25)
 
 
 def test_jobs_without_an_application_do_not_pass_for_each_other() -> None:
     learner = Learner({"A": 4})
-    learner.watch(trained("x", None), on(8), Report(1.0), 5.0)
+    learner.watch(trained("x", None), on(8), StepReport(1.0), 5.0)
     told = learner.outlook(trained("y", None), None, 0.0).speed
     assert told.rate("A", 16) == told.rate("A", 4)
 
 
 def test_a_type_twice_as_fast_is_told_as_such() -> None:
     learner, asked = Learner({"A": 4, "B": 4}), trained("j")
-    learner.watch(asked, on(1), Report(2.0, 0.0), 5.0)
-    learner.watch(asked, on(1, device_type="B"), Report(1.0, 0.0), 6.0)
+    learner.watch(asked, on(1), StepReport(2.0, 0.0), 5.0)
+    learner.watch(asked, on(1, device_type="B"), StepReport(1.0, 0.0), 6.0)
     speed = learner.outlook(asked, None, 6.0).speed
     assert speed.rate("B", 1) / speed.rate("A", 1) == pytest.approx(2.0)
     assert speed.rate("C", 1) == 0.0
@@ -188,7 +189,7 @@ def test_the_noisier_the_gradients_the_larger_the_best_batch(
 ) -> None:
     learner = Learner({"A": 4}, {"net": RANGE}, free_batch=True)
     for devices in (1, 2, 4):
-        learner.watch(trained("j"), on(devices), Report(1.0, 0.3, noise=noise), float(devices))
+        learner.watch(trained("j"), on(devices), StepReport(1.0, 0.3, noise=noise), float(devices))
     batch = learner.outlook(trained("j"), None, 4.0).speed.batch("A", 4)
     assert batch is not None
     assert least <= batch <= most
@@ -198,7 +199,7 @@ def test_equal_reports_give_equal_outlooks_and_they_are_values() -> None:
     def told() -> object:
         learner = Learner({"A": 4}, {"net": RANGE}, free_batch=True)
         for devices in (1, 2, 4):
-            learner.watch(trained("j"), on(devices), Report(1.0 + devices, 0.1, 2.0, 300.0), 10.0)
+            learner.watch(trained("j"), on(devices), StepReport(1.0 + devices, 0.1, 2.0, 300.0), 10.0)
         return learner.outlook(trained("j"), on(4), 12.0)
 
     first, second = told(), told()

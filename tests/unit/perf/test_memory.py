@@ -8,7 +8,7 @@ from muster.model.cluster import Cluster
 from muster.model.placement import Placement
 from muster.model.plan import Plan, Sync
 from muster.model.profile import ModelProfile
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.memory import misfit, most_samples, samples_of, server_bytes, worker_bytes
 from muster.perf.shape import Seat
 from tests.builders import GB, cluster, node_set, placement
@@ -58,7 +58,7 @@ def test_the_boundary_is_exact(memory: int, fits: bool) -> None:
 def test_a_misfit_names_the_place_the_model_and_both_sizes() -> None:
     found = lacks(PROFILE, plan(), placement(("n0", 0b1)), small(GB))
     detail = "a device of a has 1.0 GB; m with 32 samples takes 1.9 GB"
-    assert found == Unknown(Why.OUT_OF_MEMORY, detail)
+    assert found == Unknown(WhyUnknown.OUT_OF_MEMORY, detail)
 
 
 def test_with_servers_the_state_lies_there_and_not_on_the_devices() -> None:
@@ -71,7 +71,7 @@ def test_a_server_that_is_too_small_is_named_with_its_share() -> None:
     placed = placement(("n0", 0b1), server("n0", 0), server("n1", 1, memory=GB))
     found = lacks(PROFILE, plan(Sync.DEDICATED, owners=(0.25, 0.75)), placed, small(80 * GB))
     detail = "server 1 has 1.0 GB; 75% of the parameters of m takes 1.2 GB"
-    assert found == Unknown(Why.OUT_OF_MEMORY, detail)
+    assert found == Unknown(WhyUnknown.OUT_OF_MEMORY, detail)
 
 
 def test_a_worker_without_devices_uses_the_memory_it_asked_for() -> None:

@@ -11,11 +11,11 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.model.topology import Level, Link
-from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, Line
-from muster.perf.estimate import Estimate, Unknown, Why
+from muster.perf.compute import PRIOR_SPREAD, Computed, ComputeHistory, ComputeLine
+from muster.perf.estimate import Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Interference, Shared
 from muster.perf.history.links import Carried, LinkHistory
-from muster.perf.history.shown import SPREAD, Shown, Stepped
+from muster.perf.history.steps import SPREAD, StepHistory, Stepped
 from muster.perf.predict import Breakdown, Knowledge, Neighbour, Predictor
 from muster.perf.wires import LinkClass, Wire
 from muster.split.batch import Bearer, shares
@@ -134,7 +134,7 @@ def test_a_tasks_samples_are_dealt_to_its_devices() -> None:
 def test_unequal_devices_with_unequal_parts_beat_an_equal_split() -> None:
     there = mixed((1, KIND), (1, device_set("b", speed=0.5)))
     known_lines = [Predictor(there).line(SMALL, name) for name in ("a", "b")]
-    lines = [each for each in known_lines if isinstance(each, Line)]
+    lines = [each for each in known_lines if isinstance(each, ComputeLine)]
     parts = shares([Bearer(each) for each in lines], 20)
     assert parts is not None
     assert sum(parts) == 20
@@ -297,7 +297,7 @@ def test_what_jobs_have_shown_corrects_a_step_and_narrows_it() -> None:
     there = cluster(2, KIND)
     before = known(there, plan(), PAIR)
     steps = [Stepped("j", "m", Sync.RING, Overlap.FULL, 1.0, 1.5)] * 40
-    shown = Knowledge(shown=Shown(tuple(steps)))
+    shown = Knowledge(steps=StepHistory(tuple(steps)))
     after = known(there, plan(), PAIR, knowledge=shown, job="j")
     assert after.mean == pytest.approx(1.5 * before.mean, rel=0.01)
     assert after.high / after.mean < 1.1 < before.high / before.mean
@@ -423,14 +423,14 @@ def test_a_plan_that_does_not_fit_its_tasks_is_told_as_such(
     how: Plan, placed: Placement, detail: str
 ) -> None:
     found = unknown(cluster(3, KIND), how, placed)
-    assert found.why is Why.BAD_PLAN
+    assert found.why is WhyUnknown.BAD_PLAN
     assert detail in found.detail
 
 
 def test_a_link_without_bandwidth_is_named_and_matters_only_where_it_is_crossed() -> None:
     there = cluster(2, replace(KIND, nic=Link(0.0, 5e-6)))
     found = unknown(there, plan(), PAIR)
-    assert found.why is Why.NO_BANDWIDTH
+    assert found.why is WhyUnknown.NO_BANDWIDTH
     assert "nic" in found.detail
     assert seconds(there, plan(), placement(("n0", 0b1), ("n0", 0b10))) > ALONE
 
@@ -439,26 +439,26 @@ def test_a_link_without_bandwidth_is_named_and_matters_only_where_it_is_crossed(
 def test_so_for_links_above_the_node(level: Level) -> None:
     there = cluster(2, KIND, racks=2, domains=2)
     there = replace(there, links={**there.links, level: Link(0.0, 0.0)})
-    assert unknown(there, plan(), PAIR).why is Why.NO_BANDWIDTH
-    assert unknown(there, plan(Sync.SHARDED), PAIR).why is Why.NO_BANDWIDTH
+    assert unknown(there, plan(), PAIR).why is WhyUnknown.NO_BANDWIDTH
+    assert unknown(there, plan(Sync.SHARDED), PAIR).why is WhyUnknown.NO_BANDWIDTH
 
 
 def test_what_does_not_fit_into_memory_is_told_with_both_sizes() -> None:
     # 10 samples of 20 GB, 2.5 million parameters of 12 bytes, on 80 GB.
     found = unknown(cluster(2, KIND), plan(), PAIR, model(10 * MB, activations=20 * 10**9))
     detail = "a device of a has 80.0 GB; m with 10 samples takes 200.0 GB"
-    assert found == Unknown(Why.OUT_OF_MEMORY, detail)
+    assert found == Unknown(WhyUnknown.OUT_OF_MEMORY, detail)
 
 
 def test_a_device_of_which_nothing_is_known_is_told_with_what_to_write() -> None:
     found = unknown(cluster(2, node_set(device_type="MADE")), plan(), PAIR)
-    assert found.why is Why.NO_RATE
+    assert found.why is WhyUnknown.NO_RATE
     assert "MADE" in found.detail
 
 
 def test_one_unknown_device_among_known_ones_is_enough() -> None:
     there = mixed((1, KIND), (1, node_set("b", device_type="MADE")))
-    assert unknown(there, plan(), PAIR).why is Why.NO_RATE
+    assert unknown(there, plan(), PAIR).why is WhyUnknown.NO_RATE
 
 
 def test_a_model_without_tensors_only_computes() -> None:

@@ -8,20 +8,20 @@ from muster.model.cluster import Cluster
 from muster.model.placement import Placement
 from muster.perf.costs import price
 from muster.perf.rings import hierarchical, inside_tasks, ranks_of, ring
-from muster.perf.traffic import IDLE, Load, Stage
+from muster.perf.traffic import IDLE, Load, SyncStage
 from muster.perf.wires import Wire, Wiring, prior
 from tests.builders import cluster, placement
 from tests.unit.model.shapes import QUADS
 from tests.unit.perf.shapes import cpu_worker, on, server, shape_of, wires_of
 
 
-def ring_of(there: Cluster, placed: Placement) -> Stage:
+def ring_of(there: Cluster, placed: Placement) -> SyncStage:
     """The ring over all devices of a placement."""
     shape = shape_of(there, placed)
     return ring(ranks_of(shape), shape, Wiring(there))
 
 
-def per_byte(there: Cluster, *stages: Stage) -> float:
+def per_byte(there: Cluster, *stages: SyncStage) -> float:
     """Seconds for each byte of gradients on the rated links."""
     return price(stages, lambda place: prior(there, place[0]).bandwidth).per_byte
 

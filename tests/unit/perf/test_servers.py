@@ -9,7 +9,7 @@ from muster.model.placement import Placement
 from muster.model.plan import Plan, Sync
 from muster.model.topology import Link
 from muster.perf.servers import both_at_once, holdings, push_and_pull
-from muster.perf.traffic import Load, Stage, at_once
+from muster.perf.traffic import Load, SyncStage, at_once
 from muster.perf.wires import Wire, Wiring
 from tests.builders import cluster, mixed, node_set, placement
 from tests.unit.perf.shapes import last_on, on, plan, server, shape_of, wires_of
@@ -19,7 +19,7 @@ SHARES = (0.5, 0.3, 0.2)
 SHARDED = plan(Sync.SHARDED, owners=SHARES)
 
 
-def halves(there: Cluster, how: Plan, placed: Placement) -> tuple[Stage, Stage]:
+def halves(there: Cluster, how: Plan, placed: Placement) -> tuple[SyncStage, SyncStage]:
     """Push and pull of a plan on a placement."""
     return push_and_pull(how, shape_of(there, placed), Wiring(there))
 

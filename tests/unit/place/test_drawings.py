@@ -1,4 +1,4 @@
-"""The drawings of docs/placement.md are what the program does."""
+"""The drawings of docs/explanation/placement.md are what the program does."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.numbers import name_of
 from tests.unit.place.asks import ask
 from tests.unit.place.test_migrate import small
 
-PAGE = Path(__file__).parents[3] / "docs" / "placement.md"
+PAGE = Path(__file__).parents[3] / "docs/explanation/placement.md"
 SMALL_JOBS = {"A": ask(1), "B": ask(2), "C": ask(1), "D": ask(4)}
 WITH_SERVERS = {"A": ask(6, servers=2)}
 
@@ -63,7 +63,9 @@ def one_by_one(strategy: Strategy, there: Cluster, jobs: dict[str, Request]) -> 
 
 def assert_on_page(text: str) -> None:
     text = indent(text, "    ")
-    assert text in PAGE.read_text(encoding="utf-8"), f"docs/placement.md should show\n{text}"
+    assert text in PAGE.read_text(encoding="utf-8"), (
+        f"docs/explanation/placement.md should show\n{text}"
+    )
 
 
 @pytest.mark.parametrize("strategy", [pack, spread])

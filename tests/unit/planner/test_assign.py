@@ -6,17 +6,18 @@ import pytest
 
 from muster.files.profile.profile_file import shipped_profile, shipped_profiles
 from muster.model.profile import Tensor
-from muster.planner.assign import PIECE, Holding, by_shares, mxnet, optimus, shares_of
+from muster.planner.assign import PIECE, ServerLoad, by_shares, optimus, shares_of
+from support.mxnet import mxnet
 
 MB = 10**6
-Rule = Callable[[Sequence[Tensor], int], list[Holding]]
+Rule = Callable[[Sequence[Tensor], int], list[ServerLoad]]
 
 
 def tensors(*sizes: int) -> list[Tensor]:
     return [Tensor(f"t{i}", size, 1.0) for i, size in enumerate(sizes)]
 
 
-def filled(of: Sequence[Tensor], servers: int) -> list[Holding]:
+def filled(of: Sequence[Tensor], servers: int) -> list[ServerLoad]:
     return by_shares(of, [1 / servers] * servers)
 
 
@@ -113,4 +114,4 @@ def test_mxnet_is_blind_to_the_bytes_of_tensors_that_it_does_not_cut() -> None:
 
 
 def test_shares_are_those_of_the_bytes() -> None:
-    assert shares_of([Holding(30.0), Holding(10.0)]) == (0.75, 0.25)
+    assert shares_of([ServerLoad(30.0), ServerLoad(10.0)]) == (0.75, 0.25)

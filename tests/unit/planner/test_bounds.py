@@ -13,8 +13,8 @@ from muster.model.topology import Level, Link
 from muster.perf.estimate import Unknown
 from muster.perf.overlap import pieces
 from muster.perf.predict import Predictor
-from muster.planner.bounds import Bounds
-from muster.planner.candidates import Candidate, Family, Workshop
+from muster.planner.bounds import StepBounds
+from muster.planner.candidates import Family, PlacedPlan, Workshop
 from muster.planner.choose import families
 from muster.planner.layout import Layout, kinds_of, layouts
 from tests.builders import node_set
@@ -47,17 +47,17 @@ def searches(draw: st.DrawFn) -> tuple[Predictor, Job, ModelProfile, Layout]:
     return Predictor(on), job, profile, draw(st.sampled_from(found))
 
 
-def candidates(workshop: Workshop, layout: Layout, family: Family, batch: int) -> list[Candidate]:
-    crew = workshop.crew(layout, batch, family)
-    if crew is None:
+def candidates(workshop: Workshop, layout: Layout, family: Family, batch: int) -> list[PlacedPlan]:
+    placed = workshop.workers(layout, batch, family)
+    if placed is None:
         return []
     if family.sync is Sync.DEDICATED:
-        nodes = workshop.server_nodes(crew, apart=family.apart)
+        nodes = workshop.server_nodes(placed, apart=family.apart)
         most = workshop.server_range(nodes)[1]
-        return [workshop.dedicated(crew, nodes, count) for count in range(1, most + 1)]
+        return [workshop.dedicated(placed, nodes, count) for count in range(1, most + 1)]
     if family.sync is Sync.SHARDED:
-        return [workshop.sharded(crew)]
-    return [workshop.ring(crew, hierarchical=family.sync is Sync.HIERARCHICAL)]
+        return [workshop.sharded(placed)]
+    return [workshop.ring(placed, hierarchical=family.sync is Sync.HIERARCHICAL)]
 
 
 @EVERY
@@ -68,7 +68,7 @@ def test_no_plan_is_faster_than_the_bounds_of_its_layout_and_family(
     predictor, job, profile, layout = search
     assert job.batch is not None
     workshop = Workshop(predictor, job, profile)
-    bounds = Bounds(workshop, pieces(profile))
+    bounds = StepBounds(workshop, pieces(profile))
     for family in families(layout, job):
         compute = bounds.compute(layout, job.batch, updates=family.updates)
         assert not isinstance(compute, Unknown)
@@ -89,7 +89,7 @@ def test_a_finer_bound_is_never_below_the_rougher_one(
 ) -> None:
     predictor, job, profile, layout = search
     assert job.batch is not None
-    bounds = Bounds(Workshop(predictor, job, profile), pieces(profile))
+    bounds = StepBounds(Workshop(predictor, job, profile), pieces(profile))
     for family in families(layout, job):
         compute = bounds.compute(layout, job.batch, updates=family.updates)
         assert not isinstance(compute, Unknown)

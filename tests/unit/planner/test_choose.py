@@ -9,7 +9,7 @@ from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.plan import Sync
 from muster.model.profile import LayerType, ModelProfile, Tensor
 from muster.model.topology import ConfigurationSet, Level, Link
-from muster.perf.estimate import Unknown, Why
+from muster.perf.estimate import Unknown, WhyUnknown
 from muster.perf.predict import Predictor
 from muster.planner.choose import Aim, Chosen, Planner, fewest
 from tests.builders import GB, mixed, node_set
@@ -159,7 +159,7 @@ def test_memory_is_respected() -> None:
     plan = chosen(TWO_OF_FOUR, job(large, batch=50)).best.candidate.plan
     assert plan.devices == 8
     refusal = refused(TWO_OF_FOUR, job(large, batch=100))
-    assert refusal.why is Why.OUT_OF_MEMORY
+    assert refusal.why is WhyUnknown.OUT_OF_MEMORY
 
 
 def test_the_runner_up_synchronises_in_another_way() -> None:
@@ -175,17 +175,17 @@ def test_the_choice_is_the_same_each_time() -> None:
 
 
 def test_a_job_without_a_model_gets_a_reason() -> None:
-    assert refused(TWO_OF_FOUR, job(None)).why is Why.NO_PROFILE
+    assert refused(TWO_OF_FOUR, job(None)).why is WhyUnknown.NO_PROFILE
 
 
 def test_no_free_devices_get_a_reason() -> None:
     full = replace(TWO_OF_FOUR, nodes=tuple(replace(node, free=0) for node in TWO_OF_FOUR.nodes))
-    assert refused(full, job(LIGHT)).why is Why.BAD_PLAN
+    assert refused(full, job(LIGHT)).why is WhyUnknown.BAD_PLAN
 
 
 def test_a_device_nobody_knows_gets_a_reason() -> None:
     on = wide(mixed((1, replace(GPU, device_type="abacus"))))
-    assert refused(on, job(LIGHT)).why is Why.NO_RATE
+    assert refused(on, job(LIGHT)).why is WhyUnknown.NO_RATE
 
 
 def test_the_fewest_servers_that_do_as_well_as_any_are_taken() -> None:

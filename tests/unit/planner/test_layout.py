@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from muster.model.cluster import NodeState
-from muster.planner.layout import Group, Layout, kinds_of, layouts, nodes_of
+from muster.planner.layout import Layout, NodeGroup, kinds_of, layouts, nodes_of
 from tests.builders import cluster, mixed, node_set
 
 SMALL, LARGE = node_set("small", devices=1), node_set("large", devices=4)
@@ -45,21 +45,21 @@ def test_kinds_are_combined_in_all_ways_within_the_limits() -> None:
 def test_near_nodes_share_as_few_racks_as_possible() -> None:
     on = cluster(6, SMALL, racks=3)
     (kind,) = kinds_of(on, ["small"])
-    layout = Layout((Group(kind, 2, 1),))
+    layout = Layout((NodeGroup(kind, 2, 1),))
     assert len({node.rack for node, _ in nodes_of(layout)}) == 1
 
 
 def test_dealt_nodes_take_racks_in_turn() -> None:
     on = cluster(6, SMALL, racks=3)
     (kind,) = kinds_of(on, ["small"])
-    layout = Layout((Group(kind, 3, 1),))
+    layout = Layout((NodeGroup(kind, 3, 1),))
     assert sorted(node.rack for node, _ in nodes_of(layout, dealt=True)) == ["r0", "r1", "r2"]
 
 
 def test_either_way_a_layout_gets_its_nodes_each_once() -> None:
     on = mixed((5, SMALL), (4, LARGE), racks=2)
     kinds = {kind.configuration: kind for kind in kinds_of(on, ["small", "large"])}
-    layout = Layout((Group(kinds["small"], 4, 1), Group(kinds["large"], 3, 2)))
+    layout = Layout((NodeGroup(kinds["small"], 4, 1), NodeGroup(kinds["large"], 3, 2)))
     for dealt in (False, True):
         found = nodes_of(layout, dealt=dealt)
         assert len({node.name for node, _ in found}) == 7

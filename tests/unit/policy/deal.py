@@ -56,7 +56,7 @@ def on(work: float = 1e6, **rates: float) -> Outlook:
 
 def everything(seen: View) -> Entitlements:
     """Every pool may have everything."""
-    capacity = {each: seen.cluster.count_devices(each) for each in seen.cluster.device_types()}
+    capacity = seen.cluster.devices_by_type()
     entitled = {(pool, each): n for pool in seen.pools.pools for each, n in capacity.items()}
     return Entitlements(entitled, capacity)
 

@@ -10,7 +10,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
-from muster.perf.learnt.tables import ByType, Tuned
+from muster.perf.learnt.tables import ByType
 from muster.policy.base import Allocation, Shares
 from muster.policy.muster import Muster
 from tests import builders
@@ -35,7 +35,7 @@ def ask(
     memory: object = None,
 ) -> Shares:
     """What the policy says when all of the cluster is for all pools."""
-    whole = {each: view.cluster.count_devices(each) for each in view.cluster.device_types()}
+    whole = view.cluster.devices_by_type()
     entitled = {(pool, each): n for pool in view.pools.pools for each, n in whole.items()}
     told = replace(view, outlooks=by_number(outlooks))
     return (policy or Muster()).allocate(told, Entitlements(entitled, whole), now, memory)
@@ -218,7 +218,7 @@ def test_each_job_gets_the_type_it_makes_most_of() -> None:
 
 
 def test_a_job_is_told_the_batch_that_goes_with_its_devices() -> None:
-    speed = Tuned((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
+    speed = Table((1.0, 2.0, 3.0, 4.0), (32, 64, 96, 128))
     state = on(job("a", most=4, pause=30.0), *each_device("n0", 4), batch=120)
     view = builders.view(EIGHT, [state])
     assert said(ask(view, {"a": Outlook(1e6, speed, here=3.9)}), "a").batch == 128

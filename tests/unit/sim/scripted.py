@@ -60,7 +60,7 @@ def setting(
 ) -> Setting:
     """Two nodes of four devices, one pool, changes that cost nothing; unless told otherwise."""
     on = on or cluster(2, node_set(devices=4))
-    whole = {each: on.count_devices(each) for each in on.device_types()}
+    whole = on.devices_by_type()
     made = Setting(on, pools or single_pool(whole), policy, pauses=FREE)
     return replace(made, **more)
 

@@ -8,8 +8,8 @@ import pytest
 
 from muster.files.errors import InputError
 from muster.policy.registry import POLICIES
-from muster.sim.report.files import Form, read_result
-from muster.sim.scenario.batch import Store, of_all, run_batch
+from muster.sim.report.files import TableFormat, read_result
+from muster.sim.scenario.batch import ResultStore, of_all, run_batch
 from muster.sim.scenario.configuration import Configuration
 from tests.unit.sim.small import trace_file, two_jobs
 
@@ -59,7 +59,7 @@ def test_policies_and_seeds_make_a_batch_seed_by_seed(tmp_path: Path) -> None:
 
 
 def test_results_are_stored_under_policy_seed_and_hash(tmp_path: Path) -> None:
-    base, store, told = two_jobs(tmp_path), Store(tmp_path / "out"), Told()
+    base, store, told = two_jobs(tmp_path), ResultStore(tmp_path / "out"), Told()
     assert not store.has(base)
     assert run_batch([base], store, told) == []
     assert store.has(base)
@@ -74,11 +74,11 @@ def test_results_are_stored_under_policy_seed_and_hash(tmp_path: Path) -> None:
 
 
 def test_only_a_whole_result_of_the_same_kind_counts_as_done(tmp_path: Path) -> None:
-    base, store = two_jobs(tmp_path), Store(tmp_path / "out")
+    base, store = two_jobs(tmp_path), ResultStore(tmp_path / "out")
     run_batch([base], store, Told())
     assert not store.has(replace(base, pause=1.0))
     assert not replace(store, stints=True).has(base), "stints were not kept"
-    assert not replace(store, form=Form.PARQUET).has(base)
+    assert not replace(store, form=TableFormat.PARQUET).has(base)
     index = store.place(base) / "result.json"
     whole = index.read_text(encoding="utf-8")
     index.write_text(whole[:100], encoding="utf-8")
@@ -88,7 +88,7 @@ def test_only_a_whole_result_of_the_same_kind_counts_as_done(tmp_path: Path) -> 
 
 
 def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
-    base, store = two_jobs(tmp_path), Store(tmp_path / "out")
+    base, store = two_jobs(tmp_path), ResultStore(tmp_path / "out")
     other = replace(base, policy="srtf")
     run_batch([base, other], store, Told())
     store.drop([base])
@@ -97,7 +97,7 @@ def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
 
 def test_several_processes_store_what_one_does(tmp_path: Path) -> None:
     batch = of_all(two_jobs(tmp_path), ("fifo", "srtf"), range(1))
-    one, two, told = Store(tmp_path / "one"), Store(tmp_path / "two"), Told()
+    one, two, told = ResultStore(tmp_path / "one"), ResultStore(tmp_path / "two"), Told()
     assert run_batch(batch, one, Told()) == []
     assert run_batch(batch, two, told, workers=2) == []
     for each in batch:
@@ -115,11 +115,11 @@ def test_bad_input_in_a_process_ends_the_batch_with_its_line(tmp_path: Path) -> 
     batch = of_all(two_jobs(tmp_path), ("fifo", "srtf"), range(1))
     trace_file(tmp_path, "0,1,100,a", "0,1,50,a")
     with pytest.raises(InputError, match="a second job is called 'a'"):
-        run_batch(batch, Store(tmp_path / "out"), Told(), workers=2)
+        run_batch(batch, ResultStore(tmp_path / "out"), Told(), workers=2)
 
 
 def test_a_fault_of_one_does_not_stop_the_others(tmp_path: Path, broken: str) -> None:
-    base, store = two_jobs(tmp_path), Store(tmp_path / "out")
+    base, store = two_jobs(tmp_path), ResultStore(tmp_path / "out")
     faulty = replace(base, policy=broken)
     (failure,) = run_batch([faulty, base], store, Told())
     assert failure.configuration == faulty
@@ -131,7 +131,7 @@ def test_a_fault_of_one_does_not_stop_the_others(tmp_path: Path, broken: str) ->
 def test_a_fault_in_a_process_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     """A folder where jobs.csv is to be written: a fault that only the writing process meets."""
     batch = of_all(two_jobs(tmp_path), ("fifo", "srtf"), range(1))
-    store = Store(tmp_path / "out")
+    store = ResultStore(tmp_path / "out")
     (store.place(batch[0]) / "jobs.csv").mkdir(parents=True)
     (failure,) = run_batch(batch, store, Told(), workers=2)
     assert failure.configuration == batch[0]

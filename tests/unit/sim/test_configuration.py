@@ -8,7 +8,8 @@ import pytest
 
 from muster.files.errors import InputError
 from muster.sim.disturbance import Disturbance
-from muster.sim.scenario.configuration import Configuration, Failures, TraceKind, kind_of
+from muster.sim.scenario.configuration import Configuration, Failures
+from muster.sim.trace.open_trace import TraceKind, kind_of
 from tests.unit.sim.small import cluster_file, trace_file, two_jobs
 
 ROOT = Path(__file__).parents[3]

@@ -15,6 +15,7 @@ from muster.model.job import Job
 from muster.model.pool import Entitlements
 from muster.model.reason import Reason
 from muster.model.view import View
+from muster.perf.learnt.held import Held
 from muster.policy.base import Shares, exactly
 from muster.policy.fifo import Fifo
 from muster.policy.registry import POLICIES
@@ -23,7 +24,7 @@ from muster.sim.disturbance import Disturbance
 from muster.sim.engine import SETTLED, Engine
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate
-from muster.sim.truth import Arrival, Crew, Shown
+from muster.sim.truth import Arrival, Shown
 from muster.sim.worlds.fixed import Fixed
 from tests.builders import cluster, job, mixed, node_set
 from tests.unit.sim.scripted import FREE, arrival, frames, kinds, of, run, script, setting
@@ -176,7 +177,7 @@ def test_until_cuts_it_short_and_counts_up_to_then() -> None:
     assert (record.fate, record.ended) == (Fate.UNFINISHED, None)
     assert (record.run, record.held) == (60.0, 120.0)
     assert [(s.begin, s.end) for s in result.stints] == [(0.0, 60.0)]
-    assert any("told to stop" in note and "60 s" in note for note in result.notes)
+    assert any("simulation was stopped" in note and "60 s" in note for note in result.notes)
 
 
 def test_without_jobs_there_is_nothing() -> None:
@@ -351,7 +352,7 @@ class Notes(Oracle):
 
     steps: list[tuple[str, float]] = field(default_factory=list)
 
-    def watch(self, job: Job, crew: Crew, shown: Shown, done: float) -> None:
+    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
         self.steps.append((job.name, shown.step))
 
 

@@ -269,4 +269,4 @@ def test_nodes_that_were_added_count() -> None:
     stage.executor.extend(cluster(3, node_set(devices=4)))
     stage.order(Kind.START, 1, placement(("n2", 1), ("n0", 1)))
     assert life.crew is not None
-    assert (life.crew.device_type, life.crew.nodes) == ("A100", (1, 1))
+    assert (life.crew.device_type, life.crew.shape) == ("A100", (1, 1))

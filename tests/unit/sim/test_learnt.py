@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from muster.model.outlook import Outlook
+from muster.perf.learnt.held import Held
 from muster.sim.learnt import Learnt
-from muster.sim.truth import Arrival, Crew, Ideal, Pace, Shown, Truth
+from muster.sim.truth import Arrival, Ideal, Pace, Shown, Truth
 from muster.sim.worlds.t4_files import read_tables, read_workload
 
 MINI = Path(__file__).parents[2] / "data" / "t4-mini"
@@ -21,13 +22,13 @@ class Sealed:
     def work(self) -> float:
         raise AssertionError("looked at the work")
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         raise AssertionError("looked at the pace")
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         raise AssertionError("looked at the steps")
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         raise AssertionError("looked at the outlook")
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
@@ -49,7 +50,7 @@ def test_beliefs_come_near_the_truth_once_a_job_has_run(jobs: list[Arrival]) -> 
     truth, beliefs = truth_of(first), Learnt({"T4": 4}, RANGES)
     for part, nodes in enumerate([(1,), (4,), (4, 1), (4, 4)]):
         done = truth.work * part / 4
-        crew = Crew("T4", nodes)
+        crew = Held("T4", nodes)
         beliefs.watch(first.job, crew, truth.shown(crew, done), done)
     beliefs.ended(first.job, truth.work)
     told, true = beliefs.outlook(second.job, Sealed(), None, 0.0), truth_of(second).outlook(0.0)
@@ -60,7 +61,7 @@ def test_beliefs_come_near_the_truth_once_a_job_has_run(jobs: list[Arrival]) -> 
 
 def test_what_runs_is_measured_where_it_runs(jobs: list[Arrival]) -> None:
     first = jobs[0]
-    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4, 1))
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Held("T4", (4, 1))
     beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
     told = beliefs.outlook(first.job, Sealed(), crew, 100.0)
     assert told.here is not None
@@ -70,11 +71,11 @@ def test_what_runs_is_measured_where_it_runs(jobs: list[Arrival]) -> None:
 def test_more_devices_than_were_ever_tried_are_told_as_if_they_scaled(jobs: list[Arrival]) -> None:
     """Five were tried, twice as many are told of: at twice the speed, so that somebody tries them."""
     first = jobs[0]
-    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4, 1))
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Held("T4", (4, 1))
     beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
     told = beliefs.outlook(first.job, Sealed(), crew, 100.0).speed
     assert told.rate("T4", 10) >= 2 * told.rate("T4", 5) * 0.999
-    wide = Crew("T4", (4, 4, 2))
+    wide = Held("T4", (4, 4, 2))
     beliefs.watch(first.job, wide, truth.shown(wide, 100.0), 100.0)
     told = beliefs.outlook(first.job, Sealed(), wide, 100.0).speed
     assert told.rate("T4", 10) < 2 * told.rate("T4", 5) * 0.999
@@ -82,7 +83,7 @@ def test_more_devices_than_were_ever_tried_are_told_as_if_they_scaled(jobs: list
 
 def test_lengths_are_unsure_until_jobs_have_ended(jobs: list[Arrival]) -> None:
     first, second, _ = jobs
-    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Crew("T4", (4,))
+    truth, beliefs, crew = truth_of(first), Learnt({"T4": 4}, RANGES), Held("T4", (4,))
     beliefs.watch(first.job, crew, truth.shown(crew, 100.0), 100.0)
     before = beliefs.outlook(second.job, Sealed(), None, 0.0).spread
     for _ in range(8):

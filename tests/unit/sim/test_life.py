@@ -6,8 +6,9 @@ from math import inf
 import pytest
 
 from muster.model.outlook import Outlook, Table
+from muster.perf.learnt.held import Held
 from muster.sim.life import Life
-from muster.sim.truth import Crew, Ideal, Pace, Shown
+from muster.sim.truth import Ideal, Pace, Shown
 from tests.builders import job, placement
 
 ONE, TWO = placement(("n0", 1)), placement(("n0", 1), ("n0", 2))
@@ -22,15 +23,15 @@ class Steps:
     after: float = 1.0
     asked: list[float] = field(default_factory=list, compare=False)
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         self.asked.append(done)
         early = done < self.turn
         return Pace(crew.workers * (1.0 if early else self.after), self.turn if early else inf)
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         return Shown(1.0)
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         return Outlook(self.work - done, Table((1.0,)))
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
@@ -39,7 +40,7 @@ class Steps:
 
 def begun(truth: Steps | None = None, resumes: float = 0.0) -> Life:
     life = Life(job("j", 1, most=2), truth or Steps(), submitted=0.0)
-    life.set_crew(Crew("A100", (1,)), ONE, resumes)
+    life.set_crew(Held("A100", (1,)), ONE, resumes)
     return life
 
 
@@ -48,7 +49,7 @@ def test_the_end_moves_when_the_crew_grows() -> None:
     life = begun()
     assert life.next_milestone() == (100.0, True)
     life.advance(40.0)
-    life.set_crew(Crew("A100", (2,)), TWO, 40.0)
+    life.set_crew(Held("A100", (2,)), TWO, 40.0)
     assert life.next_milestone() == (70.0, True)
     life.advance(70.0)
     assert life.done == 100.0
@@ -121,7 +122,7 @@ def test_what_was_done_when_a_crew_began_is_safe() -> None:
     """At 30 it had done 30 and was resized; 25 s at 2 per s more make 80, of which 30 are safe."""
     life = begun()
     life.advance(30.0)
-    life.set_crew(Crew("A100", (2,)), TWO, 30.0)
+    life.set_crew(Held("A100", (2,)), TWO, 30.0)
     life.advance(55.0)
     assert life.done == 80.0
     life.fall_back(600.0)
@@ -140,5 +141,5 @@ def test_it_is_on_the_nodes_it_has_and_on_those_it_is_to_have() -> None:
     life = begun()
     life.target = placement(("n1", 1))
     assert life.is_on("n0") and life.is_on("n1") and not life.is_on("n2")
-    life.set_crew(Crew("A100", (1,)), life.target, 0.0)
+    life.set_crew(Held("A100", (1,)), life.target, 0.0)
     assert not life.is_on("n0") and life.is_on("n1") and life.target is None

@@ -2,36 +2,36 @@
 
 import pytest
 
+from muster.perf.learnt.held import Held
 from muster.sim.executor import Pauses, Warmup
-from muster.sim.truth import Crew
-from muster.sim.worlds.measured import Measured, Timed
+from muster.sim.worlds.measured import MeasuredJob, TimedStep
 from tests.builders import job
 from tests.unit.sim.scripted import FREE, Script, arrival, of, run, script, setting
 
-TIMED = (Timed(1, 0.3), Timed(4, 0.1, 0.02))
+TIMED = (TimedStep(1, 0.3), TimedStep(4, 0.1, 0.02))
 
 
 def test_steps_that_were_timed_and_those_between() -> None:
     """0.3 = a + b and 0.1 = a + b / 4, so that T(2) = 1/30 + 4/30."""
-    truth = Measured(100, TIMED, most=4)
+    truth = MeasuredJob(100, TIMED, most=4)
     assert truth.step(1) == pytest.approx(0.3)
     assert truth.step(4) == pytest.approx(0.1)
     assert truth.step(2) == pytest.approx(5 / 30)
-    assert truth.shown(Crew("cpu", (4,)), 0.0).sync == 0.02
+    assert truth.shown(Held("cpu", (4,)), 0.0).sync == 0.02
 
 
 def test_of_one_number_of_workers_all_is_shared() -> None:
-    assert Measured(100, (Timed(2, 0.2),)).step(4) == pytest.approx(0.1)
+    assert MeasuredJob(100, (TimedStep(2, 0.2),)).step(4) == pytest.approx(0.1)
 
 
 def test_more_workers_than_ever_were_take_some_time_still() -> None:
-    assert Measured(100, (Timed(1, 1.0), Timed(2, 0.1))).step(100) > 0.0
+    assert MeasuredJob(100, (TimedStep(1, 1.0), TimedStep(2, 0.1))).step(100) > 0.0
 
 
 def test_the_tail_takes_its_time_with_any_number_of_workers() -> None:
     """100 steps of 0.1 s, and 5 s."""
     made = setting(script((0.0, {"j": 4})))
-    asked = arrival(job("j", 1, most=4), truth=Measured(100, TIMED, tail=5.0, most=4))
+    asked = arrival(job("j", 1, most=4), truth=MeasuredJob(100, TIMED, tail=5.0, most=4))
     assert of(run(made, asked), "j").ended == pytest.approx(15.0)
 
 

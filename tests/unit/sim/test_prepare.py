@@ -127,7 +127,7 @@ def test_pools_of_the_trace_are_made_where_the_cluster_has_none(tmp_path: Path) 
     base = two_jobs(tmp_path)
     trace_file(tmp_path, "0,1,100,x", "0,1,50,y", heading="submitted,devices,duration,pool")
     assert prepare(base).setting.pools.leaves() == ("x", "y")
-    assert simulated(base).notes == ("2 pools were made for those of the trace, of equal shares",)
+    assert simulated(base).notes == ("2 pools of equal shares were made for the trace",)
     assert prepare(replace(base, one_pool=True)).setting.pools.leaves() == ("default",)
 
 
@@ -136,7 +136,7 @@ def test_a_pool_that_the_cluster_does_not_have_is_one_line(tmp_path: Path) -> No
     cluster_file(tmp_path, pools="pools:\n  research: {share: 2}\n  vision: {share: 1}\n")
     trace_file(tmp_path, "0,1,100,reserch", heading="submitted,devices,duration,pool")
     message = refused(base)
-    assert "is called 'reserch' (did you mean 'research'?)" in message
+    assert "called 'reserch' (did you mean 'research'?)" in message
     assert "--one-pool" in message
     assert len(simulated(replace(base, one_pool=True)).records) == 1
 
@@ -166,7 +166,7 @@ def test_two_jobs_of_one_name_are_refused_or_left_out(tmp_path: Path) -> None:
     )
     result = simulated(replace(base, skip=True))
     assert [record.ended for record in result.records] == [100.0]
-    assert result.notes[0].startswith("1 row was left out; the first: ")
+    assert result.notes[0].startswith("1 row was skipped; the first: ")
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_a_t4_workload_is_checked_too(tmp_path: Path) -> None:
     base = two_jobs(tmp_path)
     heading = "name,time,application,num_replicas,batch_size"
     trace_file(tmp_path, "a,0,bert,1,12", heading=heading)
-    assert "say with --speeds" in refused(base)
-    assert "has no folder called any of bert" in refused(replace(base, speeds=str(tmp_path)))
+    assert "give the folder of its measured speeds" in refused(base)
+    assert "has none of the folders bert" in refused(replace(base, speeds=str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_t4_workload_is_checked_too(tmp_path: Path) -> None:
     [
         ("50,n9,lost", ":2: node: 'n9' is not a node of the cluster"),
         ("50,n1,los", ":2: event: 'los' is not a event (did you mean 'lost'?)"),
-        ("-1,n1,lost", ":2: at: must be 0 or later"),
+        ("-1,n1,lost", ":2: at: must be 0 or more"),
         ("soon,n1,lost", ":2: at: 'soon' is not a time"),
         ("50,n1", ":2: has 2 values instead of 3"),
     ],
@@ -228,4 +228,4 @@ def test_the_example_clusters_are_of_their_size(name: str, nodes: int, devices: 
         Configuration(cluster=str(path), trace="poisson:jobs=1", policy="fifo")
     ).setting.cluster
     assert len(cluster.nodes) == nodes
-    assert sum(cluster.count_devices(each) for each in cluster.device_types()) == devices
+    assert sum(cluster.devices_by_type().values()) == devices

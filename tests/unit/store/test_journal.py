@@ -130,7 +130,7 @@ def test_the_changes_of_a_job_come_with_its_name(store: Store) -> None:
     )
     of_first = [(1, "Submitted"), (3, "TaskOrdered"), (6, "TaskEnded")]
     assert names(store.changes(None, number=1)) == of_first
-    named = [entry.job for entry in store.changes(None)]
+    named = [entry.name for entry in store.changes(None)]
     assert named == ["job-1", "job-2", "job-1", "job-2", None, "job-1"]
     assert names(store.changes(1, number=1, limit=1)) == [(3, "TaskOrdered")]
     assert names(store.changes(None, number=2)) == [(2, "Submitted"), (4, "Started")]
@@ -154,7 +154,7 @@ def test_jobs_that_shared_a_name_are_told_apart(store: Store) -> None:
     store.write(Batch(facts=(StopAsked(2, 4.0), TaskEnded(1, late, 4.0))))
     assert [entry.seq for entry in store.changes(None, number=1)] == [1, 2, 6]
     assert [entry.seq for entry in store.changes(None, number=2)] == [3, 4, 5]
-    assert {entry.job for entry in store.changes(None)} == {"train"}
+    assert {entry.name for entry in store.changes(None)} == {"train"}
     newest = store.named("train")
     assert newest is not None
     assert newest.number == 2

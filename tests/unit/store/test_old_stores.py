@@ -100,10 +100,10 @@ def test_its_lists_and_history_are_there(store: Store) -> None:
     entries = store.changes(0)
     assert [entry.seq for entry in entries] == list(range(1, 51))
     names = {record.number: record.name for record in store.jobs()}
-    about = [(job_of(entry.fact), entry.job) for entry in entries]
+    about = [(job_of(entry.fact), entry.name) for entry in entries]
     assert about == [(number, names.get(number or 0)) for number, _ in about]
     assert {number for number, _ in about} == {None, *STATUSES}
-    assert store.changes(None, number=4)[0].job == "done"
+    assert store.changes(None, number=4)[0].name == "done"
     assert store.highest() == 7
 
 
@@ -116,7 +116,7 @@ def test_a_daemon_goes_on_from_it(store: Store, tmp_path: Path) -> None:
     async def go_on() -> None:
         made = await open_house(site, store, FakeExecutor(Machine()))
         try:
-            assert set(made.daemon.cards) == {5, 6, 7}
+            assert set(made.daemon.summaries) == {5, 6, 7}
             assert set(made.daemon.state.gangs) == {5, 6}
             page = await made.front.jobs(ADMIN, JobQuery())
             assert {record.number: record.status for record in page.jobs} == STATUSES

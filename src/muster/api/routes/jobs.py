@@ -64,7 +64,7 @@ def job_routes(parts: Parts) -> APIRouter:
         openapi_extra=JOB_BODY,
     )
     async def submit(request: Request, who: Who, key: Key = None) -> Response:
-        """The body is a job file as JSON (docs/files.md). The token's user owns the job; an
+        """The body is a job file as JSON (docs/reference/files.md). The token's user owns the job; an
         administrator may give another one."""
         record = await service.submit(who, await _sent_job(request, who), key)
         return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 policy = typer.Typer(
     name="policy",
     cls=QuickGroup,
-    help="The policy: who gets how much. See docs/policies.md.",
+    help="The policy: who gets how much. See docs/explanation/policies.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -35,7 +35,7 @@ def set_(
 ) -> None:
     """Choose another policy, from the next cycle on.
 
-    Try it before: muster sim compare --policies muster,tiresias (see docs/simulator.md).
+    Try it before: muster sim compare --policies muster,tiresias (see docs/reference/simulator.md).
     """
     with daemon() as client:
         _tell(client.set_policy(name), output)

@@ -12,7 +12,7 @@ from muster.cli.options import Listed, Watched, Yes
 pool = typer.Typer(
     name="pool",
     cls=QuickGroup,
-    help="Pools: reservations, shares and limits. See docs/pools.md.",
+    help="Pools: reservations, shares and limits. See docs/explanation/pools.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

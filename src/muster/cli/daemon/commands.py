@@ -100,7 +100,9 @@ def up(
     ] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=WHAT, help="A cluster file: docs/files.md."),
+        typer.Option(
+            metavar="FILE", rich_help_panel=WHAT, help="A cluster file: docs/reference/files.md."
+        ),
     ] = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME", rich_help_panel=HOW, help="Who gets how much.")

@@ -21,7 +21,7 @@ def run(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="A Python script, a program, or a job file: docs/files.md."
+            metavar="TARGET", help="A Python script, a program, or a job file: docs/reference/files.md."
         ),
     ],
     arguments: Annotated[

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.files.errors import InputError
-from muster.files.job.job_file import record_of
+from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
 
 _JOB_FILES = (".yaml", ".yml")
@@ -75,7 +75,7 @@ def _from_file(request: Request) -> dict[str, Any]:
     if len(request.words) > 1:
         problem = f"takes no arguments, but {request.words[1]!r} is given; write them into its command"
         raise InputError.at(str(path), problem)
-    return {"folder": str(Path.cwd()), **record_of(path)}
+    return {"folder": str(Path.cwd()), **read_job(path).record}
 
 
 def _from_words(request: Request) -> dict[str, Any]:

@@ -13,7 +13,7 @@ offline = typer.Typer(pretty_exceptions_enable=False)
 
 
 class Goal(StrEnum):
-    """What a plan can be best at: see docs/planner.md."""
+    """What a plan can be best at: see docs/explanation/planner.md."""
 
     THROUGHPUT = "throughput"
     PER_DEVICE = "per_device"
@@ -27,7 +27,7 @@ class Schema(StrEnum):
     PROFILE = "profile"
 
 
-ClusterPath = Annotated[Path, typer.Argument(help="Cluster file, see docs/files.md.")]
+ClusterPath = Annotated[Path, typer.Argument(help="Cluster file, see docs/reference/files.md.")]
 
 
 @offline.command(rich_help_panel=OFFLINE)
@@ -70,7 +70,9 @@ def play(
 @offline.command(rich_help_panel=OFFLINE)
 def plan(
     cluster: ClusterPath,
-    job: Annotated[Path, typer.Argument(help="Job file that names its model, see docs/profiles.md.")],
+    job: Annotated[
+        Path, typer.Argument(help="Job file that names its model, see docs/reference/profiles.md.")
+    ],
     devices: Annotated[
         int | None, typer.Option("--devices", "-d", min=1, help="At most so many. Default: the job's.")
     ] = None,
@@ -111,7 +113,7 @@ def forecast(
     """Say how many epochs a training has left, with an interval, from the losses so far.
 
     Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are noticed and
-    said; too few points are `unknown`, never a guess. See docs/convergence.md.
+    said; too few points are `unknown`, never a guess. See docs/explanation/convergence.md.
 
     Example: muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
     """
@@ -141,8 +143,7 @@ def check(
 
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs or [], loaded)
-    types = loaded.cluster.device_types()
-    counts = ", ".join(f"{loaded.cluster.count_devices(t)} {t}" for t in types)
+    counts = ", ".join(f"{n} {each}" for each, n in loaded.cluster.devices_by_type().items())
     pools = ", ".join(loaded.pools.leaves())
     typer.echo(f"{cluster}: {len(loaded.cluster.nodes)} nodes, {counts}; pools: {pools}")
     for job in asked:
@@ -156,7 +157,8 @@ def profile(
     named: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|PATH", help="A shipped model, or a profile file (see docs/profiles.md)."
+            metavar="NAME|PATH",
+            help="A shipped model, or a profile file (see docs/reference/profiles.md).",
         ),
     ] = None,
 ) -> None:

@@ -87,7 +87,8 @@ def _most(job: Job) -> int:
 
 def _present(job: Job, cluster: Cluster) -> int:
     """Devices there are of the types that the job allows."""
-    return sum(cluster.count_devices(t) for t in job.device_types or cluster.device_types())
+    there = cluster.devices_by_type()
+    return sum(there.get(each, 0) for each in job.device_types or there)
 
 
 def _asked(path: Path, loaded: ClusterFile) -> tuple[Job, ModelProfile]:

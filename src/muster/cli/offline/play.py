@@ -67,7 +67,7 @@ def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
 
 def _headline(loaded: ClusterFile, jobs: list[Job], policy: str, strategy: str) -> str:
     cluster = loaded.cluster
-    types = ", ".join(f"{cluster.count_devices(t)} {t}" for t in cluster.device_types())
+    types = ", ".join(f"{count} {each}" for each, count in cluster.devices_by_type().items())
     return (
         f"{cluster.name}: {len(cluster.nodes)} nodes, {types}; "
         f"{len(jobs)} jobs, policy {policy}, strategy {strategy}"

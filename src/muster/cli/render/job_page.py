@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from muster.cli.render.changes import telling
 from muster.cli.render.job_table import finish, loss, step
-from muster.cli.render.outcome import prediction_error
+from muster.cli.render.outcome import first_error
 from muster.cli.render.sparkline import sparkline
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
@@ -18,6 +18,7 @@ from muster.wire.records import (
     JobRecord,
     PredictionRecord,
     TaskRecord,
+    prediction_error,
 )
 
 LAST = 12
@@ -102,7 +103,7 @@ def _waited(job: JobRecord, now: float) -> str:
 def _finish(job: JobRecord, now: float) -> str:
     if job.ended is not None and job.status in OVER:
         told = f"{moment(job.ended)}, after {clock(job.ended - job.submitted)}"
-        first, error = job.first_predicted_finish, prediction_error(job)
+        first, error = job.first_predicted_finish, first_error(job)
         if first is not None and error is not None:
             told += f"; first predicted after {clock(first - job.submitted)} ({error:+.0%})"
         return told
@@ -176,10 +177,8 @@ def _held_against(prediction: PredictionRecord, job: JobRecord) -> PredictionRec
     real = job.ended
     if prediction.what != "finish" or prediction.real is not None or real is None:
         return prediction
-    left = real - prediction.at
-    return replace(
-        prediction, real=real, error=(prediction.predicted - real) / left if left > 0 else None
-    )
+    error = prediction_error(prediction.predicted, real, prediction.at)
+    return replace(prediction, real=real, error=error)
 
 
 def _predicted(prediction: PredictionRecord, value: float) -> str:

@@ -7,7 +7,7 @@ from muster.cli.render.job_table import loss
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, short
-from muster.wire.records import JobRecord
+from muster.wire.records import JobRecord, prediction_error
 
 HEADING = (
     "JOB",
@@ -57,11 +57,11 @@ def script(job: JobRecord) -> str:
     return PurePath(words[0]).stem if words else "-"
 
 
-def prediction_error(job: JobRecord) -> float | None:
+def first_error(job: JobRecord) -> float | None:
     """How much later (+) or earlier (-) it was first expected to end than it did, of its whole time."""
-    if job.ended is None or job.first_predicted_finish is None or job.ended <= job.submitted:
+    if job.ended is None or job.first_predicted_finish is None:
         return None
-    return (job.first_predicted_finish - job.ended) / (job.ended - job.submitted)
+    return prediction_error(job.first_predicted_finish, job.ended, job.submitted)
 
 
 def _after(job: JobRecord, at: float | None) -> str:
@@ -69,5 +69,5 @@ def _after(job: JobRecord, at: float | None) -> str:
 
 
 def _error(job: JobRecord) -> str:
-    error = prediction_error(job)
+    error = first_error(job)
     return "-" if error is None else f"{error:+.0%}"

@@ -26,7 +26,7 @@ from muster.cli.sim.options import (
 sim = typer.Typer(
     name="sim",
     cls=QuickGroup,
-    help="Simulate a cluster: the real scheduling cycle on a virtual clock. See docs/simulator.md.",
+    help="Simulate a cluster: the real cycle on a virtual clock. See docs/reference/simulator.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

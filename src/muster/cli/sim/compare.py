@@ -11,10 +11,10 @@ from muster.cli.sim.figures import HOW_TO, can_draw, write_page, write_plots
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
 from muster.sim.report.compare import Comparison, Digest, compare, digest
-from muster.sim.report.files import Form, read_result
+from muster.sim.report.files import TableFormat, read_result
 from muster.sim.report.table import as_json, text
 from muster.sim.result import Result
-from muster.sim.scenario.batch import Failure, Store, of_all, run_batch
+from muster.sim.scenario.batch import Failure, ResultStore, of_all, run_batch
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, seed_matters
 
@@ -41,7 +41,7 @@ def run_compare(configuration: Configuration, wanted: Comparing) -> int:
     """Simulate what is missing, compare, write and print; the exit code."""
     prepare(configuration)  # bad input costs one line before anything is begun
     everything = of_all(configuration, wanted.policies, range(_seeds(configuration, wanted)))
-    store = Store(wanted.out, Form(wanted.form), wanted.gantt)
+    store = ResultStore(wanted.out, TableFormat(wanted.form), wanted.gantt)
     try:
         return _run(everything, store, wanted)
     except KeyboardInterrupt:
@@ -50,7 +50,7 @@ def run_compare(configuration: Configuration, wanted: Comparing) -> int:
         return INTERRUPTED
 
 
-def _run(everything: Sequence[Configuration], store: Store, wanted: Comparing) -> int:
+def _run(everything: Sequence[Configuration], store: ResultStore, wanted: Comparing) -> int:
     if wanted.fresh:
         store.drop(everything)
     missing = [each for each in everything if not store.has(each)]
@@ -65,7 +65,7 @@ def _run(everything: Sequence[Configuration], store: Store, wanted: Comparing) -
 
 
 def _simulate(
-    missing: Sequence[Configuration], store: Store, wanted: Comparing, total: int
+    missing: Sequence[Configuration], store: ResultStore, wanted: Comparing, total: int
 ) -> list[Failure]:
     try:
         store.folder.mkdir(parents=True, exist_ok=True)

@@ -55,13 +55,15 @@ Printed = Annotated[Output, _option(FILES, "--output", "-o", help="Print text or
 class Asked:
     """What was asked for, as it was written."""
 
-    cluster: Annotated[Path, _option(INPUT, metavar="FILE", help="Cluster file: docs/files.md.")]
+    cluster: Annotated[
+        Path, _option(INPUT, metavar="FILE", help="Cluster file: docs/reference/files.md.")
+    ]
     trace: Annotated[
         str,
         _option(
             INPUT,
             metavar="FILE|GENERATOR",
-            help="Jobs: a file, or a generator such as philly-like:jobs=200 (docs/traces.md).",
+            help="Jobs: a file, or a generator like philly-like:jobs=200 (docs/reference/traces.md).",
         ),
     ]
     speeds: Speeds = None

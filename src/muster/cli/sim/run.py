@@ -10,10 +10,10 @@ from muster.cli.render.table import table
 from muster.cli.sim.figures import write_page, write_plots
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
-from muster.sim.report.bounds import Bounds, bounds
+from muster.sim.report.bounds import CompletionBounds, bounds
 from muster.sim.report.compare import compare, digest
-from muster.sim.report.files import Form, write_result
-from muster.sim.report.metrics import Summary, summary
+from muster.sim.report.files import TableFormat, write_result
+from muster.sim.report.metrics import RunSummary, summary
 from muster.sim.result import Result
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, run_prepared
@@ -49,7 +49,7 @@ def run_one(configuration: Configuration, wanted: Wanted) -> str:
 def _write(result: Result, wanted: Wanted) -> None:
     if wanted.out is not None:
         try:
-            write_result(result, wanted.out, Form(wanted.form))
+            write_result(result, wanted.out, TableFormat(wanted.form))
         except OSError as error:
             raise InputError.at(str(wanted.out), error.strerror or str(error)) from None
     if wanted.html is None and wanted.plots is None:
@@ -80,7 +80,7 @@ def _as_json(result: Result) -> str:
     return json.dumps(answer, indent=2)
 
 
-def _to_bound(figures: Summary, lowest: Bounds | None) -> float | None:
+def _to_bound(figures: RunSummary, lowest: CompletionBounds | None) -> float | None:
     if figures.mean is None or lowest is None or lowest.best <= 0:
         return None
     return figures.mean / lowest.best
@@ -104,13 +104,13 @@ def _as_text(result: Result) -> Iterator[str]:
     yield f"{result.cycles:,} cycles, {result.events:,} events, {result.cpu:.1f} s of processor time."
 
 
-def _counted(figures: Summary) -> str:
+def _counted(figures: RunSummary) -> str:
     left = {"refused": figures.refused, "unfinished": figures.unfinished}
     others = "".join(f", {count:,} {name}" for name, count in left.items() if count)
     return f"{figures.done:,} of {figures.jobs:,} jobs done{others}"
 
 
-def _rows(figures: Summary) -> Iterator[tuple[str, str, str]]:
+def _rows(figures: RunSummary) -> Iterator[tuple[str, str, str]]:
     yield "mean", _seconds(figures.mean), "from submission to the end"
     yield "median", _seconds(figures.median), ""
     yield "p95", _seconds(figures.p95), ""

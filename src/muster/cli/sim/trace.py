@@ -38,7 +38,7 @@ def run_trace(text: str | None, looked: Looked) -> str:
     devices = None
     if looked.cluster is not None:
         cluster = load_cluster(looked.cluster).cluster
-        devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+        devices = sum(cluster.devices_by_type().values())
     jobs = jobs_of(_configuration(text, looked))
     if looked.head is not None:
         return _head(jobs, looked.head, as_json=looked.as_json)
@@ -109,7 +109,7 @@ def _generators() -> str:
             if each.default is not None and each.default is not MISSING
         ]
         rows.append(f"{name}: {generator.about}\n    {name}:{','.join(defaults)}")
-    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/traces.md."
+    return "\n".join(rows) + "\n\nAll parameters are optional: see docs/reference/traces.md."
 
 
 def _written(value: object) -> str:

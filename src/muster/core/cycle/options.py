@@ -7,6 +7,12 @@ Option = tuple[str, ...]
 """Names of configuration sets that one placement of the job may mix."""
 
 
+def admission_key(job: Job) -> tuple[object, ...]:
+    """All that a job asks of cluster and pools: jobs with equal keys can run in the same places."""
+    asked = (job.roles, job.device_types, job.same_generation, job.locality)
+    return (job.pool, job.preemptible, *asked, job.profile, job.model, job.batch)
+
+
 def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
     """Return one option per device generation the job allows; last, if it may mix them, all.
 

@@ -23,12 +23,14 @@ def capacity(cluster: Cluster) -> dict[str, int]:
 
 
 def held_by_type(cluster: Cluster, slots: tuple[Slot, ...]) -> Counter[str]:
-    """Devices of each type among these slots."""
-    found: Counter[str] = Counter()
+    """Devices of each type among these slots; one that two slots share counts once."""
+    bits: dict[str, int] = {}
     for slot in slots:
         if slot.bits:
-            kind = cluster.configurations[cluster.node(slot.node).configuration]
-            found[kind.device_type] += slot.bits.bit_count()
+            bits[slot.node] = bits.get(slot.node, 0) | slot.bits
+    found: Counter[str] = Counter()
+    for node, held in bits.items():
+        found[cluster.configuration_of(cluster.node(node)).device_type] += held.bit_count()
     return found
 
 

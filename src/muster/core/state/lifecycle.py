@@ -1,4 +1,4 @@
-"""The life of a job as one table; the lifecycle page of the docs is drawn from it.
+"""The life of a job as one table; `docs/reference/lifecycle.md` is drawn from it.
 
 Anything not in the table is an error. `Submitted` makes a job WAITING. A lost node that leaves the gang
 whole has no entry: the job keeps running, smaller (see `evolve`).

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.core.cycle.cycle_state import CycleState
-from muster.core.cycle.options import Option
+from muster.core.cycle.options import Option, admission_key
 from muster.core.cycle.start_gangs import find
 from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
@@ -54,11 +54,9 @@ class Explainer:
     def _likes(self, job: Job) -> tuple[object, ...]:
         """Return a key of jobs with the same answer; one with a promise has its own."""
         cycle = self._cycle
-        speed = (job.profile, job.model, job.batch)
-        asked = (job.roles, job.device_types, job.same_generation, job.locality, *speed)
         own = job.number if job.number in cycle.outcome.promises else None
         workers = cycle.allocations[job.number].least
-        return (*asked, job.pool, job.preemptible, workers, own, cycle.quotas.earmarked_for(job))
+        return (*admission_key(job), workers, own, cycle.quotas.earmarked_for(job))
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):

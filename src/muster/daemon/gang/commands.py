@@ -1,4 +1,4 @@
-"""What a gang wants done, as values: carried out once the facts beside them are in the journal."""
+"""The commands of a gang: carried out once the facts beside them are in the journal."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from muster.wire.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
-class StartTask:
+class LaunchTask:
     """Start the process of a task that was ordered."""
 
     task: TaskId
@@ -16,7 +16,7 @@ class StartTask:
 
 @dataclass(frozen=True, slots=True)
 class SignalTask:
-    """Signal a task and every process it has started."""
+    """Signal a task and all its processes."""
 
     task: TaskId
     number: int
@@ -32,10 +32,10 @@ class TellTask:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Hand the timeout back to the gang after this many seconds."""
+    """Return the timeout to the gang after this many s."""
 
     seconds: float
     timeout: Timeout
 
 
-Command = StartTask | SignalTask | TellTask | SetTimer
+Command = LaunchTask | SignalTask | TellTask | SetTimer

@@ -1,9 +1,9 @@
-"""One reaction under way: facts are folded into the state as they are noted, commands gathered."""
+"""A reaction in progress: facts are folded into the state as they are noted, commands collected."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muster.daemon.gang.commands import Command, SignalTask, StartTask
+from muster.daemon.gang.commands import Command, LaunchTask, SignalTask
 from muster.daemon.gang.state import GangState, Sight, attempt_key, fold
 from muster.model.event import Migrated, Preempted, Reshaped, Resized, Started, TasksLost
 from muster.model.job import Role
@@ -15,15 +15,15 @@ from muster.roster.roster import Roster
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What follows from an event: facts to journal, then commands to carry out."""
+    """The result of an event: facts to journal, then commands to carry out."""
 
     facts: tuple[Fact, ...]
     commands: tuple[Command, ...]
     sight: Sight
 
 
-class Draft:
-    """A gang while it reacts; dropped afterwards, so that the values it began with stay as they are."""
+class ReactionDraft:
+    """A gang while it reacts: it leaves the values it starts with unchanged, and is then dropped."""
 
     def __init__(self, gang: GangState, sight: Sight, job: JobState, now: float) -> None:
         self.gang, self.sight, self.job, self.now = gang, sight, job, now
@@ -36,26 +36,26 @@ class Draft:
         return Reaction(tuple(self._facts), tuple(self._commands), self.sight)
 
     def note(self, fact: Fact) -> None:
-        """Note a fact, and go on from the state it leads to."""
+        """Note a fact, and continue with the state after it."""
         self._facts.append(fact)
         self.gang, self.job = fold(self.gang, fact), _after(self.job, fact)
 
     def do(self, *commands: Command) -> None:
-        """Command this once the facts are in the journal."""
+        """Add commands for when the facts are in the journal."""
         self._commands += commands
 
     def see(self, **changes: Any) -> None:
-        """Change what is seen of the gang."""
+        """Change fields of the sight."""
         self.sight = replace(self.sight, **changes)
 
     @property
     def key(self) -> int:
-        """The job, as facts name it."""
+        """The job's number."""
         return self.job.number
 
     @property
     def placement(self) -> Placement:
-        """Where the tasks shall be."""
+        """Where the tasks should be."""
         return self.job.target or self.job.placement or Placement(())
 
     @property
@@ -67,7 +67,7 @@ class Draft:
         return self._copied
 
     def replace_roster(self, roster: Roster) -> None:
-        """Begin with another roster; the timeouts of the last one do nothing from now on."""
+        """Start with another roster; timeouts of the previous one are ignored from now on."""
         self._copied = roster
         self.see(roster=roster, rosters=self.sight.rosters + 1)
 
@@ -78,13 +78,13 @@ class Draft:
         index = int(name.rpartition("-")[2])
         task = TaskId(self.key, generation, slot.role, index, attempt)
         self.note(TaskOrdered(self.key, task, slot, self.now))
-        self.do(StartTask(task))
+        self.do(LaunchTask(task))
 
     def new_name(self, slot: Slot) -> str:
         """Return a name for a task in this slot.
 
-        Tasks of the runtime are told apart by name for as long as the job lives, so that a late message
-        of a lost one is never taken for its successor's. Other programs know ranks: theirs are kept.
+        The runtime never reuses a name, so that a late message of a lost task is not taken for its
+        successor's. Other programs know their rank by name, so theirs is kept.
         """
         if not self.gang.live:
             return f"{slot.role}-{slot.index}"
@@ -103,7 +103,7 @@ class Draft:
 
 
 def _after(job: JobState, fact: Fact) -> JobState:
-    """Return the job as the view will have it, as far as a gang looks at it."""
+    """Return the job as the view will have it, as far as a gang reads it."""
     match fact:
         case Started() | Resized() | Migrated():
             phase = Phase.PREEMPTING if job.phase is Phase.PREEMPTING else Phase.RUNNING

@@ -1,6 +1,6 @@
-"""How a gang takes the end of a task, or of a node with tasks on it."""
+"""How a gang handles the end of a task or the loss of a node."""
 
-from muster.daemon.gang.draft import Draft
+from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import blame, is_fault, words
 from muster.daemon.gang.settle import are_workers_done
@@ -10,11 +10,11 @@ from muster.model.task import TaskEnded, TaskExited, TaskOrdered
 from muster.model.view import Phase
 
 MAX_START_ATTEMPTS = 3
-"""Tasks in a row that may be lost before they trained: one more, and their start is at fault."""
+"""Consecutive tasks that may be lost before they train; one more, and the job fails."""
 
 
-def exited(draft: Draft, event: Exited) -> None:
-    """A task's process is gone."""
+def exited(draft: ReactionDraft, event: Exited) -> None:
+    """Handle the exit of a task's process."""
     task, report = draft.gang.find(event.report.task), event.report
     if task is None:
         return
@@ -26,8 +26,8 @@ def exited(draft: Draft, event: Exited) -> None:
         _ended_while_running(draft, task, event)
 
 
-def node_lost(draft: Draft, node: str) -> None:
-    """The tasks on a node are gone; the job's phase says what that has made of it."""
+def node_lost(draft: ReactionDraft, node: str) -> None:
+    """Drop the tasks on a lost node; a job that must start over clears the rest."""
     how = f"node {node} is lost"
     gone = [each for each in draft.gang.tasks if each.slot.node == node]
     for task in gone:
@@ -40,13 +40,13 @@ def node_lost(draft: Draft, node: str) -> None:
 
 
 def _drop(
-    draft: Draft, report: TaskExited, tail: str = "", *, fault: bool = False, lost: bool = False
+    draft: ReactionDraft, report: TaskExited, tail: str = "", *, fault: bool = False, lost: bool = False
 ) -> None:
     draft.see(running=draft.sight.running - {report.task})
     draft.note(TaskEnded(draft.key, report, draft.now, tail if fault else "", fault, lost))
 
 
-def _ended_while_running(draft: Draft, task: TaskOrdered, event: Exited) -> None:
+def _ended_while_running(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, name = event.report, task.task.name
     leaving = task.slot not in draft.placement.slots
     fault = is_fault(report) and not leaving
@@ -66,14 +66,14 @@ def _ended_while_running(draft: Draft, task: TaskOrdered, event: Exited) -> None
         draft.order(name, task.slot)
 
 
-def _is_over_budget(draft: Draft) -> bool:
+def _is_over_budget(draft: ReactionDraft) -> bool:
     program, gang = draft.job.job.program, draft.gang
     lost_too_many = program.losses is not None and gang.losses > program.losses
     return gang.failures > program.failures or lost_too_many
 
 
-def _retry_order(draft: Draft, task: TaskOrdered, event: Exited) -> None:
-    """The order was lost, with the daemon that gave it or on its way."""
+def _retry_order(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
+    """Order a task again that never began: the order was lost, or the daemon that gave it."""
     _drop(draft, event.report)
     draft.see(start_failures=draft.sight.start_failures + 1)
     if draft.sight.start_failures <= MAX_START_ATTEMPTS * len(draft.placement.slots):
@@ -82,14 +82,14 @@ def _retry_order(draft: Draft, task: TaskOrdered, event: Exited) -> None:
         aim(draft, Trigger.FAILED, blame(event.report, event.tail), event.report.code)
 
 
-def _retry_start(draft: Draft) -> None:
-    """Try once more for a task that was lost before it ever trained."""
+def _retry_start(draft: ReactionDraft) -> None:
+    """Replace a task that was lost before it trained."""
     draft.see(start_failures=draft.sight.start_failures + 1)
     if draft.sight.start_failures <= MAX_START_ATTEMPTS:
         act(draft, resize_roster(draft))
 
 
-def _ended_while_stopping(draft: Draft, task: TaskOrdered, event: Exited) -> None:
+def _ended_while_stopping(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, goal = event.report, draft.gang.goal
     _drop(draft, report)
     if report.code == 0 and not draft.gang.live and not draft.sight.warned:
@@ -97,7 +97,7 @@ def _ended_while_stopping(draft: Draft, task: TaskOrdered, event: Exited) -> Non
     if draft.gang.live and goal in (Goal.PREEMPT, Goal.CANCEL):
         act(draft, draft.roster.exited(task.task.name, words(report)))
     elif goal is Goal.FINISH and is_fault(report):
-        draft.see(stopping=Goal.FAIL)  # the others may complete what they do after the training
+        draft.see(stopping=Goal.FAIL)  # let the others complete what they do after the training
         aim(draft, Trigger.FAILED, blame(report, event.tail), report.code)
     if not draft.has_workers:
         terminate_now(draft)

@@ -14,7 +14,7 @@ class Exited:
 
     report: TaskExited
     tail: str = ""
-    """The last lines it printed, where it failed."""
+    """The last lines of its log, if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,41 +26,41 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A daemon was started and found the gang in the journal; the executor will report its tasks."""
+    """The daemon has restarted; the executor will report the gang's tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """The grace before SIGTERM is over."""
+    """The grace period before SIGTERM is over."""
 
     stop: int
-    """Number of the stop: the timeouts of an earlier one do nothing."""
+    """Number of the stop: timeouts of an earlier one are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class KillLeft:
-    """The grace before SIGKILL is over."""
+    """The grace period before SIGKILL is over."""
 
     stop: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """A job that could be resized live has not said a word for long enough."""
+    """A job that could be resized live has never spoken."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class RosterTimeout:
-    """A time that the roster wanted to be told of is over."""
+    """A timeout that the roster set is over."""
 
     act: Wake | Check
     roster: int
-    """Number of the roster that asked: a later one knows nothing of it."""
+    """Number of the roster that set it: a later one ignores it."""
 
 
 Timeout = Terminate | KillLeft | Unheard | RosterTimeout
 GangFact = StartBegun | ResizeBegun | MigrateBegun | PreemptBegun | StopAsked | NodeLost
-"""Facts that others note and that gangs react to."""
+"""Facts from outside the gang that it reacts to."""
 GangEvent = GangFact | TaskStarted | Exited | Heard | Resumed | Timeout

@@ -1,4 +1,4 @@
-"""How tasks end: in words, and whose fault it is."""
+"""How tasks end, in words, and who is to blame."""
 
 import signal
 
@@ -6,11 +6,11 @@ from muster.model.task import TaskExited
 from muster.roster.roster import CLEAN_EXIT
 
 CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
-"""Signals that a program brings upon itself; any other comes from outside."""
+"""Signals that a program causes itself; others come from outside."""
 
 
 def words(report: TaskExited) -> str:
-    """How a task ended, as a person would say it; the roster knows `CLEAN_EXIT`."""
+    """Return how a task ended, in words; the roster knows `CLEAN_EXIT`."""
     if report.code == 0:
         return CLEAN_EXIT
     if report.error:
@@ -21,14 +21,14 @@ def words(report: TaskExited) -> str:
 
 
 def is_fault(report: TaskExited) -> bool:
-    """Whether the user's own program is to blame, not a node or whoever killed it."""
+    """Whether the user's program is to blame, not a node or a signal from outside."""
     if report.signal is not None:
         return report.signal in CRASHES
     return report.code not in (0, None)
 
 
 def blame(report: TaskExited, tail: str) -> str:
-    """How a task failed, with the last lines that it printed."""
+    """Return how a task failed, with the last lines of its log."""
     said = f"{report.task.name} ended with {words(report)}"
     return f"{said}\n{tail}" if tail else said
 

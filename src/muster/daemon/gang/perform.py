@@ -1,4 +1,4 @@
-"""Carries out what gangs command, and logs it."""
+"""Carries out the commands of gangs, and logs them."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Protocol
 
 import structlog
 
-from muster.daemon.gang.commands import Command, SetTimer, SignalTask, StartTask, TellTask
+from muster.daemon.gang.commands import Command, LaunchTask, SetTimer, SignalTask, TellTask
 from muster.daemon.gang.events import Timeout
 from muster.model.task import TaskId, TaskOrder
 from muster.ports import Executor
@@ -16,13 +16,13 @@ log = structlog.get_logger()
 
 
 class TellsTasks(Protocol):
-    """Who speaks to tasks."""
+    """Sends messages to tasks."""
 
     def tell(self, job: int, task: str, message: Message) -> None: ...
 
 
 class Performer:
-    """Hands commands to the executor, the connections to the tasks, and the event loop's timers."""
+    """Passes commands on to the executor, the connections to tasks, and timers."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class Performer:
         orders: Callable[[int, TaskId], TaskOrder | None],
         time_out: Callable[[int, Timeout], None],
     ) -> None:
-        """`orders` makes an order for a job's task, None if it is over; `time_out` gets timeouts."""
+        """`orders` makes the order for a task, None if it has ended; `time_out` receives timeouts."""
         self._executor, self._connections = executor, connections
         self._orders, self._time_out = orders, time_out
 
     def perform(self, job: int, command: Command) -> None:
         """Carry out one command of a job's gang."""
         match command:
-            case StartTask():
+            case LaunchTask():
                 log.info("start task", task=str(command.task))
                 order = self._orders(job, command.task)
                 if order is not None:

@@ -7,7 +7,7 @@ stop       ask for a checkpoint, SIGTERM, SIGKILL; `Preempted` or `Cancelled` wh
 failure    restart the task in its place while the budget lasts; then the gang ends as a whole
 """
 
-from muster.daemon.gang.draft import Draft, Reaction
+from muster.daemon.gang.draft import Reaction, ReactionDraft
 from muster.daemon.gang.ends import exited, node_lost
 from muster.daemon.gang.events import (
     Exited,
@@ -41,14 +41,14 @@ from muster.wire.messages import Failed, Hello, Message
 
 
 def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: float) -> Reaction:
-    """Return what follows from an event; facts among events are in `gang` and `job` already."""
-    draft = Draft(gang, sight, job, now)
+    """Return the reaction to an event; facts among events are already in `gang` and `job`."""
+    draft = ReactionDraft(gang, sight, job, now)
     _handle(draft, event)
     settle(draft)
     return draft.reaction()
 
 
-def _handle(draft: Draft, event: GangEvent) -> None:
+def _handle(draft: ReactionDraft, event: GangEvent) -> None:
     match event:
         case StartBegun():
             if not draft.gang.tasks and draft.gang.goal in (Goal.RUN, Goal.CLEAR):
@@ -72,20 +72,20 @@ def _handle(draft: Draft, event: GangEvent) -> None:
             _time_out(draft, event)
 
 
-def _change(draft: Draft) -> None:
+def _change(draft: ReactionDraft) -> None:
     if draft.gang.goal is Goal.RUN and draft.gang.live:
         act(draft, resize_roster(draft))
     else:
         _stop_if_new(draft)
 
 
-def _stop_if_new(draft: Draft) -> None:
+def _stop_if_new(draft: ReactionDraft) -> None:
     """Stop the tasks for the goal that a fact has set, once."""
     if draft.gang.goal not in (Goal.RUN, Goal.CLEAR, draft.sight.stopping):
         stop(draft)
 
 
-def _hear(draft: Draft, message: Message) -> None:
+def _hear(draft: ReactionDraft, message: Message) -> None:
     if isinstance(message, Hello):
         if not draft.gang.live:
             draft.note(RuntimeSeen(draft.key, draft.now))
@@ -97,8 +97,8 @@ def _hear(draft: Draft, message: Message) -> None:
         act(draft, acts)
 
 
-def _time_out(draft: Draft, event: Terminate | KillLeft | Unheard | RosterTimeout) -> None:
-    """A timeout is over; one that was set for an earlier stop, generation or roster does nothing."""
+def _time_out(draft: ReactionDraft, event: Terminate | KillLeft | Unheard | RosterTimeout) -> None:
+    """Handle a timeout, unless it was set for an earlier stop, generation or roster."""
     match event:
         case Terminate(stop=number) if number == draft.sight.stops:
             terminate(draft)
@@ -113,8 +113,8 @@ def _time_out(draft: Draft, event: Terminate | KillLeft | Unheard | RosterTimeou
             act(draft, decide(wanted.generation))
 
 
-def _resume(draft: Draft) -> None:
-    """Go on where an earlier daemon was; the executor will report which tasks live."""
+def _resume(draft: ReactionDraft) -> None:
+    """Continue where the previous daemon was; the executor will report which tasks run."""
     draft.replace_roster(new_roster(draft))
     gang, job = draft.gang, draft.job
     if gang.goal is Goal.RUN and gang.failures > job.job.program.failures:

@@ -1,9 +1,9 @@
-"""After whatever happened: whether the gang is as decided, or gone, or short of tasks for good."""
+"""After each event: is the gang as decided, gone, or permanently short of tasks?"""
 
 from dataclasses import replace
 
 from muster.daemon.gang.commands import SetTimer
-from muster.daemon.gang.draft import Draft
+from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import Unheard
 from muster.daemon.gang.steer import aim, begin, place
 from muster.daemon.gang.transitions import Goal, Trigger
@@ -22,19 +22,19 @@ from muster.model.placement import Placement
 from muster.model.view import Phase
 
 UNHEARD = 120.0
-"""Seconds after which a job that could be resized live, and whose processes all run, is taken for one
-that does not use the runtime: importing torch takes 3 s, on a busy machine 30."""
+"""s after which a job whose processes all run, but never speak, is taken for one without the runtime:
+importing torch takes 3 s, on a busy machine 30."""
 
 COMPLETES: dict[Phase, type[Started | Resized | Migrated]] = {
     Phase.STARTING: Started,
     Phase.RESIZING: Resized,
     Phase.MIGRATING: Migrated,
 }
-"""The fact that completes the change a job is in."""
+"""The fact that completes a job's change, by phase."""
 
 
-def settle(draft: Draft) -> None:
-    """End, report that what was decided has come true, or give back what is lost."""
+def settle(draft: ReactionDraft) -> None:
+    """Conclude, report a completed change, or give back lost slots."""
     if draft.gang.goal is not Goal.RUN:
         _conclude(draft)
         return
@@ -50,8 +50,8 @@ def settle(draft: Draft) -> None:
         _give_back(draft)
 
 
-def _conclude(draft: Draft) -> None:
-    """When all tasks are gone: say what has become of the job, or start again."""
+def _conclude(draft: ReactionDraft) -> None:
+    """Once all tasks are gone, note the job's outcome or start again."""
     gang = draft.gang
     if gang.tasks:
         return
@@ -69,17 +69,17 @@ def _conclude(draft: Draft) -> None:
         draft.note(Ended(draft.key, generation, outcome, draft.now, error, gang.exit_code))
 
 
-def are_workers_done(draft: Draft) -> bool:
+def are_workers_done(draft: ReactionDraft) -> bool:
     """Whether every worker of a job without the runtime has succeeded."""
     workers = [slot for slot in draft.placement.slots if slot.role == "worker"]
     return set(workers) <= set(draft.gang.done)
 
 
-def _is_up(draft: Draft) -> bool:
-    """Whether every slot has a task that runs and, of a job that is resized live, that trains.
+def _is_up(draft: ReactionDraft) -> bool:
+    """Whether every slot has a task that runs and, in a live job, that trains.
 
-    A job that could be resized live is not up before it has said who its members are: it could not be
-    resized before. One that never says so is of fixed size after all.
+    A job that could be resized live is not up until it has named its members: it could not be resized
+    before. One that never does is of fixed size.
     """
     slots, tasks = set(draft.placement.slots), draft.gang.tasks
     if draft.gang.live:
@@ -96,8 +96,8 @@ def _is_up(draft: Draft) -> bool:
     return False
 
 
-def fix_size(draft: Draft) -> None:
-    """It does not use the runtime: from now on it is of the size it has."""
+def fix_size(draft: ReactionDraft) -> None:
+    """Fix the job's current size: it does not use the runtime."""
     placed = draft.placement
     roles = tuple(
         replace(spec, gang=count, least=count, most=count)
@@ -108,8 +108,8 @@ def fix_size(draft: Draft) -> None:
     draft.note(Reshaped(draft.key, roles, draft.now))
 
 
-def _is_short(draft: Draft) -> bool:
-    """Whether members go on without a task that nobody will replace."""
+def _is_short(draft: ReactionDraft) -> bool:
+    """Whether the members train without a task that will not be replaced."""
     if not draft.gang.live or not draft.gang.tasks:
         return False
     roster, names = draft.sight.roster, {each.task.name for each in draft.gang.tasks}
@@ -117,8 +117,8 @@ def _is_short(draft: Draft) -> bool:
     return set(roster.members) == names and wanted <= len(names) < len(draft.placement.slots)
 
 
-def _give_back(draft: Draft) -> None:
-    """Give back slots whose tasks are lost for good; without a whole gang the job has failed."""
+def _give_back(draft: ReactionDraft) -> None:
+    """Give back the slots of lost tasks; a job without a whole gang fails."""
     held = draft.gang.held
     left = Placement(tuple(slot for slot in draft.placement.slots if slot in held))
     if all(left.count(spec.role) >= spec.gang for spec in draft.job.job.roles):

@@ -1,8 +1,8 @@
-"""A gang as a value: what the journal says of one job's tasks, beyond what the view keeps.
+"""A gang as a value: one job's tasks, beyond what the view keeps.
 
-`GangState` is the fold of facts and survives the daemon. `Sight` is what this daemon has seen since it
-was started: processes that run, members that have spoken, timeouts under way. It starts empty and is
-learnt again from the executor and the tasks.
+`GangState` is folded from facts and survives a restart of the daemon. `Sight` is what this daemon has
+seen since its start: processes that run, members that have spoken, pending timeouts. It starts empty
+and is rebuilt from the executor and the tasks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,22 +28,10 @@ from muster.model.task import (
     TaskEnded,
     TaskId,
     TaskOrdered,
+    job_of,
 )
 from muster.roster.acts import Begin
 from muster.roster.roster import Roster
-
-_FOLDED = (
-    TaskOrdered
-    | TaskEnded
-    | RuntimeSeen
-    | StopAsked
-    | GangStopping
-    | StartBegun
-    | ResizeBegun
-    | MigrateBegun
-    | PreemptBegun
-    | Preempted
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +39,11 @@ class GangState:
     """One job's tasks."""
 
     tasks: tuple[TaskOrdered, ...] = ()
-    """Ordered, and not seen to end."""
+    """Ordered and not ended."""
     used: tuple[str, ...] = ()
-    """Names that its tasks have had."""
+    """Task names used so far."""
     orders: Mapping[str, int] = field(default_factory=dict)
-    """Orders so far for each task name of the current run, by `attempt_key`: the next attempt's number,
-    so that none is ever ordered twice."""
+    """The next attempt of each task in the current run, by `attempt_key`: none is ordered twice."""
     done: tuple[Slot, ...] = ()
     """Slots of the current run whose task has succeeded."""
     live: bool = False
@@ -65,7 +52,7 @@ class GangState:
     failures: int = 0
     losses: int = 0
     error: str = ""
-    """How a task failed last, with the last lines of its log."""
+    """The last failure of a task, with the last lines of its log."""
     exit_code: int | None = None
 
     def task(self, name: str) -> TaskOrdered | None:
@@ -73,18 +60,18 @@ class GangState:
         return next((each for each in self.tasks if each.task.name == name), None)
 
     def find(self, wanted: TaskId) -> TaskOrdered | None:
-        """Return this very task, if it has not been seen to end."""
+        """Return this task, if it has not ended."""
         return next((each for each in self.tasks if each.task == wanted), None)
 
     @property
     def held(self) -> set[Slot]:
-        """The slots that have a task."""
+        """Slots that have a task."""
         return {each.slot for each in self.tasks}
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What this daemon has seen of a gang. The roster in it is never changed, only replaced."""
+    """What this daemon has seen of a gang. Its roster is never changed, only replaced."""
 
     running: frozenset[TaskId] = frozenset()
     roster: Roster = field(default_factory=Roster)
@@ -95,21 +82,21 @@ class Sight:
     stopping: Goal | None = None
     """The goal for which the tasks are being stopped."""
     warned: bool = False
-    """SIGTERM was sent: a task that succeeds from then on may have been stopped by it."""
+    """SIGTERM was sent: a task that exits with 0 after it may have been stopped by it."""
     finished: bool = False
     """The training completed while it was being stopped."""
     fixed: bool = False
-    """It could have been resized live, but has never spoken."""
+    """It could be resized live, but has never spoken."""
     awaiting_word: bool = False
-    """A timeout runs for a job that has not spoken yet."""
+    """A timeout is pending for a job that has not spoken yet."""
     start_failures: int = 0
-    """Tasks in a row that were lost before they trained."""
+    """Consecutive tasks lost before they trained."""
     unplaced: tuple[Begin, ...] = ()
-    """Tasks the roster wants and no slot was free for yet: it does not ask again."""
+    """Tasks that the roster wants and that had no free slot yet: it does not ask again."""
 
 
 def attempt_key(generation: int, name: str) -> str:
-    """Return the key of a task's attempts, within the current generation."""
+    """Return the key of a task's attempts within a generation."""
     return f"{generation}/{name}"
 
 
@@ -117,12 +104,13 @@ def fold_gangs(gangs: Mapping[int, GangState], facts: Iterable[Fact]) -> Mapping
     """Return all gangs after these facts; a job has one from its first start to its end."""
     changed = dict(gangs)
     for fact in facts:
+        number = job_of(fact)
         if isinstance(fact, StartBegun):
             changed.setdefault(fact.job, GangState())
         if isinstance(fact, Ended | Cancelled):
             changed.pop(fact.job, None)
-        elif isinstance(fact, _FOLDED) and fact.job in changed:
-            changed[fact.job] = fold(changed[fact.job], fact)
+        elif number is not None and number in changed:
+            changed[number] = fold(changed[number], fact)
     return changed
 
 

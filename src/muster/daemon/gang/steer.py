@@ -1,10 +1,10 @@
-"""From what is wanted of a gang to orders, messages and signals."""
+"""Brings a gang to its goal with orders, messages and signals."""
 
 import signal
 from collections.abc import Iterable
 
 from muster.daemon.gang.commands import SetTimer, SignalTask, TellTask
-from muster.daemon.gang.draft import Draft
+from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import KillLeft, RosterTimeout, Terminate
 from muster.daemon.gang.state import fold
 from muster.daemon.gang.transitions import Goal, Trigger, advance
@@ -17,15 +17,15 @@ from muster.roster.roster import Roster
 DEADLINE = 30.0
 """Seconds after which the runtime counts a silent member as gone."""
 RESTARTS = 1_000
-"""How often all workers of a job may be lost where its user sets no limit."""
+"""How often all workers of a job may be lost if its user sets no limit."""
 KILL_AGAIN = 5.0
-"""Seconds after which SIGKILL is sent again: a process that is in the kernel dies late."""
+"""s after which SIGKILL is sent again: a process inside a system call dies late."""
 LINGER = 600.0
-"""Seconds that workers have for what their script does after the training."""
+"""s that workers have for what their script does after the training."""
 _GENTLY = (Goal.PREEMPT, Goal.CANCEL, Goal.RESTART)
 
 
-def begin(draft: Draft) -> None:
+def begin(draft: ReactionDraft) -> None:
     """Order a task for every slot."""
     sight = draft.sight
     draft.see(
@@ -44,7 +44,7 @@ def begin(draft: Draft) -> None:
     act(draft, resize_roster(draft))
 
 
-def fill(draft: Draft) -> None:
+def fill(draft: ReactionDraft) -> None:
     """Order a task for every slot that has none and is not done; the roster orders replacements."""
     live = draft.gang.live
     held = draft.gang.held | (set() if live else set(draft.gang.done))
@@ -53,8 +53,8 @@ def fill(draft: Draft) -> None:
             draft.order(draft.new_name(slot), slot)
 
 
-def new_roster(draft: Draft) -> Roster:
-    """Return one that waits until all tasks there are have spoken."""
+def new_roster(draft: ReactionDraft) -> Roster:
+    """Return a roster that waits for a message from each current task."""
     program = draft.job.job.program
     restarts = RESTARTS if program.losses is None else program.losses
     terms = Terms(DEADLINE, program.sync, program.owners, replace=True, restarts=restarts)
@@ -62,15 +62,15 @@ def new_roster(draft: Draft) -> Roster:
     return Roster(terms, used=set(draft.gang.used), expected=names)
 
 
-def resize_roster(draft: Draft) -> list[Act]:
+def resize_roster(draft: ReactionDraft) -> list[Act]:
     """Tell the roster how many tasks are wanted, and which ones lose their place."""
     placed = draft.placement
     leave = [each.task.name for each in draft.gang.tasks if each.slot not in placed.slots]
     return draft.roster.resize(placed.count(Role.WORKER), placed.count(Role.SERVER), leave=leave)
 
 
-def act(draft: Draft, acts: Iterable[Act]) -> None:
-    """Do what the roster wants."""
+def act(draft: ReactionDraft, acts: Iterable[Act]) -> None:
+    """Turn the acts of the roster into commands."""
     for each in acts:
         match each:
             case Begin():
@@ -85,7 +85,7 @@ def act(draft: Draft, acts: Iterable[Act]) -> None:
                 draft.do(SetTimer(each.seconds, RosterTimeout(each, draft.sight.rosters)))
 
 
-def place(draft: Draft, wanted: Begin) -> None:
+def place(draft: ReactionDraft, wanted: Begin) -> None:
     """Put a task that the roster wants into a slot that has none.
 
     The members may report a lost task before its process is seen to end: the slot is free then.
@@ -98,15 +98,15 @@ def place(draft: Draft, wanted: Begin) -> None:
         draft.see(unplaced=(*draft.sight.unplaced, wanted))
 
 
-def _kill(draft: Draft, name: str) -> None:
+def _kill(draft: ReactionDraft, name: str) -> None:
     draft.see(unplaced=tuple(each for each in draft.sight.unplaced if each.task != name))
     task = draft.gang.task(name)
     if task is not None:
         draft.do(SignalTask(task.task, signal.SIGKILL))
 
 
-def end_training(draft: Draft, error: str) -> None:
-    """The training is over."""
+def end_training(draft: ReactionDraft, error: str) -> None:
+    """Handle the end of the training."""
     if draft.gang.goal in (Goal.PREEMPT, Goal.CANCEL):
         draft.see(finished=not error)
     elif error:
@@ -116,14 +116,14 @@ def end_training(draft: Draft, error: str) -> None:
 
 
 def aim(
-    draft: Draft,
+    draft: ReactionDraft,
     trigger: Trigger,
     error: str = "",
     exit_code: int | None = None,
     *,
     kill: bool = False,
 ) -> None:
-    """Pursue a goal that no other fact tells: note it, and stop the tasks."""
+    """Note a goal that follows from no other fact, and stop the tasks."""
     goal = advance(draft.gang.goal, trigger)
     fact = GangStopping(draft.key, goal, draft.now, error, exit_code)
     if goal in (Goal.FAIL, Goal.FINISH) and not draft.gang.tasks:
@@ -134,8 +134,8 @@ def aim(
         stop(draft, kill=kill)
 
 
-def stop(draft: Draft, *, kill: bool = False) -> None:
-    """Bring all tasks to an end, gently first."""
+def stop(draft: ReactionDraft, *, kill: bool = False) -> None:
+    """Stop all tasks, gently at first."""
     goal, number = draft.gang.goal, draft.sight.stops + 1
     draft.see(stopping=goal, stops=number, warned=False)
     program, live = draft.job.job.program, draft.gang.live
@@ -143,7 +143,7 @@ def stop(draft: Draft, *, kill: bool = False) -> None:
     if kill:
         kill_left(draft)
     elif goal is Goal.FINISH and live:
-        # Their training is complete; what their script does now takes as long as it takes.
+        # Training is complete; give the script time for what it does afterwards.
         draft.do(SetTimer(LINGER, Terminate(number)))
     elif live and goal in _GENTLY:
         act(draft, draft.roster.stop(goal.value, leave=True))
@@ -155,22 +155,22 @@ def stop(draft: Draft, *, kill: bool = False) -> None:
         terminate(draft)
 
 
-def terminate(draft: Draft) -> None:
-    """SIGTERM, and SIGKILL to whatever is left after its grace."""
+def terminate(draft: ReactionDraft) -> None:
+    """Send SIGTERM, and SIGKILL after the grace period."""
     if draft.gang.tasks:
         draft.see(warned=True)
         draft.signal(signal.SIGTERM)
         draft.do(SetTimer(draft.job.job.program.grace, KillLeft(draft.sight.stops)))
 
 
-def terminate_now(draft: Draft) -> None:
-    """No worker is left: SIGTERM to the servers, whatever was under way."""
+def terminate_now(draft: ReactionDraft) -> None:
+    """Send SIGTERM to the servers, now that no worker is left."""
     draft.see(stops=draft.sight.stops + 1)
     terminate(draft)
 
 
-def kill_left(draft: Draft) -> None:
-    """SIGKILL, again and again until nothing is left."""
+def kill_left(draft: ReactionDraft) -> None:
+    """Send SIGKILL until no task is left."""
     if draft.gang.tasks:
         draft.signal(signal.SIGKILL)
         draft.do(SetTimer(KILL_AGAIN, KillLeft(draft.sight.stops)))

@@ -1,14 +1,14 @@
-"""What a gang's tasks are being brought to, as one table. `docs/reference/gang.md` is drawn from it.
+"""The goals of a gang as one table; `docs/reference/gang.md` is generated from it.
 
 A trigger without an entry changes nothing: a job that is finishing finishes, whatever is decided
-about it meanwhile.
+meanwhile.
 """
 
 from enum import StrEnum
 
 
 class Goal(StrEnum):
-    """What a gang's tasks are being brought to."""
+    """What a gang does with its tasks."""
 
     RUN = "run"
     """Every slot has a task."""

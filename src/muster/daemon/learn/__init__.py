@@ -1,4 +1,4 @@
-"""What live jobs show of themselves, turned into progress, outlooks, predictions and records."""
+"""Learns from the messages of live jobs: progress, outlooks and predictions."""
 
 from muster.daemon.learn.beliefs import Beliefs
 from muster.daemon.learn.notes import KINDS

@@ -1,4 +1,4 @@
-"""Which jobs resemble each other: those of one application, else those of one script and one model."""
+"""Which jobs are alike: those of one application, or else of one script and one model."""
 
 from dataclasses import dataclass, field, replace
 from posixpath import basename, join
@@ -9,17 +9,15 @@ from muster.daemon.learn.notes import Kin
 from muster.daemon.learn.progress import Track
 from muster.model.job import Job
 
-_INTERPRETER = "python"
-
 _SILENT = " (silent)"
-"""Of the application of jobs that report nothing: their work is in another unit."""
+"""Marks the application of jobs that report nothing: their work has another unit."""
 
 
 def family_of(job: Job) -> str:
-    """The application that its user names, else the script that it runs.
+    """Return the application that the user names, or else the script.
 
-    Two scripts of one name in different folders are different, and so are two users' where no folder
-    tells: what is mixed up stays wrong for both, what is kept apart is learnt twice.
+    Scripts of one name in different folders differ, and so do those of two users without a folder:
+    mixing different jobs misleads both, keeping like jobs apart only learns twice.
     """
     if job.application is not None:
         return job.application
@@ -30,7 +28,7 @@ def family_of(job: Job) -> str:
 
 
 def script_of(job: Job) -> str:
-    """The script in its command, or the module, or the program itself."""
+    """Return the script in the job's command, or the module, or the program."""
     words = list(job.command)
     if job.program.shell:
         words = [word for line in words for word in line.split()]
@@ -38,13 +36,13 @@ def script_of(job: Job) -> str:
         if word.endswith((".py", ".sh")):
             return word
     program = basename(words[0]) if words else ""
-    if program.startswith(_INTERPRETER) and "-m" in words[:-1]:
+    if program.startswith("python") and "-m" in words[:-1]:
         return words[words.index("-m") + 1]
     return program or job.name
 
 
 def fingerprint(shape: dict[str, Any]) -> str:
-    """Alike for trainings of one model: the sizes of its parameters, its operations, its data."""
+    """Return a hash that is equal for trainings of one model: parameter sizes, operations, data."""
     parameters = shape.get("parameters", ())
     sizes = sorted(str(each.get("count")) for each in parameters if isinstance(each, dict))
     text = repr((sizes, shape.get("operations"), shape.get("samples")))
@@ -53,30 +51,30 @@ def fingerprint(shape: dict[str, Any]) -> str:
 
 @dataclass(slots=True)
 class _Family:
-    """What is known of the jobs of one script."""
+    """What is known about the jobs of one script."""
 
     shape: str = ""
-    """The model that was trained last."""
+    """Of the model trained last."""
     reports: bool = False
 
 
 @dataclass(slots=True)
 class Applications:
-    """What the learner shall call each job, and what else is known of it from its like."""
+    """The application of each job, and what like jobs have shown."""
 
     _families: dict[str, _Family] = field(default_factory=dict)
     _batches: dict[str, int] = field(default_factory=dict)
     """By application."""
-    _ended: dict[str, int] = field(default_factory=dict)
-    """Jobs that have come to their end, by application."""
+    _ended: set[str] = field(default_factory=set)
+    """Applications with a job that has completed."""
     version: int = 0
-    """Changes with what is known."""
+    """Grows when something is learnt."""
 
     def kin(self, job: Job, track: Track | None = None) -> Kin:
-        """Whom the job resembles, from what it has shown, else from the last of its family."""
+        """Return which jobs this one is like, by what it has shown, or else the last of its family."""
         family = family_of(job)
         known = self._families.get(family) or _Family()
-        own = track or _NOTHING
+        own = track or Track()
         shape = "" if job.application is not None else own.shape or known.shape
         reports = own.reported or bool(own.shape) or known.reports
         name = f"{family} {shape}" if shape else family
@@ -86,7 +84,7 @@ class Applications:
         return Kin(name, family, shape, batch, reports)
 
     def learn(self, kin: Kin) -> None:
-        """A job has shown whom it resembles."""
+        """Take in what a job has shown about itself."""
         family = self._families.setdefault(kin.family, _Family())
         before = (family.shape, family.reports, self._batches.get(kin.application))
         family.shape, family.reports = kin.shape, family.reports or kin.reports
@@ -100,17 +98,14 @@ class Applications:
         return kin.family in self._families
 
     def end(self, kin: Kin) -> None:
-        """A job of these has come to its end."""
-        self._ended[kin.application] = self._ended.get(kin.application, 0) + 1
+        """Note that such a job has completed."""
+        self._ended.add(kin.application)
 
     def have_ended(self, application: str) -> bool:
-        """Whether any of these has."""
+        """Whether a job of the application has completed."""
         return application in self._ended
 
 
-_NOTHING = Track()
-
-
-def as_told(job: Job, kin: Kin, work: float | None) -> Job:
-    """The job as the learner knows it."""
+def for_learner(job: Job, kin: Kin, work: float | None) -> Job:
+    """Return the job as the learner knows it."""
     return replace(job, application=kin.application, batch=kin.batch, work=work)

@@ -1,4 +1,4 @@
-"""A job that runs or has run: what it was heard to say, and what it holds."""
+"""A job that runs or has run: what it has reported, and which devices it holds."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ from muster.daemon.learn.notes import PROGRESS, Kin
 from muster.daemon.learn.progress import Track, TrackState
 from muster.daemon.learn.window import Window
 from muster.model.job import Job
-from muster.perf.learnt.learner import Held
+from muster.perf.learnt.held import Held
 from muster.store.batch import Note
 
 
 class LiveState(msgspec.Struct, frozen=True):
-    """What the next daemon must know of a job."""
+    """What the next daemon must know about a job."""
 
     number: int
     track: TrackState
@@ -23,51 +23,49 @@ class LiveState(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Live:
-    """One job."""
+class LiveJob:
+    """One job, as beliefs follow it."""
 
     job: Job
     track: Track = field(default_factory=Track)
     held: Held | None = None
     since: float = 0.0
-    """When it got what it holds."""
+    """When it got the devices it holds."""
     spent: float = 0.0
-    """Seconds on one device that it had run by then, as believed: of a job that reports no steps."""
+    """Estimated s on one device that it had run by then, for a job that reports no steps."""
     window: Window | None = None
     told: tuple[tuple[object, ...], Kin, Job] | None = None
-    """The job as the learner knows it, and what that depends on."""
+    """What the rest depends on, and the job as the learner knows it."""
 
     def state(self) -> LiveState:
-        """What outlives the daemon; what is being measured does not."""
+        """Return what survives a restart; a measurement in progress does not."""
         held = None
         if self.held is not None:
             held = self.held.device_type, self.held.shape, self.held.batch
-        number, track = self.job.number, self.track.state()
-        return LiveState(number, track, held, self.since, self.spent)
+        return LiveState(self.job.number, self.track.state(), held, self.since, self.spent)
 
     @staticmethod
-    def restored(job: Job, state: LiveState) -> "Live":
-        """The same again."""
+    def restored(job: Job, state: LiveState) -> "LiveJob":
+        """Return the job as it was stored."""
         held = Held(*state.held) if state.held is not None else None
-        track = Track.restored(state.track)
-        return Live(job, track, held, state.since, state.spent)
+        return LiveJob(job, Track.restored(state.track), held, state.since, state.spent)
 
 
 _STATE = msgspec.json.Decoder(LiveState)
 
 
-def note_of_state(live: Live, at: float) -> Note:
-    """As the store keeps it."""
+def note_of_state(live: LiveJob, at: float) -> Note:
+    """Return the note that stores a job's progress."""
     return Note(PROGRESS, str(live.job.number), at, msgspec.json.encode(live.state()))
 
 
 def note_of_end(number: int, at: float) -> Note:
-    """The job is over: there is nothing to go on with."""
+    """Return the note that voids a job's progress: it has ended."""
     return Note(PROGRESS, str(number), at, b"")
 
 
 def state_of(note: Note) -> LiveState | None:
-    """How far a note says that a job is; None: it is over, or it says nothing that can be."""
+    """Return the progress that a note stores; None if it is void or invalid."""
     try:
         return _STATE.decode(note.body)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""What was learnt, as notes in the store: small, readable, and passed over where they make no sense."""
+"""What was learnt, as small readable notes in the store; invalid ones are ignored."""
 
 import msgspec
 
@@ -8,41 +8,44 @@ from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
 SHOWN, CARRIED, PROGRESS = "shown", "carried", "progress"
-"""Kinds of notes: what jobs have shown (by application), what links have carried (by class), how far
-jobs are (by number)."""
+"""Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
+number."""
 KINDS = (SHOWN, CARRIED, PROGRESS)
 
 
 class Kin(msgspec.Struct, frozen=True):
-    """Which jobs a note tells of."""
+    """Which jobs are alike, so that one says something about the others."""
 
     application: str
-    """As the learner calls it."""
+    """Their name in the learner."""
     family: str
-    """Its script or what its user named, before models of one script are told apart."""
+    """Their script, or the application that the user names; models of one script share it."""
     shape: str = ""
     batch: int | None = None
     """Samples of a step over all workers."""
     reports: bool = True
-    """Whether its jobs report their steps."""
+    """Whether they report steps."""
 
 
-class Showing(msgspec.Struct, frozen=True, tag="step"):
-    """A measured step: s, s of it synchronising, on so many workers of each node."""
+class StepNote(msgspec.Struct, frozen=True, tag="step"):
+    """A measured step."""
 
     kin: Kin
     device_type: str
     workers: tuple[int, ...]
+    """On each node."""
     step: float
+    """s of a step."""
     sync: float
+    """s of that for synchronising."""
     done: float
     """Steps that the job had done."""
     told_batch: int | None = None
-    """The batch that it was told to use."""
+    """The batch that it was given."""
 
 
-class Ending(msgspec.Struct, frozen=True, tag="end"):
-    """A job has come to its end after so much work."""
+class EndNote(msgspec.Struct, frozen=True, tag="end"):
+    """A job that has completed, with all its work."""
 
     kin: Kin
     work: float
@@ -55,38 +58,38 @@ class _Transfer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-_SHOWN = msgspec.json.Decoder(Showing | Ending)
+_SHOWN = msgspec.json.Decoder(StepNote | EndNote)
 _CARRIED = msgspec.json.Decoder(_Transfer)
 
 
-def note_of(shown: Showing | Ending, at: float) -> Note:
-    """As the store keeps it."""
+def note_of(shown: StepNote | EndNote, at: float) -> Note:
+    """Return the note that stores a step or an end."""
     return Note(SHOWN, shown.kin.application, at, msgspec.json.encode(shown))
 
 
 def note_of_transfer(carried: Carried) -> Note:
-    """As the store keeps it."""
+    """Return the note that stores a transfer."""
     wire, configuration = carried.link
     body = _Transfer(wire.value, configuration, carried.bytes, carried.seconds)
     return Note(CARRIED, f"{wire.value} {configuration}", carried.at, msgspec.json.encode(body))
 
 
-def shown_of(note: Note) -> Showing | Ending | None:
-    """What a note says of jobs; None: nothing that can be."""
+def shown_of(note: Note) -> StepNote | EndNote | None:
+    """Return the step or end that a note stores; None if there is none or it is invalid."""
     if note.kind != SHOWN:
         return None
     try:
         shown = _SHOWN.decode(note.body)
     except msgspec.DecodeError:
         return None
-    if isinstance(shown, Ending):
+    if isinstance(shown, EndNote):
         return shown if shown.work > 0 else None
     fine = shown.step > 0 and 0 <= shown.sync <= shown.step and sum(shown.workers) > 0
     return shown if fine and min(shown.workers) > 0 else None
 
 
 def carried_of(note: Note) -> Carried | None:
-    """What a note says of links; None: nothing that can be."""
+    """Return the transfer that a note stores; None if there is none or it is invalid."""
     if note.kind != CARRIED:
         return None
     try:

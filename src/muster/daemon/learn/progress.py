@@ -1,8 +1,8 @@
-"""How far a job is, from its tasks' messages. Any of them may come twice; each counts once.
+"""A job's progress, from its tasks' messages. A message may arrive twice; it counts once.
 
-Who speaks for the job are its members, as they name themselves in their last change. A job that was
-stopped and started again has others altogether (names are not used twice), who count their generations
-from 1 again and go on from a checkpoint: what those of before say late counts no more.
+The members speak for the job, as named in their last change. A restarted job has other members (names
+are never reused), which count from 1 again and resume from a checkpoint: late messages of the previous
+ones are ignored.
 """
 
 from collections import deque
@@ -14,10 +14,10 @@ import msgspec
 from muster.wire.messages import Captured, Changed, Saved, StepDone
 
 RATE_WINDOW = 10
-"""Seconds over which the present samples/s are counted: some steps even of a slow training."""
+"""s over which samples/s are averaged: some steps even of a slow training."""
 
 POINTS = 512
-"""Losses kept at most; above it every second one goes, so that a plot keeps its shape."""
+"""Most losses kept; beyond that every second one is dropped, so that a plot keeps its shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +27,40 @@ class Progress:
     step: int = 0
     """Steps done."""
     steps: int | None = None
-    """Steps in all, where the training knows."""
+    """Total steps, if the training knows."""
     epoch: int = 0
     loss: float | None = None
     rate: float = 0.0
-    """Samples/s of the last seconds."""
+    """Samples/s of the last `RATE_WINDOW`."""
     pause: float = 0.0
-    """s for which it stood still because its tasks changed, by plan or by failure."""
+    """s that it stood still because its tasks changed, planned or after a failure."""
     resizes: int = 0
-    """Changes of its tasks that were planned."""
+    """Planned changes of its tasks."""
     samples: int = 0
-    """Samples it has trained on, those done again counted again."""
+    """Samples it has trained on, repeated ones included."""
     saved: int = 0
-    """Step of its latest checkpoint; 0: none."""
+    """Step of its latest checkpoint, 0 without one."""
 
 
 @dataclass(slots=True)
 class Rate:
-    """Samples/s, by whole seconds."""
+    """Samples/s, counted by whole seconds."""
 
     _seconds: deque[tuple[int, int]] = field(default_factory=deque)
     _began: float = 0.0
 
     def add(self, samples: int, now: float) -> None:
-        """So many more were reported."""
+        """Add samples that were just reported."""
         second, before = int(now), 0
         if not self._seconds:
             self._began = now
-        elif self._seconds[-1][0] >= second:  # a clock that jumps back does not undo anything
+        elif self._seconds[-1][0] >= second:  # a clock that jumps back undoes nothing
             second, before = self._seconds.pop()
         self._seconds.append((second, before + samples))
         self._forget(now)
 
     def per_second(self, now: float) -> float:
-        """Of the last seconds; 0 where nothing was reported."""
+        """Return the rate over the last `RATE_WINDOW`, 0 if nothing was reported."""
         self._forget(now)
         span = min(float(RATE_WINDOW), max(1.0, now - self._began))
         return sum(samples for _, samples in self._seconds) / span
@@ -72,14 +72,14 @@ class Rate:
 
 @dataclass(slots=True)
 class Losses:
-    """Loss by step, thinned out as it grows."""
+    """Loss by step, thinned as it grows."""
 
     points: dict[int, float] = field(default_factory=dict)
     stride: int = 1
     last: tuple[int, float] | None = None
 
     def add(self, step: int, loss: float) -> None:
-        """The loss of a step; done again, it counts anew."""
+        """Add the loss of a step; a repeated step replaces it."""
         self.last = step, loss
         if step % self.stride:
             return
@@ -89,7 +89,7 @@ class Losses:
             self.points = {at: each for at, each in self.points.items() if at % self.stride == 0}
 
     def thinned(self, most: int) -> tuple[tuple[int, float], ...]:
-        """At most so many, evenly over the steps, the last among them."""
+        """Return at most `most` losses, evenly over the steps, the last included."""
         if self.last is None or most < 1:
             return ()
         known = sorted(at for at in self.points if at < self.last[0])
@@ -99,7 +99,7 @@ class Losses:
 
 
 class TrackState(msgspec.Struct, frozen=True):
-    """A track as it is stored."""
+    """A track in the store."""
 
     counts: dict[str, int | bool]
     loss: float | None
@@ -112,18 +112,18 @@ class TrackState(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Track:
-    """One job's reports, put together."""
+    """What one job's messages add up to."""
 
     step: int = 0
     epoch: int = 0
     loss: float | None = None
     samples: int = 0
     steps: int = 0
-    """In all; 0: not known."""
+    """Total; 0 if unknown."""
     batch: int = 0
-    """Samples of a step over all workers; 0: not known."""
+    """Samples of a step over all workers; 0 if unknown."""
     shape: str = ""
-    """Alike for trainings of one model; empty: not known."""
+    """Equal for trainings of one model; empty if unknown."""
     saved: int = 0
     reported: bool = False
     """Whether it has ever reported a step."""
@@ -131,7 +131,7 @@ class Track:
     members: tuple[str, ...] = ()
     """Of that generation; empty: they have not said."""
     asynchronous: bool = False
-    """Each report is a step of its own: workers do not wait for each other."""
+    """Workers do not wait for each other: each report is a step of its own."""
     rate: Rate = field(default_factory=Rate)
     losses: Losses = field(default_factory=Losses)
     _at: tuple[int, int] = (0, 0)
@@ -139,19 +139,19 @@ class Track:
     _tasks: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Generation and step of each task's last report."""
     _past: set[str] = field(default_factory=set)
-    """Members of before the job was last started."""
+    """Members before the last restart."""
     _pauses: dict[int, tuple[bool, float]] = field(default_factory=dict)
     """Of each generation since then: whether it was planned, and s of pause."""
     _earlier: tuple[int, float] = (0, 0.0)
-    """Resizes and pauses of before."""
+    """Resizes and pauses before the last restart."""
 
     @property
     def workers(self) -> int:
-        """Workers that train now, as they say themselves."""
+        """How many workers train now, by their own messages."""
         return sum(member.startswith("worker") for member in self.members)
 
     def note_step(self, done: StepDone, now: float) -> bool:
-        """Take a report in; false for one that tells nothing of how the job does now."""
+        """Take in a report; False for one that says nothing about the job's current state."""
         at = done.generation, done.step
         if done.task in self._past or at <= self._tasks.get(done.task, (0, 0)):
             return False
@@ -169,22 +169,22 @@ class Track:
         return True
 
     def note_change(self, change: Changed) -> None:
-        """Its members have changed."""
+        """Take in a change of members."""
         if change.task in self._past:
             return
-        anew = bool(self.members) and not set(self.members) & set(change.members)
-        if anew and change.generation <= self.generation:
-            self._begin_anew()
+        restarted = bool(self.members) and not set(self.members) & set(change.members)
+        if restarted and change.generation <= self.generation:
+            self._start_over()
         if change.generation > self.generation:
             self.generation, self.members = change.generation, change.members
             self.asynchronous = change.sync == "asynchronous"
         planned, pause = self._pauses.get(change.generation, (False, 0.0))
-        # A joiner's wait for its plan is nobody's pause.
+        # A joiner's wait for its plan pauses nobody.
         own = change.pause if change.cause != "start" else 0.0
         self._pauses[change.generation] = planned or change.cause == "plan", max(pause, own)
 
-    def _begin_anew(self) -> None:
-        """The job was stopped, and others have taken over."""
+    def _start_over(self) -> None:
+        """Start over with other members: the job was stopped and restarted."""
         self._earlier = self.resizes, self.pause
         self._pauses = {}
         self._past |= self._tasks.keys() | set(self.members)
@@ -192,7 +192,7 @@ class Track:
         self.generation, self.members, self._at = 0, (), (0, 0)
 
     def note_shape(self, captured: Captured, shape: str) -> bool:
-        """How long it is, and what it trains; whether that is new."""
+        """Take in length, batch and model; return whether anything is new."""
         before = self.steps, self.batch, self.shape
         self.steps = captured.steps or self.steps
         self.batch = captured.batch or self.batch
@@ -200,21 +200,21 @@ class Track:
         return before != (self.steps, self.batch, self.shape)
 
     def note_saved(self, saved: Saved) -> None:
-        """A checkpoint from which it could go on."""
+        """Take in a checkpoint."""
         self.saved = saved.step
 
     @property
     def resizes(self) -> int:
-        """Planned changes of its tasks so far."""
+        """Planned changes of tasks so far."""
         return self._earlier[0] + sum(planned for planned, _ in self._pauses.values())
 
     @property
     def pause(self) -> float:
-        """Seconds that changes of its tasks have cost so far."""
+        """s that changes of tasks have cost so far."""
         return self._earlier[1] + sum(pause for _, pause in self._pauses.values())
 
     def progress(self, now: float) -> Progress:
-        """As others may know it."""
+        """Return the progress as users see it."""
         return Progress(
             step=self.step,
             steps=self.steps or None,
@@ -228,14 +228,14 @@ class Track:
         )
 
     def state(self) -> TrackState:
-        """What the next daemon must know; the losses that it has not heard it does not show."""
+        """Return what survives a restart; the curve of losses does not."""
         counts = {name: getattr(self, name) for name in _COUNTS}
         own = (self.members, self._tasks, self._pauses, self._earlier)
         return TrackState(counts, self.loss, self.shape, *own)
 
     @staticmethod
     def restored(state: TrackState) -> "Track":
-        """The same track again."""
+        """Return the track as it was stored."""
         track = Track(loss=state.loss, shape=state.shape, members=state.members)
         for name in _COUNTS:
             setattr(track, name, state.counts[name])
@@ -256,4 +256,4 @@ _COUNTS = (
     "generation",
     "asynchronous",
 )
-"""Plain fields of a track that outlive the daemon."""
+"""Plain fields of a track that survive a restart."""

@@ -1,10 +1,10 @@
-"""What links have carried, over all jobs, from what tasks tell of their transfers.
+"""What links have carried, over all jobs, as tasks report it.
 
-A task tells bytes and seconds for each peer and step, or for the whole ring. Only the class of the
-slowest kind of link on the way is known; seconds include waiting for a slow peer.
+A task reports bytes and s for each peer and step, or for the whole ring. Only the class of the slowest
+kind of link on the way is known; the s include waiting for a slow peer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
@@ -14,39 +14,35 @@ from muster.perf.wires import LinkClass, Wire
 from muster.wire.messages import Transferred
 
 APART = 1.0
-"""s between two observations of a class that are kept: a step's many transfers tell the same, and 200
-are kept in all."""
+"""Least s between two observations of a class: the transfers of one step say the same, and only 200 are
+kept."""
 
 CPU = "cpu"
-"""The type of virtual devices: what their tasks exchange goes through the node's memory."""
+"""The type of virtual devices, whose tasks communicate through the node's memory."""
 
 RING = "ring"
-"""The link of a collective, in `Transferred`."""
+"""The name of a collective's link in `Transferred`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a task is: its node, and what that is like."""
+    """Where a task is."""
 
-    node: str
-    configuration: str
-    rack: str
-    domain: str
+    node: Node
     device_type: str
 
 
 def spots_of(cluster: Cluster, nodes: Mapping[str, str]) -> dict[str, Spot]:
-    """Where tasks are, by their nodes' names."""
-    return {task: _spot(cluster, cluster.node(name)) for task, name in nodes.items()}
-
-
-def _spot(cluster: Cluster, node: Node) -> Spot:
-    device_type = cluster.configuration_of(node).device_type
-    return Spot(node.name, node.configuration, node.rack, node.domain, device_type)
+    """Return where tasks are, given the name of each one's node."""
+    spots = {}
+    for task, name in nodes.items():
+        node = cluster.node(name)
+        spots[task] = Spot(node, cluster.configuration_of(node).device_type)
+    return spots
 
 
 class Transfers:
-    """Observations of all jobs."""
+    """The observations of all jobs."""
 
     def __init__(self) -> None:
         self._history = LinkHistory()
@@ -55,13 +51,14 @@ class Transfers:
         self._latest: dict[LinkClass, float] = {}
 
     def place(self, job: int, spots: Mapping[str, Spot]) -> None:
-        """Where the tasks of a job are from now on; nowhere when it has none."""
-        self._spots[job] = spots
-        if not spots:
-            del self._spots[job]
+        """Set where the tasks of a job are; empty for a job without tasks."""
+        if spots:
+            self._spots[job] = spots
+        else:
+            self._spots.pop(job, None)
 
     def hear(self, job: int, transferred: Transferred, now: float) -> Carried | None:
-        """A task has told of a transfer; what was learnt of it, if anything."""
+        """Take in a report; return what was learnt from it, if anything."""
         link = self._crossed(job, transferred)
         fine = isfinite(transferred.seconds) and transferred.seconds > 0 and transferred.bytes > 0
         if link is None or not fine or now < self._latest.get(link, -APART) + APART:
@@ -72,26 +69,25 @@ class Transfers:
             members = len(self._spots[job])
             size *= 2 * (members - 1) / members
         carried = Carried(link, size, transferred.seconds, now)
-        self.add([carried])
+        self.add(carried)
         return carried
 
-    def add(self, carried: Iterable[Carried]) -> None:
-        """Observations, also of an earlier daemon."""
-        for one in carried:
-            self._latest[one.link] = max(one.at, self._latest.get(one.link, one.at))
-            self._new.append(one)
+    def add(self, carried: Carried) -> None:
+        """Add an observation of this or an earlier daemon."""
+        self._latest[carried.link] = max(carried.at, self._latest.get(carried.link, carried.at))
+        self._new.append(carried)
         if len(self._new) > KEPT:
             self.history()
 
     def history(self) -> LinkHistory:
-        """All that is remembered."""
+        """Return all observations."""
         if self._new:
             self._history = self._history.and_also(self._new)
             self._new = []
         return self._history
 
     def _crossed(self, job: int, transferred: Transferred) -> LinkClass | None:
-        """The widest kind of link between the two, or among all of a ring; None: not known."""
+        """Return the widest class of link between two tasks, or within a ring; None if unknown."""
         spots = self._spots.get(job, {})
         here = spots.get(transferred.task)
         if transferred.link == RING:
@@ -100,12 +96,12 @@ class Transfers:
             ends = [spots[name] for name in (transferred.task, transferred.link) if name in spots]
         if here is None or len(ends) < 2:
             return None
-        if len({end.domain for end in ends}) > 1:
+        if len({end.node.domain for end in ends}) > 1:
             return LinkClass(Wire.DOMAIN)
-        if len({end.rack for end in ends}) > 1:
+        if len({end.node.rack for end in ends}) > 1:
             return LinkClass(Wire.RACK)
-        if len({end.node for end in ends}) > 1:
-            return LinkClass(Wire.NIC, here.configuration)
-        # A ring of GPUs goes over their own links, of which it does not tell.
+        if len({end.node.name for end in ends}) > 1:
+            return LinkClass(Wire.NIC, here.node.configuration)
+        # A ring of GPUs uses their own links, which it does not report.
         through_memory = transferred.link != RING or here.device_type == CPU
-        return LinkClass(Wire.HOST, here.configuration) if through_memory else None
+        return LinkClass(Wire.HOST, here.node.configuration) if through_memory else None

@@ -1,20 +1,20 @@
-"""How long a step takes on the devices a job holds, measured over many of them."""
+"""How long a step takes on the devices that a job holds, averaged over many."""
 
 from dataclasses import dataclass, field
 
-from muster.perf.learnt.learner import Report
+from muster.perf.learnt.learner import StepReport
 from muster.wire.messages import StepDone
 
 SKIPPED = 3
 """Steps at the begin of a generation that do not count: caches are cold, shares not yet balanced."""
 
 ENOUGH_STEPS, ENOUGH_SECONDS = 10, 5.0
-"""A first measurement is there after so many steps or s, whichever comes first: the mean of ten has a
-third of one's jitter, and policies should not wait for a better one."""
+"""The first measurement takes this many steps or s, whichever comes first: the mean of ten steps has a
+third of the jitter of one, and policies should not wait for a better one."""
 
 LONGEST = 60.0
-"""s of the longest window. Each is twice as long as the one before, from `ENOUGH_SECONDS` on: the first
-correct a belief soon, the later ones smooth out checkpoints and the like."""
+"""s of the longest window. Each is twice as long as the previous, from `ENOUGH_SECONDS` on: the first
+correct a belief soon, later ones average over checkpoints and the like."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Window:
     _first: int | None = None
     """The first step of the generation that was reported here."""
     _needed: float = 0.0
-    """s of a whole window; 0: the first is not done."""
+    """s of a full window; 0 before the first is full."""
     _begin: int | None = None
     _end: int = 0
     _reports: int = 0
@@ -34,8 +34,8 @@ class Window:
     _wait: float = 0.0
     _tasks: set[str] = field(default_factory=set)
 
-    def add(self, done: StepDone) -> Report | None:
-        """Take a worker's report in; a measurement, when there is enough for one."""
+    def add(self, done: StepDone) -> StepReport | None:
+        """Take in a worker's report; return a measurement if there is enough for one."""
         if self._first is None:
             self._first = done.step
         seconds = done.seconds or done.forward + done.backward + done.wait
@@ -58,14 +58,14 @@ class Window:
         span = self._seconds / len(self._tasks)
         if self._needed:
             return span >= self._needed
-        # Of the last step only some may have reported: it counts when the next one is.
+        # Some workers may not have reported the last step yet: it counts with the next one.
         return self._steps > ENOUGH_STEPS or span >= ENOUGH_SECONDS
 
-    def _measured(self) -> Report:
-        # Workers that wait for each other report the same steps, the others each their own: then
-        # there are as many steps as reports, and k workers do k of them at a time.
+    def _measured(self) -> StepReport:
+        # Synchronous workers report the same steps, asynchronous ones each their own: then every report
+        # is a step, and k workers do k at a time.
         together = self._reports / (len(self._tasks) * self._steps) if self.asynchronous else 1.0
-        report = Report(
+        report = StepReport(
             step=self._seconds / self._reports * together,
             sync=self._wait / self._reports * together if len(self._tasks) > 1 else 0.0,
         )

@@ -1,4 +1,4 @@
-"""What is posted together: facts and events, what is done once they are safe, who is told."""
+"""What is posted to the loop: facts and events, and who waits for them."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,24 +10,24 @@ from muster.model.task import Fact
 
 @dataclass(slots=True)
 class Entry:
-    """Facts that stand or fall together, and events for gangs to react to."""
+    """Facts that are accepted or refused together, and events for gangs to react to."""
 
     facts: list[Fact] = field(default_factory=list)
     events: list[tuple[int, GangEvent]] = field(default_factory=list)
-    """Each with its job; the gang may be gone by the time they are read."""
+    """Each with its job, whose gang may have ended by the time they are read."""
     then: list[Callable[[], None]] = field(default_factory=list)
-    """Called when the facts are in the journal, never before."""
+    """Called once the facts are in the journal."""
     done: asyncio.Future[None] | None = None
-    """Somebody waits for it and is told at once if it cannot be; else it is tried until it can."""
+    """For a caller who waits, and gets an error at once; without one, writing is retried."""
     key: tuple[str, str, int] | None = None
     """User, idempotency key and number of a submission."""
 
     def fail(self, error: Exception) -> None:
-        """Tell whoever waits that it was not carried out."""
+        """Report to the caller that nothing was done."""
         if self.done is not None and not self.done.done():
             self.done.set_exception(error)
 
     def succeed(self) -> None:
-        """Tell whoever waits that it is safe."""
+        """Report to the caller that the facts are in the journal."""
         if self.done is not None and not self.done.done():
             self.done.set_result(None)

@@ -1,8 +1,8 @@
-"""What a turn makes of the entries that were posted: the next state, facts to journal, commands.
+"""Folds posted entries into the next state, facts to journal, and commands.
 
-Facts are folded; gangs react to them and to what their tasks report, and what they note is folded in
-turn. Nothing here changes the state it begins with: a turn whose facts cannot be journalled is dropped,
-and its entries are tried again.
+Facts are folded; gangs react to them and to the reports of their tasks, and what they note is folded in
+turn. The state it begins with is never changed: a turn whose facts cannot be journalled is dropped, and
+its entries are retried.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,11 @@ log = structlog.get_logger()
 _REFUSED = (EventError, LifecycleError)
 _GANG_FACTS = get_args(GangFact)
 _ALONE = (*_GANG_FACTS, Ended, Cancelled)
-NOTHING = GangState()
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A job that is over, as it was last."""
+    """A job that has ended, in its last state."""
 
     job: JobState
     gang: GangState
@@ -42,7 +41,7 @@ class Closed:
 
 @dataclass(slots=True)
 class Turn:
-    """The outcome of folding entries, to be adopted once its facts are in the journal."""
+    """The result of folding entries, to be adopted once its facts are in the journal."""
 
     state: State
     sights: dict[int, Sight]
@@ -54,7 +53,7 @@ class Turn:
 
 
 def fold(state: State, sights: Mapping[int, Sight], entries: Sequence[Entry], now: float) -> Turn:
-    """Return what becomes of the state; entries that conflict with it are refused, and told so."""
+    """Fold entries into a state; those that conflict with it are refused."""
     turn = Turn(state, dict(sights))
     for plain, group in groupby(entries, _is_plain):
         together = list(group)
@@ -66,12 +65,12 @@ def fold(state: State, sights: Mapping[int, Sight], entries: Sequence[Entry], no
 
 
 def _is_plain(entry: Entry) -> bool:
-    """Whether no gang reacts to it and no job ends: submissions, most of all."""
+    """Whether no gang reacts to it and no job ends, as with submissions."""
     return not entry.events and not any(isinstance(fact, _ALONE) for fact in entry.facts)
 
 
 def _fold_together(turn: Turn, entries: Sequence[Entry]) -> bool:
-    """Fold entries that mostly fit: one by one, each would copy the list of all jobs once more."""
+    """Fold all at once if none conflicts: one by one, each would copy the list of all jobs."""
     facts = [fact for entry in entries for fact in entry.facts]
     try:
         turn.state = turn.state.after(facts)
@@ -88,7 +87,7 @@ def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
         turn.state = before.after(entry.facts)
     except _REFUSED as problem:
         if entry.done is None:
-            log.warning("refused", problem=str(problem), facts=_kinds(entry.facts))
+            log.warning("refused facts", problem=str(problem), facts=_kinds(entry.facts))
         entry.fail(problem)
         return
     turn.accepted.append(entry)
@@ -99,36 +98,34 @@ def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
 
 
 def _reacting(state: State, facts: Sequence[Fact]) -> list[tuple[int, GangEvent]]:
-    """Return the facts that gangs react to, each with the gang."""
+    """Return the facts that gangs react to, each with its job."""
     found: list[tuple[int, GangEvent]] = []
     for fact in facts:
         if isinstance(fact, NodeLost):
-            found += [(job, fact) for job, gang in state.gangs.items() if _is_on(gang, fact.node)]
+            for job, gang in state.gangs.items():
+                if any(task.slot.node == fact.node for task in gang.tasks):
+                    found.append((job, fact))
         elif isinstance(fact, _GANG_FACTS):
             found.append((fact.job, fact))
     return found
 
 
-def _is_on(gang: GangState, node: str) -> bool:
-    return any(task.slot.node == node for task in gang.tasks)
-
-
 def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
-    """Let one gang react; the trouble of one job must not be everybody's."""
+    """Let one gang react; an error in one job must not stop the others."""
     gang, job = turn.state.gangs.get(number), turn.state.view.jobs.get(number)
     if gang is None or job is None:
         return
     try:
         reaction = react(gang, turn.sights.get(number, Sight()), job, event, now)
     except Exception:
-        log.exception("a gang cannot react", job=number, event=type(event).__name__)
+        log.exception("gang failed to react", job=number, to=type(event).__name__)
         return
     before, facts = turn.state, reaction.facts
     try:
         turn.state = before.after(facts)
     except _REFUSED as problem:
-        # What became of the processes is true all the same.
-        log.error("refused", problem=str(problem), facts=_kinds(facts))
+        # What happened to the processes is true all the same.
+        log.error("refused facts of a gang", problem=str(problem), facts=_kinds(facts))
         facts = tuple(fact for fact in facts if isinstance(fact, TaskFact))
         turn.state = before.after(facts)
     turn.facts += facts
@@ -138,14 +135,14 @@ def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
 
 
 def _close(turn: Turn, before: State, facts: Sequence[Fact]) -> None:
-    """Remember the jobs that these facts end, as they were just before."""
+    """Keep the jobs that these facts end, as they were just before."""
     for place, fact in enumerate(facts):
         if isinstance(fact, Ended | Cancelled):
             turn.sights.pop(fact.job, None)
             last = before.after(facts[:place])
             job = last.view.jobs.get(fact.job)
             if job is not None:
-                turn.closed[fact.job] = Closed(job, last.gangs.get(fact.job, NOTHING))
+                turn.closed[fact.job] = Closed(job, last.gangs.get(fact.job, GangState()))
 
 
 def _kinds(facts: Sequence[Fact]) -> list[str]:

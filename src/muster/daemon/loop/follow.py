@@ -1,11 +1,11 @@
-"""How running jobs get on: their list entries, predictions, and how wrong these were."""
+"""Follows running jobs: their list entries, their predictions, and how wrong these were."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muster.daemon.learn.transfers import spots_of
-from muster.daemon.loop.job_summaries import Card
+from muster.daemon.loop.job_summaries import JobSummary
 from muster.model.cluster import Cluster
 from muster.model.event import (
     Migrated,
@@ -16,91 +16,89 @@ from muster.model.event import (
     Started,
     TasksLost,
 )
-from muster.model.job import Job, Role
+from muster.model.job import Job
 from muster.model.task import Fact, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
-from muster.perf.learnt.learner import Held
-from muster.wire.records import PredictionRecord
+from muster.perf.learnt.held import Held, held_on
+from muster.wire.records import PredictionRecord, prediction_error
 
 if TYPE_CHECKING:
     from muster.daemon.loop.loop import Daemon
 
 _CHANGES = (Started, Resized, Migrated, TasksLost, Preempted)
 
-SHIFT = 0.05
-"""A predicted finish that moves by less than this part of the time left is not stored anew."""
-LEAST = 5.0
-"""Nor one that moves by fewer seconds."""
+MIN_SHIFT_RATIO, MIN_SHIFT_SECONDS = 0.05, 5.0
+"""A predicted finish is stored again once it has moved by this share of the time left, and by this
+many s."""
 
 
 class Follower:
-    """Looks at running jobs every few seconds."""
+    """Keeps summaries, beliefs and metrics of a daemon's jobs up to date."""
 
-    def __init__(self) -> None:
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
         self.forgets: list[Callable[[int], None]] = []
-        """Who else is told that a job is over."""
+        """Called with each job that has ended."""
 
-    def refresh(self, daemon: "Daemon") -> None:
-        """Bring lists and predictions up to date."""
-        now = daemon.clock.now()
-        for number, card in list(daemon.cards.items()):
+    def refresh(self) -> None:
+        """Update the predictions of running jobs, and the gauges."""
+        daemon, now = self._daemon, self._daemon.clock.now()
+        for number, summary in list(daemon.summaries.items()):
             state = daemon.view.jobs[number]
-            if state.phase is Phase.WAITING:
-                if card.predicted_finish is not None:  # from before it was stopped
-                    daemon.cards[number] = replace(card, predicted_finish=None)
-                    daemon.touch(number)
-                continue
-            daemon.touch(number)
-            finish = daemon.beliefs.finish(number, daemon.view, now)
-            daemon.cards[number] = self._predicted(daemon, state, card, finish, now)
-        daemon.metrics.standing(daemon.view, daemon.entitlements)
+            if state.phase is not Phase.WAITING:
+                finish = daemon.beliefs.finish(number, daemon.view, now)
+                daemon.summaries[number] = self._predicted(state, summary, finish, now)
+                daemon.touch(number)
+            elif summary.predicted_finish is not None:  # from before it was stopped
+                daemon.summaries[number] = replace(summary, predicted_finish=None)
+                daemon.touch(number)
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements)
 
-    def noted(self, daemon: "Daemon", facts: Sequence[Fact]) -> None:
-        """Jobs hold other devices from now on: beliefs and metrics learn of it."""
-        now = daemon.clock.now()
+    def noted(self, facts: Sequence[Fact]) -> None:
+        """Tell beliefs and metrics about new facts."""
+        metrics, jobs = self._daemon.metrics, self._daemon.view.jobs
         for fact in facts:
             if isinstance(fact, TaskOrdered):
-                daemon.metrics.task("ordered")
+                metrics.task("ordered")
             elif isinstance(fact, TaskEnded):
-                daemon.metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")
-            elif isinstance(fact, StartBegun):
-                started = daemon.view.jobs.get(fact.job)
-                if started is not None:
-                    daemon.metrics.waited(fact.at - started.submitted)
-            elif isinstance(fact, _CHANGES):
-                state = daemon.view.jobs.get(fact.job)
-                if state is not None:
-                    self.tell_held(daemon, state, now)
+                metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")
+            elif isinstance(fact, StartBegun) and fact.job in jobs:
+                metrics.waited(fact.at - jobs[fact.job].submitted)
+            elif isinstance(fact, _CHANGES) and fact.job in jobs:
+                self.tell_held(jobs[fact.job])
             elif isinstance(fact, NodeLost):
-                for state in daemon.view.jobs.values():
-                    self.tell_held(daemon, state, now)
+                for state in jobs.values():
+                    self.tell_held(state)
 
-    def tell_held(self, daemon: "Daemon", state: JobState, now: float) -> None:
-        """Beliefs learn what a job runs on."""
-        cluster, gang = daemon.view.cluster, daemon.state.gangs.get(state.number)
-        tasks = {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
-        spots = spots_of(cluster, tasks)
-        daemon.beliefs.holds(state.job, held(cluster, state), now, spots)
+    def tell_held(self, state: JobState) -> None:
+        """Tell beliefs which devices a job runs on."""
+        daemon, cluster = self._daemon, self._daemon.view.cluster
+        gang = daemon.state.gangs.get(state.number)
+        spots = spots_of(
+            cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
+        )
+        daemon.beliefs.holds(state.job, held(cluster, state), daemon.clock.now(), spots)
 
     def _predicted(
-        self, daemon: "Daemon", state: JobState, card: Card, finish: float | None, now: float
-    ) -> Card:
-        """Return the card with a predicted finish, which is stored if it has moved by enough."""
-        card, last = replace(card, predicted_finish=finish), card.last_prediction
+        self, state: JobState, summary: JobSummary, finish: float | None, now: float
+    ) -> JobSummary:
+        """Return the summary with a predicted finish, and store one that has moved far enough."""
+        summary, last = replace(summary, predicted_finish=finish), summary.last_prediction
         if finish is None:
-            return card
-        if last is not None and abs(finish - last.predicted) <= max(LEAST, SHIFT * (finish - now)):
-            return card
+            return summary
+        least = max(MIN_SHIFT_SECONDS, MIN_SHIFT_RATIO * (finish - now))
+        if last is not None and abs(finish - last.predicted) <= least:
+            return summary
         made = PredictionRecord(now, "finish", finish)
-        daemon.predict(state.number, made)
-        return replace(card, first_prediction=card.first_prediction or made, last_prediction=made)
+        self._daemon.predict(state.number, made)
+        return replace(summary, first_prediction=summary.first_prediction or made, last_prediction=made)
 
-    def ended(self, daemon: "Daemon", job: Job, card: Card) -> None:
-        """A job is over: what was predicted is held against it."""
-        first, end = card.first_prediction, card.ended
-        succeeded = card.outcome == "succeeded"
-        if first is not None and end is not None and end > first.at and succeeded:
-            error = (first.predicted - end) / (end - first.at)
+    def ended(self, job: Job, summary: JobSummary) -> None:
+        """Compare the first prediction with the real end, let beliefs learn, forget the job."""
+        daemon, first, end = self._daemon, summary.first_prediction, summary.ended
+        succeeded = summary.outcome == "succeeded"
+        error = prediction_error(first.predicted, end, first.at) if first and end else None
+        if first is not None and error is not None and succeeded:
             real = PredictionRecord(first.at, "finish", first.predicted, end, error)
             daemon.predict(job.number, real)
             daemon.metrics.predicted(error)
@@ -110,13 +108,7 @@ class Follower:
 
 
 def held(cluster: Cluster, state: JobState) -> Held | None:
-    """What a job runs on, as far as its speed goes; None while it does not run."""
+    """Return what a job runs on, as far as its speed depends on it; None while it does not run."""
     if state.placement is None or state.phase in (Phase.WAITING, Phase.STARTING):
         return None
-    workers: dict[str, int] = {}
-    for slot in state.placement.slots:
-        if slot.role is Role.WORKER:
-            workers[slot.node] = workers.get(slot.node, 0) + 1
-    nodes = sorted(workers, key=lambda name: cluster.index[name])
-    kind = cluster.configuration_of(cluster.node(nodes[0]))
-    return Held(kind.device_type, tuple(workers[node] for node in nodes), state.batch)
+    return held_on(state.placement, cluster, state.batch)

@@ -1,4 +1,4 @@
-"""What the lists say of live jobs: kept beside the view, written with the facts that change it."""
+"""Summaries of live jobs for lists: kept beside the view, written with the facts that change them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +23,8 @@ from muster.wire.records import JobRecord, PredictionRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """What the lists say of a live job beyond its state in the view and its gang."""
+class JobSummary:
+    """What lists show of a live job beyond its state in the view and its gang."""
 
     started: float | None = None
     stopping: bool = False
@@ -34,9 +34,9 @@ class Card:
     predicted_start: float | None = None
     predicted_finish: float | None = None
     first_prediction: PredictionRecord | None = None
-    """Of its finish; what is held against the outcome."""
+    """Of its finish: compared with the real one when the job ends."""
     last_prediction: PredictionRecord | None = None
-    """Of its finish, as stored."""
+    """Of its finish, as stored last."""
     resizes: int = 0
     preemptions: int = 0
     error: str | None = None
@@ -44,17 +44,17 @@ class Card:
     outcome: str = ""
     ended: float | None = None
 
-    def explain(self, reason: Reason) -> "Card":
-        """Return the card with this reason for how the job is."""
+    def explain(self, reason: Reason) -> "JobSummary":
+        """Return the summary with this reason for the job's state."""
         if reason == self.reason:
             return self
         return replace(self, reason=reason, code=reason.code.value, text=tell(reason))
 
 
-def card_of(record: JobRecord, predictions: Sequence[PredictionRecord]) -> Card:
-    """Return the card that an earlier daemon had of a live job."""
+def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:
+    """Return the summary that the previous daemon had of a live job."""
     finishes = [each for each in predictions if each.what == "finish"]
-    return Card(
+    return JobSummary(
         started=record.started,
         stopping=record.status == "stopping",
         code=record.code,
@@ -68,59 +68,58 @@ def card_of(record: JobRecord, predictions: Sequence[PredictionRecord]) -> Card:
     )
 
 
-def fold_cards(cards: Mapping[int, Card], facts: Iterable[Fact]) -> dict[int, Card]:
-    """Return the cards that these facts change, as they are then."""
-    changed: dict[int, Card] = {}
+def fold_summaries(summaries: Mapping[int, JobSummary], facts: Iterable[Fact]) -> dict[int, JobSummary]:
+    """Return the summaries that these facts change, after them."""
+    changed: dict[int, JobSummary] = {}
     for fact in facts:
         if isinstance(fact, Submitted):
-            changed[fact.job.number] = Card()
+            changed[fact.job.number] = JobSummary()
             continue
         number = job_of(fact)
-        if number is not None and (card := changed.get(number) or cards.get(number)) is not None:
-            changed[number] = _after(card, fact)
+        if number is not None and (summary := changed.get(number) or summaries.get(number)) is not None:
+            changed[number] = _after(summary, fact)
     return changed
 
 
-def _after(card: Card, fact: Fact) -> Card:
+def _after(summary: JobSummary, fact: Fact) -> JobSummary:
     match fact:
-        case StartBegun() if card.started is None:
-            card = replace(card, started=fact.at)
+        case StartBegun() if summary.started is None:
+            summary = replace(summary, started=fact.at)
         case Resized():
-            card = replace(card, resizes=card.resizes + 1)
+            summary = replace(summary, resizes=summary.resizes + 1)
         case Preempted():
-            card = replace(card, preemptions=card.preemptions + 1)
+            summary = replace(summary, preemptions=summary.preemptions + 1)
         case StopAsked():
-            card = replace(card, stopping=True)
+            summary = replace(summary, stopping=True)
         case Cancelled():
-            card = replace(card, ended=fact.at, outcome="cancelled", code="")
-            card = replace(card, text="stopped by its user")
-        case Ended():
-            error = fact.error if fact.outcome is Outcome.FAILED else None
-            outcome, code = fact.outcome.value, fact.exit_code
-            card = replace(card, ended=fact.at, outcome=outcome, code="", text="")
-            card = replace(card, error=error, exit_code=code)
-    return card
+            text = "stopped by its user"
+            summary = replace(summary, ended=fact.at, outcome="cancelled", code="", text=text)
+        case Ended(outcome=outcome):
+            error = fact.error if outcome is Outcome.FAILED else None
+            summary = replace(summary, ended=fact.at, outcome=outcome.value, code="", text="")
+            summary = replace(summary, error=error, exit_code=fact.exit_code)
+    return summary
 
 
-def status_of(card: Card, phase: Phase) -> str:
-    """Return one word for how a job is."""
-    if card.outcome:
-        return card.outcome
-    return "stopping" if card.stopping and phase is not Phase.WAITING else phase.value
+def status_of(summary: JobSummary, phase: Phase) -> str:
+    """Return the status that users see."""
+    if summary.outcome:
+        return summary.outcome
+    return "stopping" if summary.stopping and phase is not Phase.WAITING else phase.value
 
 
 def record_of(
-    card: Card, state: JobState, gang: GangState | None, progress: Progress | None
+    summary: JobSummary, state: JobState, gang: GangState | None, progress: Progress | None
 ) -> JobRecord:
-    """Return the record of a live job, or of one that has just ended, in its last state."""
-    job, over = state.job, bool(card.outcome)
+    """Return the list entry of a live job, or of one that has just ended, in its last state."""
+    job, over = state.job, bool(summary.outcome)
     placed = None if over else state.placement
     return JobRecord(
         number=job.number,
         name=job.name,
         user=job.user,
         pool=job.pool,
-        status=status_of(card, state.phase),
+        status=status_of(summary, state.phase),
         priority=job.priority,
         command=job.command,
         asked=asked(job),
@@ -130,32 +129,30 @@ def record_of(
         nodes=tuple(sorted(placed.nodes())) if placed else (),
         generation=state.generation,
         submitted=state.submitted,
-        started=card.started,
-        ended=card.ended,
+        started=summary.started,
+        ended=summary.ended,
         step=progress.step if progress else None,
         steps=progress.steps if progress else None,
         epoch=progress.epoch if progress else None,
         loss=progress.loss if progress else None,
         rate=progress.rate if progress and placed else None,
-        code=card.code,
-        reason=card.text,
-        predicted_start=card.predicted_start,
-        predicted_finish=None if over else card.predicted_finish,
-        first_predicted_finish=card.first_prediction.predicted if card.first_prediction else None,
-        resizes=card.resizes,
-        preemptions=card.preemptions,
+        code=summary.code,
+        reason=summary.text,
+        predicted_start=summary.predicted_start,
+        predicted_finish=None if over else summary.predicted_finish,
+        first_predicted_finish=summary.first_prediction.predicted if summary.first_prediction else None,
+        resizes=summary.resizes,
+        preemptions=summary.preemptions,
         failures=gang.failures if gang else 0,
         losses=gang.losses if gang else 0,
         pause=progress.pause if progress else 0.0,
         live=gang.live if gang else False,
-        error=card.error,
-        exit_code=card.exit_code,
+        error=summary.error,
+        exit_code=summary.exit_code,
     )
 
 
 def asked(job: Job) -> str:
-    """The tasks a job asks for: `4`, `1..8`, `1..8+2`."""
-    words = []
-    for spec in job.roles:
-        words.append(f"{spec.least}" if spec.least == spec.most else f"{spec.least}..{spec.most}")
-    return "+".join(words)
+    """Return how many tasks a job asks for: `4`, `1..8`, `1..8+2`."""
+    spans = ((spec.least, spec.most) for spec in job.roles)
+    return "+".join(f"{least}" if least == most else f"{least}..{most}" for least, most in spans)

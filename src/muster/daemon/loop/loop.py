@@ -1,45 +1,46 @@
-"""The driver on the real clock. One turn after another, and nothing else changes the state:
+"""The driver on the real clock. The state changes only in turns:
 
-  collect    what the executor reports goes to the gangs
-  fold       whatever was posted since, entry by entry; what does not fit the state is refused
-  commit     facts and list entries in one transaction; then commands go out, then users are told
-  decide     when something has changed, or it is time: the cycle in a thread, its decisions checked
+  collect    post the reports of the executor
+  fold       all posted entries; those that conflict with the state are refused
+  commit     facts and list entries in one transaction; then run commands, then answer callers
+  decide     after a change or an interval: the cycle in a thread, its decisions checked
 
-Facts that arrive while a cycle decides wait for it, so that its decisions are never stale; jobs of new
-names alone are let in meanwhile, for they change nothing that a decision rests on. Reading needs no
-turn: the API answers from the last state while a turn is under way.
+Facts that arrive while a cycle decides wait for it, so that its decisions are never stale. Only
+submissions with new names are accepted meanwhile: no decision depends on them. Reading needs no turn:
+the API answers from the last state.
 """
 
 import asyncio
 import contextlib
 import math
 import time
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import structlog
 
-from muster.core.cycle.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.cycle import Decisions
 from muster.core.state.begin import begun
-from muster.core.state.check import BrokenInvariantError, check
 from muster.core.why.words import tell
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
 from muster.daemon.gang.state import Sight
 from muster.daemon.learn import Beliefs
+from muster.daemon.loop.cycle_thread import CycleThread
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
-from muster.daemon.loop.job_summaries import Card, fold_cards, record_of
+from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_of
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.tasks.orders import log_name
 from muster.model.decision import Kind
 from muster.model.event import Submitted
-from muster.model.outlook import Outlook
 from muster.model.pool import Entitlements
 from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskId, TaskStarted
 from muster.model.view import View
@@ -53,28 +54,30 @@ from muster.wire.records import JobRecord, PredictionRecord
 
 log = structlog.get_logger()
 
-SLICE = 200
-"""List entries made without a pause: some 2 ms."""
+T = TypeVar("T")
+
+RECORDS_AT_ONCE = 200
+"""List entries made without yielding to requests: some 2 ms."""
 
 TAIL = 4096
 """Bytes of a failed task's log that are kept with the failure: some 50 lines."""
 
-SETTLED = 0.1
-"""Seconds after a pause: at its very end it may or may not count as over."""
+AFTER_PAUSE = 0.1
+"""s after the end of a job's pause, so that a policy counts it as over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often the daemon does what; s unless told otherwise."""
+    """How often the daemon does what, in s unless noted."""
 
     interval: float = 10.0
     """Between cycles when nothing happens."""
     gather: float = 0.02
-    """From the first change to the cycle: what comes together is decided together."""
+    """From the first change to the cycle, so that changes that come together are decided together."""
     rest: float = 1.0
-    """Of the time a cycle took, before the next: at least as long is left to submissions."""
+    """Between two cycles, as a multiple of the time the last one took: submissions get the rest."""
     retry: float = 1.0
-    """Before a journal that could not be written is tried again."""
+    """Between attempts to write to the journal after one failed."""
     refresh: float = 2.0
     """Between looks at the progress of running jobs."""
     snapshot: int = 5_000
@@ -98,56 +101,53 @@ class Daemon:
         self.state, self.store, self.executor, self.clock = state, store, executor, clock
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
         self._performer = performer
-        self.cards: dict[int, Card] = {}
+        self.summaries: dict[int, JobSummary] = {}
         self.sights: dict[int, Sight] = {}
         """What this daemon has seen of each gang."""
+        self.follower = Follower(self)
+        self.deciding = CycleThread(state.policy)
+        self.entitlements = Entitlements({})
+        self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
-        self.cycles = 0
-        self.last_cycle = 0.0
-        self.entitlements = Entitlements({})
         self.seq = store.last_seq()
         self.news = asyncio.Condition()
-        """Told whenever the journal has grown."""
+        """Notified whenever the journal has grown."""
         self._inbox: list[Entry] = []
         self._backlog: list[Entry] = []
-        """Entries that nobody can be told of, and that could not be journalled yet."""
+        """Entries without a caller that could not be journalled yet."""
         self._stale: set[int] = set()
         """Jobs whose list entry has changed without a fact."""
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
-        self._wake = asyncio.Event()
-        self._cycle, self._memory = Cycle(POLICIES[state.policy]), Memory()
-        self._due = 0.0
-        """When to decide next, by `time.monotonic`."""
-        self._earliest = 0.0
-        self._refreshed = 0.0
         self._unsaved = 0
-        self.follower = Follower()
-        self._thread = ThreadPoolExecutor(1, "muster-cycle")
+        """Facts since the last snapshot."""
+        self._wake = asyncio.Event()
+        self._due, self._earliest, self._refreshed = 0.0, 0.0, 0.0
+        """When to decide next, but not before, and the last refresh; by `time.monotonic`."""
         self._writer = ThreadPoolExecutor(1, "muster-journal")
         self._closing = False
 
-    # --- the door ---
+    # --- what others call ---
 
     @property
     def view(self) -> View:
-        """The view that the journal folds to."""
+        """The view of the current state."""
         return self.state.view
 
     def post(self, entry: Entry) -> None:
-        """Hand facts in; they are folded at the next turn."""
+        """Hand in an entry for the next turn."""
         self._inbox.append(entry)
         self._wake.set()
 
     async def put(self, entry: Entry) -> None:
-        """Hand facts in and wait until they are safe; raises why they could not be."""
+        """Hand in an entry and wait until it is in the journal; raises why it is not."""
         entry.done = asyncio.get_running_loop().create_future()
         self.post(entry)
         await entry.done
 
     def wake(self) -> None:
-        """There is something to collect."""
+        """Start a turn: the executor has reports."""
         self._wake.set()
 
     def touch(self, job: int) -> None:
@@ -156,29 +156,29 @@ class Daemon:
         self._wake.set()
 
     def predict(self, number: int, prediction: PredictionRecord) -> None:
-        """Store a prediction with the next entry."""
+        """Store a prediction with the next turn."""
         self._predicted.append((number, prediction))
 
     async def grown(self, seq: int) -> None:
-        """Wait until the journal is longer than that."""
+        """Wait until the journal has facts after this number."""
         async with self.news:
             await self.news.wait_for(lambda: self.seq > seq)
 
-    def ask_again(self) -> None:
-        """Decide at the next turn, as if something had happened."""
+    def decide_soon(self) -> None:
+        """Decide at the next turn, whatever is due."""
         self._due = 0.0
         self._wake.set()
 
     # --- the loop ---
 
     async def run(self) -> None:
-        """Turn after turn until `close`."""
+        """Run turns until `close`."""
         while not self._closing:
             await self._sleep()
             await self.turn()
 
     async def turn(self) -> None:
-        """One pass."""
+        """Collect, commit and, if it is time, refresh, decide and save a snapshot."""
         self._wake.clear()
         self._collect()
         entries, self._inbox, self._backlog = [*self._backlog, *self._inbox], [], []
@@ -188,7 +188,7 @@ class Daemon:
         now = time.monotonic()
         if now >= self._refreshed + self.pace.refresh:
             self._refreshed = now
-            self.follower.refresh(self)
+            self.follower.refresh()
         if now >= max(self._due, self._earliest) and not self.trouble and not self._closing:
             await self._decide()
         if self._unsaved >= self.pace.snapshot:
@@ -200,10 +200,10 @@ class Daemon:
         self._wake.set()
 
     async def closed(self) -> None:
-        """What was posted is written, then the threads end; the tasks live on."""
+        """Write what was posted and end the threads; the tasks keep running."""
         if self._inbox or self._stale:
             await self._commit(self._inbox)
-        self._thread.shutdown(wait=True)
+        self.deciding.close()
         self._writer.shutdown(wait=True)
 
     async def _sleep(self) -> None:
@@ -229,7 +229,7 @@ class Daemon:
                 self.post(Entry([report]))
 
     def _tail(self, task: TaskId) -> str:
-        """Return the last lines that a task has printed."""
+        """Return the last lines of a task's log."""
         state = self.view.jobs.get(task.number)
         try:
             name = log_name(state.job, task) if state is not None else ""
@@ -241,105 +241,100 @@ class Daemon:
 
     # --- fold and commit ---
 
-    async def _commit(self, entries: list[Entry]) -> bool:
-        """Fold, write, then do what follows; False if the journal could not be written."""
+    async def _commit(
+        self, entries: list[Entry], explained: Mapping[int, JobSummary] | None = None
+    ) -> bool:
+        """Fold, write, then adopt, `explained` summaries too; False if it could not be written."""
+        explained = explained or {}
         turn = fold(self.state, self.sights, entries, self.clock.now())
         stale, self._stale = self._stale, set()
         predicted, self._predicted = self._predicted, []
-        if not (turn.facts or stale or predicted):
-            return self._adopt(turn, {})
-        cards = fold_cards(self.cards, turn.facts)
-        changed = cards.keys() | {number for number in stale if number in self.cards}
-        records = await self._records(sorted(changed), turn, cards)
+        if not (turn.facts or stale or predicted or explained):
+            self._adopt(turn, {})
+            return True
+        known = ChainMap(dict(explained), self.summaries)
+        summaries = {**explained, **fold_summaries(known, turn.facts)}
+        changed = summaries.keys() | (stale & self.summaries.keys())
+        records = await self._records(sorted(changed), turn, summaries)
         keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
         notes, self._unwritten = self._unwritten, []
         batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes))
         began = time.monotonic()
         try:
-            loop = asyncio.get_running_loop()
-            _, self.seq = await loop.run_in_executor(self._writer, self.store.write, batch)
+            _, self.seq = await self._write(self.store.write, batch)
         except UnwritableError as error:
-            return await self._sort_out(error, turn.accepted)
+            return await self._drop_unwritable(error, turn.accepted)
         except StoreError as error:
             self._unwritten = [*notes, *self._unwritten]
-            self._stumble(error, turn.accepted, stale, predicted)
+            self._stale |= stale
+            self._predicted = [*predicted, *self._predicted]
+            self._retry_later(error, turn.accepted)
             return False
         self.metrics.journalled(time.monotonic() - began, len(turn.facts))
-        self._recover_from_trouble()
+        self._clear_trouble()
         self._unsaved += len(turn.facts)
         if any(not isinstance(fact, TaskFact) for fact in turn.facts):
             self._due = min(self._due, time.monotonic() + self.pace.gather)
-        self._adopt(turn, cards)
+        self._adopt(turn, summaries)
         async with self.news:
             self.news.notify_all()
         return True
 
-    def _adopt(self, turn: Turn, cards: Mapping[int, Card]) -> bool:
-        """The facts are in the journal: take the new state, and do what waited for it."""
+    def _adopt(self, turn: Turn, summaries: Mapping[int, JobSummary]) -> None:
+        """Take over the new state, whose facts are in the journal, and run what waited for it."""
         self.state, self.sights = turn.state, turn.sights
-        self.cards.update(cards)
+        self.summaries.update(summaries)
         for number, closed in turn.closed.items():
-            card = self.cards.pop(number, None)
-            if card is not None:
-                self.follower.ended(self, closed.job.job, card)
-        self.follower.noted(self, turn.facts)
+            summary = self.summaries.pop(number, None)
+            if summary is not None:
+                self.follower.ended(closed.job.job, summary)
+        self.follower.noted(turn.facts)
         for job, command in turn.commands:
-            self._attempt(partial(self._performer.perform, job, command))
+            _attempt(partial(self._performer.perform, job, command))
         for entry in turn.accepted:
             for call in entry.then:
-                self._attempt(call)
+                _attempt(call)
             entry.succeed()
-        return True
-
-    def _attempt(self, call: Callable[[], None]) -> None:
-        """Call something that must not end everybody's daemon if it fails."""
-        try:
-            call()
-        except Exception:
-            log.exception("a command failed")
 
     async def _records(
-        self, numbers: list[int], turn: Turn, cards: Mapping[int, Card]
+        self, numbers: list[int], turn: Turn, summaries: Mapping[int, JobSummary]
     ) -> tuple[JobRecord, ...]:
-        """Return list entries as of a turn; requests are answered in between, for there may be many."""
+        """Return list entries after a turn, yielding to requests in between: there may be many."""
         found = []
-        for first in range(0, len(numbers), SLICE):
-            for number in numbers[first : first + SLICE]:
-                card, closed = cards.get(number) or self.cards[number], turn.closed.get(number)
-                state = closed.job if closed else turn.state.view.jobs[number]
-                gang = closed.gang if closed else turn.state.gangs.get(number)
-                found.append(record_of(card, state, gang, self.beliefs.progress(number)))
-            await asyncio.sleep(0)
+        for place, number in enumerate(numbers, 1):
+            summary, closed = summaries.get(number) or self.summaries[number], turn.closed.get(number)
+            state = closed.job if closed else turn.state.view.jobs[number]
+            gang = closed.gang if closed else turn.state.gangs.get(number)
+            found.append(record_of(summary, state, gang, self.beliefs.progress(number)))
+            if place % RECORDS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         return tuple(found)
 
     def record(self, number: int) -> JobRecord:
-        """Return a live job's list entry as it is now."""
+        """Return a live job's current list entry."""
         state, gang = self.view.jobs[number], self.state.gangs.get(number)
-        return record_of(self.cards[number], state, gang, self.beliefs.progress(number))
+        return record_of(self.summaries[number], state, gang, self.beliefs.progress(number))
 
-    async def _sort_out(self, error: UnwritableError, entries: list[Entry]) -> bool:
-        """One of the entries can never be written: the others must not suffer for it."""
+    async def _write(self, write: Callable[..., T], *arguments: object) -> T:
+        """Call a method of the store in the writer's thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer, write, *arguments)
+
+    async def _drop_unwritable(self, error: UnwritableError, entries: list[Entry]) -> bool:
+        """Drop the one entry that can never be written, and commit the others."""
         if len(entries) > 1:
             return all([await self._commit([entry]) for entry in entries])
-        log.error("an entry cannot be written and is dropped", problem=str(error))
+        log.error("dropped an entry that cannot be written", problem=str(error))
         for entry in entries:
             entry.fail(error)
         return False
 
-    def _stumble(
-        self,
-        error: StoreError,
-        entries: list[Entry],
-        stale: set[int],
-        predicted: list[tuple[int, PredictionRecord]],
-    ) -> None:
-        """The journal cannot be written: users are told, the rest is tried again."""
+    def _retry_later(self, error: StoreError, entries: list[Entry]) -> None:
+        """Fail entries with a caller, and keep the others for the next attempt."""
         if not self.trouble:
             log.error("the journal cannot be written", problem=str(error))
         self.trouble = str(error)
-        self._stale |= stale
-        self._predicted = [*predicted, *self._predicted]
         for entry in entries:
             if entry.done is None:
                 self._backlog.append(entry)
@@ -347,119 +342,103 @@ class Daemon:
                 entry.fail(error)
 
     async def _probe(self) -> None:
-        """Try to write though there is nothing to be written: users are refused until it works."""
-        try:
-            loop = asyncio.get_running_loop()
-            now = str(self.clock.now())
-            await loop.run_in_executor(self._writer, self.store.set_setting, "written", now)
-        except StoreError:
-            return
-        self._recover_from_trouble()
+        """Try to write without facts: callers are refused until it works."""
+        with contextlib.suppress(StoreError):
+            await self._write(self.store.set_setting, "written", str(self.clock.now()))
+            self._clear_trouble()
 
-    def _recover_from_trouble(self) -> None:
+    def _clear_trouble(self) -> None:
         if self.trouble:
             log.info("the journal can be written again")
         self.trouble = ""
 
+    async def snapshot(self) -> None:
+        """Save the state, so that a restart need not fold the whole journal."""
+        body, self._unsaved = encode(self.state), 0
+        try:
+            await self._write(self.store.snapshot, self.seq, body)
+        except StoreError as error:
+            log.warning("snapshot failed", problem=str(error))
+
     # --- decide ---
 
     async def _decide(self) -> None:
-        """A cycle off the event loop, and its decisions through the door."""
+        """Run a cycle in its thread, and commit its decisions."""
         now = self.clock.now()
         self._due = time.monotonic() + self.pace.interval
         if not self.view.jobs:
             return
-        view = replace(self.view, outlooks=self._outlooks(now))
+        informed = POLICIES[self.state.policy].informed
+        outlooks = self.beliefs.outlooks(self.view, now) if informed else {}
         began = time.monotonic()
-        decided = await self._in_thread(view, now)
+        deciding = self.deciding.decide(replace(self.view, outlooks=outlooks), now)
+        await self._accept_submissions(deciding)
+        decided = await deciding
         self.last_cycle = time.monotonic() - began
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        again = min(decided.again, self._settled(now))
+        again = min(decided.again, self._next_pause_end(now))
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
-        entry = Entry([*begun(decided, now), *self._reasons(decided, now)])
-        if not await self._commit([entry]):
-            self._backlog.clear()  # decisions are made anew, never kept
+        facts, explained = self._explain(decided, now)
+        if not await self._commit([Entry([*begun(decided, now), *facts])], explained):
+            self._backlog.clear()  # the next cycle decides afresh
             return
-        self._memory, self.entitlements = decided.memory, decided.entitlements
+        self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
         self.cycles += 1
         self.metrics.cycle(self.last_cycle, decided, self.view)
 
-    async def _in_thread(self, view: View, now: float) -> Decisions | None:
-        def decide() -> Decisions:
-            decided = self._cycle.decide(view, now, self._memory)
-            check(view, decided)
-            return decided
-
-        deciding = asyncio.get_running_loop().run_in_executor(self._thread, decide)
-        await self._let_in(deciding)
-        try:
-            return await deciding
-        except BrokenInvariantError as error:
-            log.error("decisions broke an invariant and were dropped", invariant=str(error))
-            self._cycle = Cycle(POLICIES[self.state.policy])
-            return None
-
-    async def _let_in(self, deciding: "asyncio.Future[Decisions]") -> None:
-        """Take jobs in until the cycle has decided: nobody who submits waits for it."""
+    async def _accept_submissions(self, deciding: "asyncio.Future[Decisions | None]") -> None:
+        """Commit new jobs until the cycle has decided, so that submissions need not wait for it."""
         deciding.add_done_callback(lambda _: self._wake.set())
         while not deciding.done():
             self._wake.clear()
-            submissions = self._submissions()
-            if submissions:
-                await self._commit(submissions)
+            new: list[Entry] = []
+            rest: list[Entry] = []
+            for entry in self._inbox:
+                (new if _only_submits(entry, self.view) else rest).append(entry)
+            self._inbox = rest
+            if new:
+                await self._commit(new)
             elif not deciding.done():
                 await self._wake.wait()
-        self._wake.set()  # what else has come is for the next turn
+        self._wake.set()  # the rest is for the next turn
 
-    def _submissions(self) -> list[Entry]:
-        """Take out of the inbox what only brings jobs in; the rest stays, in its order."""
-        taken: list[Entry] = []
-        left: list[Entry] = []
-        for entry in self._inbox:
-            (taken if _brings_in(entry, self.view) else left).append(entry)
-        self._inbox = left
-        return taken
-
-    def _settled(self, now: float) -> float:
-        """When the pause of a change is next over: until then a policy may leave the job as it is."""
+    def _next_pause_end(self, now: float) -> float:
+        """When the next pause after a change ends: until then a policy may leave that job alone."""
         ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
-        return min((end + SETTLED for end in ends if end + SETTLED > now), default=math.inf)
+        return min((end + AFTER_PAUSE for end in ends if end + AFTER_PAUSE > now), default=math.inf)
 
-    def _outlooks(self, now: float) -> Mapping[int, Outlook]:
-        return self.beliefs.outlooks(self.view, now) if POLICIES[self.state.policy].informed else {}
-
-    def _reasons(self, decided: Decisions, now: float) -> list[Fact]:
-        """Decisions, and new reasons for waiting, as the journal keeps them."""
+    def _explain(self, decided: Decisions, now: float) -> tuple[list[Fact], dict[int, JobSummary]]:
+        """Return decisions and new reasons for waiting as facts, and the summaries they change."""
         facts: list[Fact] = []
+        changed: dict[int, JobSummary] = {}
         for decision in decided.decisions:
-            before = self.cards[decision.job]
-            card = self.cards[decision.job] = before.explain(decision.reason)
-            if card is not before:
-                self._stale.add(decision.job)
+            before = self.summaries[decision.job]
+            summary = before.explain(decision.reason)
+            if summary is not before:
+                changed[decision.job] = summary
             if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
-                words = card.text or tell(decision.reason)
-                facts.append(Decided(decision.job, decision.kind, decision.reason.code, words, now))
-        return facts
+                text = summary.text or tell(decision.reason)
+                facts.append(Decided(decision.job, decision.kind, decision.reason.code, text, now))
+        return facts, changed
 
     def set_policy(self, name: str) -> None:
-        """Decide by another policy from now on; what the last one remembered is of no use to it."""
-        self._cycle, self._memory = Cycle(POLICIES[name]), replace(self._memory, policy=None)
-        self.ask_again()
-
-    async def snapshot(self) -> None:
-        """Save the state, so that a start need not fold the whole journal."""
-        body, self._unsaved = encode(self.state), 0
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._writer, self.store.snapshot, self.seq, body)
-        except StoreError as error:
-            log.warning("no snapshot", problem=str(error))
+        """Use another policy from the next cycle on."""
+        self.deciding.set_policy(name)
+        self.decide_soon()
 
 
-def _brings_in(entry: Entry, view: View) -> bool:
+def _attempt(call: Callable[[], None]) -> None:
+    """Call something whose failure must not stop the daemon."""
+    try:
+        call()
+    except Exception:
+        log.exception("command failed")
+
+
+def _only_submits(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
     new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
     return bool(new) and all(new)

@@ -1,10 +1,10 @@
-"""The start of a daemon: what the journal says, what the executor says, and going on from there."""
+"""The start of a daemon: fold the journal, then reattach to the tasks that run."""
 
 import structlog
 
 from muster.daemon.gang.events import Resumed
 from muster.daemon.loop.entry import Entry
-from muster.daemon.loop.job_summaries import card_of
+from muster.daemon.loop.job_summaries import restored_summary
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
 from muster.model.cluster import Cluster
@@ -19,56 +19,56 @@ log = structlog.get_logger()
 
 
 class ClusterChangedError(ValueError):
-    """The cluster is another than the one on which jobs still live."""
+    """The cluster is not the one on which jobs still run."""
 
 
 def load_state(store: Store, cluster: Cluster, pools: PoolTree, policy: str) -> State:
-    """The fold of the journal; a store without one begins with the cluster, pools and policy given."""
-    state, seq = _snapshot(store)
+    """Fold the journal; an empty store starts with the cluster, pools and policy given."""
+    state, seq = _latest_snapshot(store)
     if state is None:
         state = State(View(0, cluster, pools, {}), {}, policy)
         store.snapshot(0, encode(state))
         return state
     folded = state.after(entry.fact for entry in store.facts(after=seq))
-    state = _on(cluster, pools, folded)
+    state = _moved_to(cluster, pools, folded)
     if state is not folded:
         store.snapshot(store.last_seq(), encode(state))
     return state
 
 
-def _snapshot(store: Store) -> tuple[State | None, int]:
-    """The last snapshot that can be read."""
+def _latest_snapshot(store: Store) -> tuple[State | None, int]:
+    """Return the last snapshot that can be read, with its number."""
     before: int | None = None
     while (saved := store.latest(before)) is not None:
         try:
             return decode(saved.body, State), saved.seq
         except UnreadableError as problem:
-            log.warning("a snapshot cannot be read", seq=saved.seq, problem=str(problem))
+            log.warning("unreadable snapshot", seq=saved.seq, problem=str(problem))
             before = saved.seq
     return None, 0
 
 
-def _on(cluster: Cluster, pools: PoolTree, state: State) -> State:
-    """The state on the cluster as it is today."""
+def _moved_to(cluster: Cluster, pools: PoolTree, state: State) -> State:
+    """Return the state on this cluster, which may only differ while no job is live."""
     if _shape(state.view.cluster) == _shape(cluster):
         return state
     if state.view.jobs:
         names = ", ".join(sorted(state.view.names)[:5])
         raise ClusterChangedError(
-            f"the cluster is not the one on which these jobs live: {names}; "
-            "start with the same devices, or stop them first"
+            f"the cluster has changed while these jobs are active: {names}; "
+            "start with the same devices, or stop the jobs first"
         )
     return State(View(state.view.version, cluster, pools, {}), {}, state.policy)
 
 
 def _shape(cluster: Cluster) -> object:
-    """What of a cluster does not change by use."""
+    """Return what jobs cannot change of a cluster."""
     nodes = [(node.name, node.configuration, node.rack, node.domain) for node in cluster.nodes]
     return (dict(cluster.configurations), nodes, dict(cluster.links))
 
 
-def take_up(daemon: Daemon) -> None:
-    """Know the live jobs again, watch their tasks, and go on with what was under way."""
+def reattach(daemon: Daemon) -> None:
+    """Restore the summaries of live jobs, watch their tasks, resume what was in progress."""
     records = {record.number: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
     attached = []
     for number, state in daemon.view.jobs.items():
@@ -76,14 +76,13 @@ def take_up(daemon: Daemon) -> None:
         if record is not None:
             predicted = record.first_predicted_finish is not None
             predictions = daemon.store.predictions(number) if predicted else ()
-            daemon.cards[number] = card_of(record, predictions)
+            daemon.summaries[number] = restored_summary(record, predictions)
         gang = daemon.state.gangs.get(number)
-        if gang is None:
-            continue
-        daemon.post(Entry(events=[(number, Resumed())]))
-        daemon.follower.tell_held(daemon, state, daemon.clock.now())
-        attached += [each.task for each in gang.tasks]
+        if gang is not None:
+            daemon.post(Entry(events=[(number, Resumed())]))
+            daemon.follower.tell_held(state)
+            attached += [each.task for each in gang.tasks]
     daemon.executor.attach(attached)
-    daemon.ask_again()
+    daemon.decide_soon()
     if daemon.view.jobs:
-        log.info("went on", jobs=len(daemon.view.jobs), tasks=len(attached), fact=daemon.seq)
+        log.info("reattached", jobs=len(daemon.view.jobs), tasks=len(attached), fact=daemon.seq)

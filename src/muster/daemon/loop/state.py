@@ -1,4 +1,4 @@
-"""The state of a daemon: all that its journal determines, and the fold that makes it."""
+"""The state of a daemon: what its journal folds to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ _EVENTS = get_args(Event)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that survives the daemon: the journal folds to it."""
+    """Everything that survives a restart of the daemon."""
 
     view: View
     gangs: Mapping[int, GangState]
     policy: str
 
     def after(self, facts: Iterable[Fact]) -> "State":
-        """The state after these facts; raises what `evolve` raises, and nothing has changed then."""
+        """Return the state after these facts; raises what `evolve` raises."""
         known = list(facts)
         events = [fact for fact in known if isinstance(fact, _EVENTS)]
         view = evolve(self.view, events) if events else self.view

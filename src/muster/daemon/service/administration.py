@@ -113,14 +113,12 @@ class Administration(Requests):
 
     def _refuse_overbooked(self, tree: PoolTree) -> None:
         """What pools reserve must be there."""
-        cluster = self._daemon.view.cluster
-        for device_type in cluster.device_types():
-            top = (tree.pools[name].quota(device_type) for name in tree.below[ROOT])
-            promised, there = sum(q.reservation for q in top), cluster.count_devices(device_type)
-            if promised > there:
-                raise RefusedError(
-                    f"pools would reserve {promised} {device_type} together, there are {there}"
-                )
+        over = tree.overbooked(self._daemon.view.cluster.devices_by_type())
+        if over is not None:
+            device_type, promised, there = over
+            raise RefusedError(
+                f"pools would reserve {promised} {device_type} together, there are {there}"
+            )
 
     async def policy(self, caller: Caller) -> PolicyRecord:
         """The policy in force."""
@@ -182,7 +180,7 @@ class Administration(Requests):
         """How the daemon is."""
         daemon, view = self._daemon, self._daemon.view
         free = sum(node.free.bit_count() for node in view.cluster.nodes)
-        every = sum(view.cluster.count_devices(each) for each in view.cluster.device_types())
+        every = sum(view.cluster.devices_by_type().values())
         waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
         return StatusRecord(
             version=__version__,

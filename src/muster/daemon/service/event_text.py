@@ -14,7 +14,7 @@ def change_of(entry: Journalled) -> ChangeRecord:
     """A fact as the API tells it."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, entry.job, told(fact))
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, told(fact))
 
 
 def told(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)

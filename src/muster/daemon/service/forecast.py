@@ -36,14 +36,10 @@ def forecast(policy: Policy, asked: Question) -> Forecast:
     job = asked.view.jobs[asked.job].job
     starts = decision.kind is Kind.START
     start = asked.now if starts else _room(asked, job)
-    workers = _workers(job, decision)
+    workers = decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
     finish = _finish(asked.view.outlooks.get(asked.job), job, asked.view, workers, start)
     placed = where(decision.placement) if decision.placement else ""
     return Forecast(starts, placed, tell(decision.reason), start, finish, _plan(job, decision))
-
-
-def _workers(job: Job, decision: Decision) -> int:
-    return decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
 
 
 def _room(asked: Question, job: Job) -> float | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from muster.core.cycle.options import admission_key
 from muster.core.state.admit import refuse
 from muster.core.state.evolve import evolve
 from muster.daemon.gang.state import Sight
@@ -83,15 +84,7 @@ class Front(Administration):
     def _problem(self, job: Job) -> str:
         """Why the job could never run here; empty if it could."""
         view = self._daemon.view
-        shape = (
-            job.pool,
-            job.roles,
-            job.device_types,
-            job.locality,
-            job.preemptible,
-            job.same_generation,
-        )
-        key = (id(view.pools), *shape, job.model, job.batch)
+        key = (id(view.pools), *admission_key(job))
         if key not in self._admitted:
             if len(self._admitted) >= ADMITTED:
                 self._admitted.clear()
@@ -135,7 +128,7 @@ class Front(Administration):
     def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is this moment, not as it was last written."""
         state = self._daemon.view.jobs.get(record.number)
-        if state is None or record.number not in self._daemon.cards:
+        if state is None or record.number not in self._daemon.summaries:
             return record
         if record.status == Phase.WAITING and state.phase is Phase.WAITING:
             return record  # without tasks nothing changes but by facts, which are written with it
@@ -161,8 +154,8 @@ class Front(Administration):
         """End a job: it is `stopping` until its tasks are gone. Twice is once."""
         record = await self._record(which, caller)
         number = record.number
-        state, card = self._daemon.view.jobs.get(number), self._daemon.cards.get(number)
-        if state is None or card is None or record.status in OVER or card.stopping:
+        state, summary = self._daemon.view.jobs.get(number), self._daemon.summaries.get(number)
+        if state is None or summary is None or record.status in OVER or summary.stopping:
             return record
         now = self._daemon.clock.now()
         gang = self._daemon.state.gangs.get(number)
@@ -240,7 +233,7 @@ class Front(Administration):
         number = which if isinstance(which, int) else self._number_of(which)
         if number is None:
             found = await self._read(self._store.named, str(which))
-        elif number in self._daemon.view.jobs and number in self._daemon.cards:
+        elif number in self._daemon.view.jobs and number in self._daemon.summaries:
             found = self._daemon.record(number)
         else:
             found = await self._read(self._store.job, number)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.gang.state import GangState, Sight
@@ -53,32 +54,23 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
     names = [ROOT]
     for name in names:  # grows while it is walked
         names += view.pools.below[name]
-    return [_pool(view, name, entitled, used, pending, running, shared) for name in names[1:]]
-
-
-def _pool(
-    view: View,
-    name: str,
-    entitled: Entitlements,
-    used: Counter[tuple[str, str]],
-    pending: Counter[str],
-    running: Counter[str],
-    shared: Collection[str],
-) -> PoolRecord:
-    pool = view.pools.pools[name]
-    quotas = tuple(
-        QuotaRecord(
-            each,
-            pool.quota(each).reservation,
-            pool.quota(each).share,
-            pool.quota(each).limit,
-            entitled.of(name, each),
-            used[name, each],
+    found = []
+    for name in names[1:]:
+        own, leaf = view.pools.pools[name], not view.pools.below[name]
+        quotas = tuple(
+            QuotaRecord(
+                each,
+                own.quota(each).reservation,
+                own.quota(each).share,
+                own.quota(each).limit,
+                entitled.of(name, each),
+                used[name, each],
+            )
+            for each in view.cluster.device_types()
         )
-        for each in view.cluster.device_types()
-    )
-    leaf = not view.pools.below[name]
-    return PoolRecord(name, pool.parent, quotas, pending[name], running[name], leaf, name in shared)
+        counted = pending[name], running[name]
+        found.append(PoolRecord(name, own.parent, quotas, *counted, leaf, name in shared))
+    return found
 
 
 def task_records(
@@ -119,17 +111,4 @@ def _ended(fact: TaskOrdered, end: TaskEnded | None) -> TaskRecord:
     if end is None:
         return record
     exited = end.exited
-    return TaskRecord(
-        record.task,
-        record.role,
-        record.index,
-        record.generation,
-        record.attempt,
-        record.node,
-        record.devices,
-        "ended",
-        record.log,
-        exited.code,
-        exited.signal,
-        exited.error,
-    )
+    return replace(record, code=exited.code, signal=exited.signal, error=exited.error)

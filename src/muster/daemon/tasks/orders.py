@@ -1,4 +1,4 @@
-"""From a gang's task to the order that an executor carries out."""
+"""Makes the order with which an executor starts a task."""
 
 import hashlib
 import hmac
@@ -21,38 +21,38 @@ from muster.model.topology import each_bit
 from muster.model.view import JobState
 
 VIRTUAL = "cpu"
-"""The device type of devices that are made of CPU cores."""
+"""The type of devices made of CPU cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all jobs of a daemon have in common."""
+    """What the tasks of all jobs have in common."""
 
     folder: Path
     """For the jobs' own folders and checkpoints."""
     coordinator: str
-    """host:port at which the runtime reports."""
+    """host:port to which the runtime reports."""
     secret: str
-    """From which each job's token is made, so that a daemon that is started again knows it."""
+    """Each job's token is derived from it, so that a restarted daemon knows them all."""
     hosts: Mapping[str, str]
     """The address of each node."""
     virtual: frozenset[str] = frozenset()
     """Nodes whose devices are made of CPU cores."""
     threads: int = 1
-    """Of each worker on such a device: more would only be in each other's way."""
+    """Of each worker on such a device: more would compete for its core."""
 
     def token(self, job: Job) -> str:
-        """What a job's tasks show to be let in."""
+        """Return the token with which a job's tasks authenticate."""
         message = f"{job.number}/{job.name}".encode()
         return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
 
     def folder_of(self, job: Job) -> Path:
-        """A job's own folder."""
+        """Return a job's own folder."""
         return self.folder / f"{job.number}-{job.name}"
 
 
 class Orders:
-    """Makes orders; keeps for each run of a gang the port at which its workers meet."""
+    """Makes orders, and keeps the port at which the workers of a generation meet."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
@@ -60,7 +60,7 @@ class Orders:
         """By job: generation, port."""
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
-        """Return the order for a task of a job; None if it has ended meanwhile."""
+        """Return the order for a task, None if it has ended meanwhile."""
         task = gang.find(wanted)
         if task is None:
             return None
@@ -106,7 +106,7 @@ class Orders:
         )
 
     def _port(self, state: JobState) -> int:
-        """Return one for each generation: workers of the one before may not have closed theirs yet."""
+        """Return a port per generation: workers of the previous one may not have closed theirs yet."""
         known = self._ports.get(state.number)
         if known is None or known[0] != state.generation:
             host = next(iter(self._around.hosts.values()))
@@ -116,10 +116,10 @@ class Orders:
         return known[1]
 
     def forget(self, number: int) -> None:
-        """A job is over."""
+        """Drop what is kept of a job that has ended."""
         self._ports.pop(number, None)
 
 
 def log_name(job: Job, task: TaskId) -> str:
-    """Return where a task's output goes: `<job>/<generation>/<task>.log`."""
+    """Return the name of a task's log: `<job>/<generation>/<task>.log`."""
     return f"{job.number}-{job.name}/{task.generation}/{task.name}.log"

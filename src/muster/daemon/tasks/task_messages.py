@@ -1,4 +1,4 @@
-"""What tasks say, handed to those whom it concerns: gangs, beliefs, metrics."""
+"""Passes the messages of tasks on to gangs, beliefs and metrics."""
 
 import hmac
 
@@ -11,11 +11,11 @@ from muster.model.view import Phase
 from muster.wire.messages import Changed, Hello, Message, Saved, StepDone, Transferred
 
 SAVES = 30.0
-"""Seconds between two checkpoints of a job that the journal takes note of."""
+"""Seconds between two checkpoints of a job in the journal, at least."""
 
 
-class Ear:
-    """Listens for the tasks of all jobs."""
+class TaskMessages:
+    """What the connections hear from the tasks of all jobs."""
 
     def __init__(self, daemon: Daemon, around: Surroundings) -> None:
         self._daemon, self._around = daemon, around
@@ -24,7 +24,7 @@ class Ear:
         """The last generation of each job's runtime that was counted."""
 
     def admit(self, hello: Hello) -> int | None:
-        """The number of the job of ours that it is a task of; None: of none."""
+        """Return the job of a task with the right token, None for strangers."""
         number = self._daemon.view.names.get(hello.job)
         gang = self._daemon.state.gangs.get(number) if number is not None else None
         if number is None or gang is None or gang.task(hello.task) is None:
@@ -33,7 +33,7 @@ class Ear:
         return number if hmac.compare_digest(hello.token.encode(), token.encode()) else None
 
     def hear(self, job: int, message: Message) -> None:
-        """A task of a job has said something."""
+        """Handle a message of a job's task."""
         daemon = self._daemon
         state = daemon.view.jobs.get(job)
         if state is None:
@@ -48,7 +48,7 @@ class Ear:
             daemon.post(Entry(events=[(job, Heard(message))]))
 
     def _concerns_gang(self, job: int, message: Message) -> bool:
-        """Whether the gang has to react: most messages are steps, and most steps change nothing."""
+        """Whether the gang must react: most messages are steps, and most steps change nothing."""
         if isinstance(message, StepDone):
             sight = self._daemon.sights.get(job)
             return sight is not None and sight.roster.is_news(message)
@@ -68,6 +68,6 @@ class Ear:
         self._daemon.post(Entry([Checkpointed(job, state.generation, now)]))
 
     def forget(self, job: int) -> None:
-        """A job is over."""
+        """Drop what is kept of a job that has ended."""
         self._saved.pop(job, None)
         self._changed.pop(job, None)

@@ -1,4 +1,4 @@
-"""The cluster file as it is written: its mappings, their fields and their defaults."""
+"""The cluster file as written: its mappings, fields and defaults."""
 
 from typing import Annotated
 
@@ -33,7 +33,7 @@ MAX_QUOTA = 10_000_000
 
 
 def _switches(value: object) -> int | tuple[int, ...]:
-    """A count of switches, or the devices under each."""
+    """Read a count of switches, or the devices under each."""
     if isinstance(value, list):
         return tuple(parse_whole(single(each), 1, MAX_DEVICES) for each in value)
     return parse_whole(single(value), 1, MAX_DEVICES)
@@ -53,7 +53,7 @@ StateField = Annotated[
 ]
 
 EVERY_TYPE = "*"
-"""The key under which a bare number of a quota is kept until the device types are known."""
+"""The key of a bare quota until the device types are known."""
 
 Quantity = Annotated[int, whole(0, MAX_QUOTA), whole_schema(0, MAX_QUOTA)]
 _bare_number = short_for(EVERY_TYPE)
@@ -71,15 +71,15 @@ class NvlinkEntry(Entry):
     """Groups of consecutive devices joined by NVLink."""
 
     group: GroupSize = Field(
-        description="Devices of one group. Groups lie inside the switches (or sockets) or are "
-        "made of whole ones.",
+        description="Devices of one group. Groups lie inside the switches (or sockets) or consist "
+        "of whole ones.",
         examples=[4],
     )
     bandwidth: Rate = Field(
-        default="40GB/s", validate_default=True, description="Of one device to another of its group."
+        default="40GB/s", validate_default=True, description="Between two devices of a group."
     )
     latency: Time = Field(
-        default="2us", validate_default=True, description="Time of the smallest message inside a group."
+        default="2us", validate_default=True, description="Of the smallest message inside a group."
     )
 
 
@@ -99,7 +99,7 @@ class LinksEntry(Entry):
 
 
 class ConfigurationEntry(Entry):
-    """Alike nodes, described once. Without `device` and `devices` the nodes have CPUs only."""
+    """Equal nodes, described once. Without `device` and `devices` they have CPUs only."""
 
     device: Name | None = Field(default=None, description="Device type.", examples=["P100"])
     generation: Name | None = Field(
@@ -110,12 +110,12 @@ class ConfigurationEntry(Entry):
         default=0, description=f"Devices of one node, at most {MAX_DEVICES}.", examples=[8]
     )
     device_memory: Size = Field(
-        default="0B", validate_default=True, description="Memory of one device; 0B is not stated."
+        default="0B", validate_default=True, description="Memory of one device; 0B: not stated."
     )
     device_rate: Operations | None = Field(
         default=None,
-        description="Operations/s of one device, single precision. Default: its data sheet's, "
-        "where Muster knows the type.",
+        description="Operations/s of one device, single precision. Default: from the data sheet of "
+        "a known type.",
         examples=["14T"],
     )
     device_bandwidth: Rate | None = Field(
@@ -129,7 +129,7 @@ class ConfigurationEntry(Entry):
         examples=[4, [2, 2, 4]],
     )
     nvlink: NvlinkEntry | None = Field(
-        default=None, description="NVLink groups, where there are any.", examples=[{"group": 4}]
+        default=None, description="NVLink groups, if any.", examples=[{"group": 4}]
     )
     links: LinksEntry = Field(
         default_factory=LinksEntry,
@@ -142,20 +142,20 @@ class ConfigurationEntry(Entry):
     )
     host: LinkField = Field(
         default_factory=LinkEntry,
-        description="What one process takes in, or gives out, through the node's memory. "
+        description="What one process sends or receives through the node's memory. "
         "Default: 3GB/s, 20us.",
     )
 
 
 class NodeEntry(Entry):
-    """One node, or as many as the name's range stands for. A bare word is its configuration."""
+    """One node, or a range of nodes. A bare word is its configuration."""
 
     configuration: Name = Field(description="A name under `configurations`.", examples=["dgx1"])
     rack: Names = Field(
-        default="r0", description="Rack, or a range of racks: nodes are dealt evenly over it in order."
+        default="r0", description="Rack, or a range of racks over which the nodes are divided evenly."
     )
     domain: Names = Field(
-        default="d0", description="Network domain, or a range of domains, dealt like racks."
+        default="d0", description="Network domain, or a range of domains, divided like racks."
     )
     state: StateField = Field(
         default="up",
@@ -164,7 +164,7 @@ class NodeEntry(Entry):
 
 
 class NetworkEntry(Entry):
-    """The links above the node: what each node, rack and domain has to those beside it."""
+    """The links above the node: of each node, rack and domain to its siblings."""
 
     rack: LinkField = Field(
         default_factory=LinkEntry,
@@ -183,18 +183,18 @@ class NetworkEntry(Entry):
 
 
 class PoolEntry(Entry):
-    """A pool. A bare number counts for the cluster's only device type."""
+    """A pool. A bare number is for the cluster's only device type."""
 
     parent: Name = Field(default=ROOT, description="The pool above. Default: the cluster itself.")
     reservation: PerType = Field(
-        default_factory=dict, description="Devices it can always get back, per device type. Default: 0."
+        default_factory=dict, description="Devices it can always reclaim, per device type. Default: 0."
     )
     share: SharePerType = Field(
         default_factory=dict,
-        description="Its weight when idle devices are lent, for all types or per type. Default: 1.",
+        description="Its weight when idle devices are shared, for all types or per type. Default: 1.",
     )
     limit: PerType = Field(
-        default_factory=dict, description="Devices it never goes above, per device type. Default: none."
+        default_factory=dict, description="Most devices it may use, per device type. Default: none."
     )
 
 
@@ -222,11 +222,11 @@ class ClusterEntry(Entry):
 
     name: Name | None = Field(default=None, description="The cluster's name. Default: the file's.")
     configurations: dict[str, ConfigurationEntry] = Field(
-        description="Configuration sets by name: alike nodes described once.",
+        description="Configuration sets by name: equal nodes described once.",
         examples=[{"box": {"device": "P100", "devices": 4, "cores": 16, "memory": "64GB"}}],
     )
     nodes: dict[str, NodeField] = Field(
-        description="Nodes by name or range of names, such as gpu[001-064].",
+        description="Nodes by name or range of names, for example gpu[001-064].",
         examples=[{"gpu[1-4]": "box"}],
     )
     network: NetworkEntry = Field(default_factory=NetworkEntry, description="Links above the node.")

@@ -1,11 +1,11 @@
-"""Cluster files: what is there, and which pools share it. See docs/files.md."""
+"""Cluster files: nodes, links and pools. See docs/reference/files.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry, NetworkEntry
+from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry
 from muster.files.cluster.node_list import nodes_of
 from muster.files.cluster.pool_tree import pools_of
 from muster.files.errors import FieldError, Loc
@@ -15,7 +15,7 @@ from muster.files.source.validation import schema_of, validated
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
-from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Level, Link
+from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Level
 
 _NEEDS_DEVICES = (
     "generation",
@@ -30,14 +30,14 @@ _NEEDS_DEVICES = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """What a cluster file describes."""
+    """The contents of a cluster file."""
 
     cluster: Cluster
     pools: PoolTree
 
 
 def load_cluster(path: Path) -> ClusterFile:
-    """The cluster and the pools of a file; raises InputError, one line, for anything wrong."""
+    """Load the cluster and the pools of a file; InputError is one line."""
     source = read_source(path)
     entry = validated(ClusterEntry, source)
     try:
@@ -48,23 +48,25 @@ def load_cluster(path: Path) -> ClusterFile:
 
 
 def cluster_schema() -> dict[str, Any]:
-    """The JSON Schema of cluster files."""
+    """Return the JSON Schema of cluster files."""
     return schema_of(ClusterEntry, "Muster cluster file")
 
 
 def _cluster(entry: ClusterEntry, path: Path, source: Source) -> Cluster:
     configurations = _configurations(entry.configurations)
+    network = entry.network
+    links = {Level.RACK: network.rack, Level.DOMAIN: network.domain, Level.CLUSTER: network.cluster}
     return Cluster(
         name=entry.name or _named(path.stem, ("name",)),
         configurations=configurations,
         nodes=nodes_of(entry.nodes, configurations, source),
-        links=_network(entry.network),
+        links={level: link_of(link, DEFAULT_LINKS[level]) for level, link in links.items()},
     )
 
 
 def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, ConfigurationSet]:
     if not entries:
-        raise FieldError(("configurations",), "names no configuration")
+        raise FieldError(("configurations",), "must name at least one configuration")
     found = {}
     for name, entry in entries.items():
         _named(name, ("configurations", name))
@@ -76,7 +78,7 @@ def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, Conf
 
 
 def configuration_of(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
-    """The configuration set as written; `FieldError` where its fields contradict each other."""
+    """Return the configuration set of an entry; FieldError where fields conflict."""
     _refuse_half_described(entry)
     device_type = entry.device or ""
     return ConfigurationSet(
@@ -96,22 +98,17 @@ def configuration_of(name: str, entry: ConfigurationEntry) -> ConfigurationSet:
 
 
 def _refuse_half_described(entry: ConfigurationEntry) -> None:
-    """Device type and count belong together, and so does what only nodes with devices have."""
+    """Refuse a device type without a count, and device fields without devices."""
     if entry.devices and entry.device is None:
         raise FieldError(("device",), "is missing; write for example P100")
     if entry.device is not None and not entry.devices:
         if "devices" in entry.model_fields_set:
-            raise FieldError(("devices",), "must be at least 1 where a device type is given")
+            raise FieldError(("devices",), "must be at least 1 with a device type")
         raise FieldError(("devices",), "is missing; write for example 8")
     if not entry.devices:
         for field in _NEEDS_DEVICES:
             if field in entry.model_fields_set:
-                raise FieldError((field,), "is given for a node without devices")
-
-
-def _network(entry: NetworkEntry) -> dict[Level, Link]:
-    written = {Level.RACK: entry.rack, Level.DOMAIN: entry.domain, Level.CLUSTER: entry.cluster}
-    return {level: link_of(link, DEFAULT_LINKS[level]) for level, link in written.items()}
+                raise FieldError((field,), "needs a node with devices")
 
 
 def _named(text: str, loc: Loc) -> str:

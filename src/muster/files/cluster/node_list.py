@@ -1,4 +1,4 @@
-"""The nodes of a cluster file: ranges spelled out, and dealt over racks and domains."""
+"""The nodes of a cluster file: ranges expanded and divided over racks and domains."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,15 +15,15 @@ from muster.model.topology import ConfigurationSet
 def nodes_of(
     entries: Mapping[str, NodeEntry], configurations: Mapping[str, ConfigurationSet], source: Source
 ) -> tuple[Node, ...]:
-    """Every node of the file, in its order; racks that two domains have carry their domain's name."""
+    """Return every node in the file's order; racks used in two domains get their domain's name."""
     if not entries:
-        raise FieldError(("nodes",), "names no node; write for example gpu[1-4]: box")
+        raise FieldError(("nodes",), "must name at least one node; write for example gpu[1-4]: box")
     nodes: list[Node] = []
     first_in: dict[str, str] = {}
     for pattern, entry in entries.items():
         found = _nodes_of_entry(pattern, entry, configurations)
         if len(nodes) + len(found) > MAX_NAMES:
-            raise FieldError(("nodes", pattern), f"makes more than {MAX_NAMES} nodes")
+            raise FieldError(("nodes", pattern), f"expands to more than {MAX_NAMES} nodes")
         for node in found:
             _refuse_repeated(node.name, pattern, first_in, source)
             first_in[node.name] = pattern
@@ -34,7 +34,7 @@ def nodes_of(
 def _nodes_of_entry(
     pattern: str, entry: NodeEntry, configurations: Mapping[str, ConfigurationSet]
 ) -> list[Node]:
-    """The nodes one entry stands for, everything on them free."""
+    """Return the nodes of one entry, everything on them free."""
     loc: Loc = ("nodes", pattern)
     if entry.configuration not in configurations:
         problem = one_of(entry.configuration, "configuration", configurations)
@@ -67,21 +67,21 @@ def _expanded(pattern: str, loc: Loc) -> tuple[str, ...]:
 
 
 def _dealt(pattern: str, count: int, loc: Loc) -> list[str]:
-    """One name for each of `count` nodes, in order, as evenly as it goes."""
+    """Return one name for each of `count` nodes, in order, divided evenly."""
     names = _expanded(pattern, loc)
     if len(names) > count:
-        problem = f"{shown(pattern)} stands for {len(names)} names, more than there are nodes ({count})"
+        problem = f"{shown(pattern)} expands to {len(names)} names, more than the nodes ({count})"
         raise FieldError(loc, problem)
     return [names[i * len(names) // count] for i in range(count)]
 
 
 def _refuse_torn_racks(racks: list[str], domains: list[str], loc: Loc) -> None:
-    """A range of racks over a range of domains must put every rack into one domain."""
+    """Refuse a range of racks over a range of domains that splits a rack between domains."""
     if len(set(racks)) == 1:
-        return  # the same rack's name in every domain: it will carry the domain's name
+        return  # one rack name in every domain: it gets the domain's name
     pairs = [pair for pair, _ in groupby(zip(racks, domains, strict=True))]
     if len(pairs) > len(set(racks)):
-        problem = f"{len(set(racks))} racks do not divide evenly over {len(set(domains))} domains"
+        problem = f"{len(set(racks))} racks cannot be divided evenly over {len(set(domains))} domains"
         raise FieldError((*loc, "rack"), problem)
 
 
@@ -93,7 +93,7 @@ def _refuse_repeated(name: str, pattern: str, first_in: Mapping[str, str], sourc
 
 
 def _with_unique_racks(nodes: list[Node]) -> tuple[Node, ...]:
-    """The nodes, a rack's name qualified as domain/rack where two domains use it."""
+    """Qualify rack names that two domains use as domain/rack."""
     domains: dict[str, set[str]] = {}
     for node in nodes:
         domains.setdefault(node.rack, set()).add(node.domain)

@@ -10,7 +10,7 @@ from muster.model.cluster import Cluster
 from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota, single_pool
 
 MAX_POOLS = 1_000
-"""More is a slip: entitlements are dealt pool by pool each cycle."""
+"""More is a mistake: entitlements are computed pool by pool each cycle."""
 
 MAX_POOL_DEPTH = 32
 """Deeper than any organisation."""
@@ -19,9 +19,9 @@ N = TypeVar("N", int, float)
 
 
 def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolTree:
-    """The tree of the file's pools, checked against the devices the cluster has."""
+    """Build the tree of the file's pools and check it against the cluster's devices."""
     if entries is None:
-        return single_pool({each: cluster.count_devices(each) for each in cluster.device_types()})
+        return single_pool(cluster.devices_by_type())
     _refuse_bad_names(entries)
     _refuse_bad_parents(entries)
     pools = {name: _pool(name, entry, cluster) for name, entry in entries.items()}
@@ -35,12 +35,14 @@ def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolT
 
 def _refuse_bad_names(entries: Mapping[str, PoolEntry]) -> None:
     if not entries:
-        raise FieldError(("pools",), "names no pool; leave it out to have one pool, 'default'")
+        raise FieldError(
+            ("pools",), "must name at least one pool; remove it to have one pool, 'default'"
+        )
     if len(entries) > MAX_POOLS:
-        raise FieldError(("pools",), f"names {len(entries)} pools, more than {MAX_POOLS}")
+        raise FieldError(("pools",), f"has {len(entries)} pools, more than {MAX_POOLS}")
     for name in entries:
         if name == ROOT:
-            raise FieldError(("pools", name), f"the name '{ROOT}' is kept for the whole cluster")
+            raise FieldError(("pools", name), f"the name '{ROOT}' is reserved for the whole cluster")
         try:
             parse_name(name)
         except ValueError as error:
@@ -57,7 +59,7 @@ def _refuse_bad_parents(entries: Mapping[str, PoolEntry]) -> None:
 
 
 def _depth(name: str, entries: Mapping[str, PoolEntry]) -> int:
-    """Pools from here to the top; 0 inside a circle, which the tree itself reports."""
+    """Return the pools from here to the top; 0 inside a cycle, which the tree itself reports."""
     seen: set[str] = set()
     while name != ROOT:
         if name in seen:
@@ -68,7 +70,7 @@ def _depth(name: str, entries: Mapping[str, PoolEntry]) -> int:
 
 
 def _pool(name: str, entry: PoolEntry, cluster: Cluster) -> Pool:
-    """The pool with a quota for every device type: the tree checks those it is given."""
+    """Build a pool with a quota for every device type; the tree checks them."""
     types = cluster.device_types()
     loc: Loc = ("pools", name)
     reservation = _per_type(entry.reservation, types, (*loc, "reservation"))
@@ -84,13 +86,13 @@ def _pool(name: str, entry: PoolEntry, cluster: Cluster) -> Pool:
 
 
 def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dict[str, N]:
-    """Amounts by device type; a bare number stands for the only type there is."""
+    """Return amounts by device type; a bare number is for the only type."""
     if EVERY_TYPE in amounts:
         if len(types) != 1:
             example = "{" + ", ".join(f"{each}: 4" for each in types[:2]) + "}"
             kinds = f"{len(types)} device types" if types else "no devices"
-            hint = f"; write a number for each, such as {example}" if types else ""
-            raise FieldError(loc, f"a bare number is not enough: the cluster has {kinds}{hint}")
+            hint = f"; give one for each, for example {example}" if types else ""
+            raise FieldError(loc, f"a bare number is ambiguous: the cluster has {kinds}{hint}")
         return {types[0]: amounts[EVERY_TYPE]}
     for name in amounts:
         if name not in types:
@@ -99,9 +101,8 @@ def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dic
 
 
 def _refuse_overbooked_cluster(tree: PoolTree, cluster: Cluster) -> None:
-    for device_type in cluster.device_types():
-        promised = sum(tree.pools[top].quota(device_type).reservation for top in tree.below[ROOT])
-        held = cluster.count_devices(device_type)
-        if promised > held:
-            problem = f"reserve {promised} {device_type} together, but the cluster has {held}"
-            raise FieldError(("pools",), problem)
+    over = tree.overbooked(cluster.devices_by_type())
+    if over is not None:
+        device_type, promised, held = over
+        problem = f"reserve {promised} {device_type} in total, but the cluster has {held}"
+        raise FieldError(("pools",), problem)

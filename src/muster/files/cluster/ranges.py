@@ -1,4 +1,4 @@
-"""Many names in one: `gpu[001-064]`, `n[1-3,7]`, `r[1-4]n[01-16]`."""
+"""Ranges of names: `gpu[001-064]`, `n[1-3,7]`, `r[1-4]n[01-16]`."""
 
 import re
 from itertools import product
@@ -7,7 +7,7 @@ from muster.files.errors import shown
 from muster.files.source.quantity import parse_name
 
 MAX_NAMES = 100_000
-"""Names one file may spell out: ten times the largest cluster the project measures itself on."""
+"""Most names of one file: ten times the largest cluster that the project benchmarks."""
 
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _PIECE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -15,14 +15,14 @@ _EXAMPLE = "write for example gpu[001-064] or gpu[1-3,7]"
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Every name a pattern stands for, in order; a text without brackets is itself."""
+    """Return every name of a pattern, in order; a text without brackets is itself."""
     parts = _BRACKET.split(text)
     if any("[" in part or "]" in part for part in parts[::2]):
-        raise ValueError(f"{shown(text)} has a bracket without its partner; {_EXAMPLE}")
+        raise ValueError(f"{shown(text)} has an unbalanced bracket; {_EXAMPLE}")
     pieces = [_pieces(inside, text) for inside in parts[1::2]]
     count = _count(pieces)
     if count > MAX_NAMES:
-        raise ValueError(f"{shown(text)} stands for {count} names, more than {MAX_NAMES}")
+        raise ValueError(f"{shown(text)} expands to {count} names, more than {MAX_NAMES}")
     names = [parse_name(_joined(parts[::2], numbers)) for numbers in product(*map(_numbers, pieces))]
     if len(set(names)) < len(names):
         raise ValueError(f"{shown(text)} names {shown(_first_repeated(names))} twice")
@@ -30,7 +30,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def _pieces(inside: str, text: str) -> list[tuple[str, str]]:
-    """The (first, last) numbers of one bracket, still as text: their zeros matter."""
+    """Return the (first, last) numbers of one bracket as text: leading zeros matter."""
     pieces = []
     for piece in inside.split(","):
         found = _PIECE.fullmatch(piece.strip())
@@ -40,7 +40,7 @@ def _pieces(inside: str, text: str) -> list[tuple[str, str]]:
         if int(first) > int(last):
             raise ValueError(f"{shown(text)} runs backwards from {first} to {last}; {_EXAMPLE}")
         if last.startswith("0") and len(last) != len(first):
-            raise ValueError(f"{shown(text)} has {first} and {last} of unlike width; {_EXAMPLE}")
+            raise ValueError(f"{shown(text)} has {first} and {last} of different width; {_EXAMPLE}")
         pieces.append((first, last))
     return pieces
 
@@ -53,7 +53,7 @@ def _count(brackets: list[list[tuple[str, str]]]) -> int:
 
 
 def _numbers(pieces: list[tuple[str, str]]) -> list[str]:
-    """The numbers of one bracket, as wide as the first of each piece is written."""
+    """Return the numbers of one bracket, padded like the first of each piece."""
     return [
         str(number).zfill(len(first))
         for first, last in pieces

@@ -1,4 +1,4 @@
-"""A value of JSON in the form that files are read in: every scalar is the text one would write.
+"""JSON in the form in which files are read: every scalar is text.
 
 So `4` and `"4"`, `true` and `"true"` mean the same in a request, and one set of rules checks both.
 """
@@ -13,16 +13,16 @@ from muster.files.source.faults import Fault, FaultsError
 from muster.files.source.yaml_source import MAX_DEPTH, NO_VALUE, Data
 
 MAX_VALUES = 20_000
-"""A profile of the largest models has some 2,000 tensors of 3 values; checking so many takes 0.3 s."""
+"""The largest models have some 2,000 tensors of 3 values; checking this many values takes 0.3 s."""
 
 _LONGEST_NUMBER = 128
-"""Bits: far above every bound there is, far below what is slow to print."""
+"""Bits: far above every bound, far below what is slow to print."""
 
 
 def as_written(record: Mapping[str, Any], nullable: str) -> tuple[dict[str, Data | None], list[Fault]]:
-    """The record with its scalars as text, and what of it is no value; below `nullable` null is one.
+    """Return the record with its scalars as text, and the faults; null is allowed below `nullable`.
 
-    Raises FaultsError, before more is looked at, for a record that holds too much.
+    Raises FaultsError at once for a record with too many values.
     """
     faults: list[Fault] = []
     held = 0
@@ -38,7 +38,7 @@ def as_written(record: Mapping[str, Any], nullable: str) -> tuple[dict[str, Data
         nonlocal held
         held += 1
         if held > MAX_VALUES:
-            raise FaultsError([Fault((), f"holds more than {MAX_VALUES} values")])
+            raise FaultsError([Fault((), f"has more than {MAX_VALUES} values")])
         if len(loc) > MAX_DEPTH:
             faults.append(Fault(loc[:1], f"is nested deeper than {MAX_DEPTH} levels"))
             return None
@@ -63,7 +63,7 @@ def _scalar(value: object, loc: Loc, nullable: str) -> str | None:
         raise ValueError(NO_VALUE)
     if isinstance(value, int | float):
         return _number(value)
-    raise ValueError(f"is a {type(value).__name__}, not a value that JSON has")
+    raise ValueError(f"is a {type(value).__name__}, not a JSON value")
 
 
 def _number(value: int | float) -> str:

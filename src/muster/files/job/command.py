@@ -8,7 +8,7 @@ _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<"})
 
 
 def parse_command(value: object, shell: bool = False) -> tuple[str, ...]:
-    """The words of a command. Unless a shell runs it, what only a shell understands is refused."""
+    """Return the words of a command; shell syntax is refused unless a shell runs it."""
     if shell:
         return (_script(value),)
     words = tuple(value) if isinstance(value, list) else _split(value)
@@ -18,18 +18,18 @@ def parse_command(value: object, shell: bool = False) -> tuple[str, ...]:
         if not isinstance(word, str):
             raise ValueError("must be a list of words, for example [python, train.py]")
         if "\0" in word:
-            raise ValueError("has a null character in it")
+            raise ValueError("contains a null character")
     return words
 
 
 def _script(value: object) -> str:
-    """What `sh -c` is given."""
+    """Return the argument of `sh -c`."""
     if not isinstance(value, str):
         raise ValueError("must be text where shell is true, for example make && ./train")
     if not value.strip():
         raise ValueError("is empty; write for example make && ./train")
     if "\0" in value:
-        raise ValueError("has a null character in it")
+        raise ValueError("contains a null character")
     return value.strip()
 
 
@@ -38,7 +38,7 @@ def _split(value: object) -> tuple[str, ...]:
         raise ValueError("must be a line or a list of words, for example python train.py")
     line = value.strip()
     if "\n" in line:
-        raise ValueError("has several lines; write one, or shell: true")
+        raise ValueError("must be one line; for a script add shell: true")
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -48,5 +48,5 @@ def _split(value: object) -> tuple[str, ...]:
         ) from None
     for word in words:
         if word in _SHELL_WORDS:
-            raise ValueError(f"is not run by a shell, but has {shown(word)}; add shell: true")
+            raise ValueError(f"is not run by a shell but contains {shown(word)}; add shell: true")
     return tuple(words)

@@ -6,11 +6,11 @@ from muster.files.errors import shown
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-TO_BE_GIVEN = "must be given when the job is submitted: --env NAME=value, or in your own environment"
+TO_BE_GIVEN = "needs a value at submission: pass --env NAME=value, or set it in your environment"
 
 
 def parse_variables(value: object) -> dict[str, str | None]:
-    """Variables by name; None: to be given later."""
+    """Check variables by name; None: to be given at submission."""
     if not isinstance(value, dict):
         raise ValueError("must be a mapping of names to values, for example {LOG_LEVEL: debug}")
     for name, text in value.items():
@@ -19,14 +19,14 @@ def parse_variables(value: object) -> dict[str, str | None]:
         if text is not None and not isinstance(text, str):
             raise ValueError(f"{name} must be one value, not a {_kind(text)}")
         if text is not None and "\0" in text:
-            raise ValueError(f"{name} has a null character in it")
+            raise ValueError(f"{name} contains a null character")
     return value
 
 
 def parse_text(text: str) -> str:
-    """Any text but none, and nothing that no system call takes."""
+    """Check that a text is not empty and has no null character."""
     if not text or "\0" in text:
-        raise ValueError("has a null character in it" if text else "is empty")
+        raise ValueError("contains a null character" if text else "is empty")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The job file as it is written: its mappings, their fields and their defaults."""
+"""The job file as written: its mappings, fields and defaults."""
 
 from typing import Annotated, Any
 
@@ -36,13 +36,13 @@ from muster.files.source.quantity import MAX_TASKS
 from muster.model.topology import Level
 
 MAX_PRIORITY = 1_000_000
-"""Far above what anybody needs to keep jobs apart."""
+"""Far above what anybody needs to order jobs."""
 
 MAX_BATCH = 1_000_000_000
 """More samples than anybody takes in one step."""
 
 MAX_BUDGET = 1_000_000
-"""Failures or losses: more is as good as any number."""
+"""Failures or losses: more is as good as unlimited."""
 
 MAX_STEPS = 10**12
 """A step each microsecond for eleven days."""
@@ -52,7 +52,7 @@ SYNCS = ("auto", "ring", "sharded", "dedicated")
 OWNERS = ("reduce", "update")
 
 SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGALRM", "SIGCONT", "SIGWINCH")
-"""Those a process can take for "checkpoint now"; SIGTERM is the stop that follows."""
+"""Signals for "checkpoint now"; SIGTERM is the stop that follows."""
 
 LEVELS = {level.word: level for level in Level if level is not Level.DEVICE}
 
@@ -64,7 +64,7 @@ Steps = Annotated[int, whole(1, MAX_STEPS), whole_schema(1, MAX_STEPS)]
 
 
 def _model(value: object) -> str | dict[str, Any]:
-    """A name, a path, or the profile itself."""
+    """Read a name, a path, or the profile itself."""
     return value if isinstance(value, dict) else single(value)
 
 
@@ -100,7 +100,7 @@ Variables = Annotated[
 
 
 def _command(value: object, info: ValidationInfo) -> tuple[str, ...]:
-    """Words, or what a shell is given: `shell` stands before `command`, and is known here."""
+    """Read words, or a script: `shell` is declared before `command`, and is known here."""
     return parse_command(value, shell=bool(info.data.get("shell")))
 
 
@@ -122,10 +122,10 @@ class RoleEntry(Entry):
     """Tasks of one role, and what each of them takes."""
 
     count: CountsField = Field(
-        default="1", validate_default=True, description="How many tasks, or from least to most."
+        default="1", validate_default=True, description="Number of tasks, or a range."
     )
     gang: Gang | None = Field(
-        default=None, description="How many must start together. Default: the least of `count`."
+        default=None, description="Tasks that must start together. Default: the least of `count`."
     )
     devices: DevicesField | None = Field(
         default=None,
@@ -149,15 +149,15 @@ class LocalityEntry(Entry):
 
     widest: LevelField = Field(default="any", description="The widest level the gang may span.")
     max_slowdown: Percentage | None = Field(
-        default=None, description="The slowdown it tolerates against the best placement."
+        default=None, description="Tolerated slowdown against the best placement."
     )
 
 
 class StepEntry(Entry):
     """What one training step does on one worker."""
 
-    compute: SomeTime = Field(description="Time it computes.", examples=["250ms"])
-    gradients: Size = Field(description="Gradients it synchronises.", examples=["100MB"])
+    compute: SomeTime = Field(description="Computing time.", examples=["250ms"])
+    gradients: Size = Field(description="Gradients to synchronise.", examples=["100MB"])
 
 
 LocalityField = Annotated[
@@ -178,52 +178,50 @@ class JobEntry(Entry):
     )
 
     name: Name | None = Field(default=None, description="The job's name. Default: the file's.")
-    shell: Flag = Field(
-        default=False, description="Whether `sh -c` runs the command, which then is text for it."
-    )
+    shell: Flag = Field(default=False, description="Run the command with `sh -c`.")
     command: Command = Field(
-        description="What to run: one line, split like a shell does, or a list of words.",
+        description="Command to run: one line, split like a shell does, or a list of words.",
         examples=["python train.py"],
     )
     folder: Text | None = Field(
         default=None,
-        description="Where its tasks work: absolute, or in a file relative to it. "
+        description="Working directory of its tasks: absolute, or relative to the job file. "
         "Default: a folder of the job's own.",
         examples=["/home/ada/train"],
     )
     env: Variables = Field(
         default_factory=dict,
-        description="Variables of its tasks' environment; null: to be given when it is submitted.",
+        description="Environment variables of its tasks; null: to be given at submission.",
         examples=[{"OMP_NUM_THREADS": "4", "TOKEN": None}],
     )
-    user: User = Field(default="nobody", description="Whose job it is.")
-    pool: Name = Field(default="default", description="The pool it is charged to.")
+    user: User = Field(default="nobody", description="Owner of the job.")
+    pool: Name = Field(default="default", description="Pool to submit to.")
     priority: Priority = Field(default=0, description="Higher is sooner.")
     preemptible: Flag = Field(
         default=True,
-        description="Whether it may be stopped and started again; if not, it runs within its "
-        "pool's reservation only.",
+        description="Whether it may be stopped and restarted; if not, it runs only within its "
+        "pool's reservation.",
     )
     devices: DevicesField | None = Field(
         default=None,
-        description="Workers with one device each: a count or range, with or without a type. "
-        "0 is a job on CPUs. Default: 1.",
+        description="Workers with one device each: a count or range, optionally with a type. "
+        "0: a CPU job. Default: 1.",
     )
     any_of: list[Name] | None = Field(
         default=None,
-        description="Device types allowed, the best first. Default: any.",
+        description="Allowed device types, the best first. Default: any.",
         examples=[["V100", "P100"]],
     )
     same_generation: Flag = Field(
         default=True, description="Whether all its devices must be of one generation."
     )
     gang: Gang | None = Field(
-        default=None, description="How many workers must start together. Default: the least count."
+        default=None, description="Workers that must start together. Default: the least count."
     )
     cores: Cores = Field(default=0, description="CPU cores of one worker.")
     memory: Size = Field(default="0B", validate_default=True, description="Memory of one worker.")
     roles: RolesEntry | None = Field(
-        default=None, description="Instead of devices, gang, cores and memory: the tasks of each role."
+        default=None, description="The tasks of each role, instead of devices, gang, cores and memory."
     )
     locality: LocalityField = Field(
         default_factory=LocalityEntry,
@@ -231,8 +229,8 @@ class JobEntry(Entry):
     )
     model: Model | None = Field(
         default=None,
-        description="The model's profile: the name of a shipped one, or the path of a profile file, "
-        "relative to this file.",
+        description="Profile of the model: a shipped name, or the path of a profile file relative to "
+        "this file.",
     )
     batch: Batch | None = Field(
         default=None,
@@ -243,40 +241,35 @@ class JobEntry(Entry):
     step: StepEntry | None = Field(default=None, description="What one training step does.")
     duration: SomeTime | None = Field(default=None, description="Expected run time.")
     work: Steps | None = Field(
-        default=None, description="All its training steps, where that is known.", examples=[10000]
+        default=None, description="Total training steps, if known.", examples=[10000]
     )
     application: Name | None = Field(
-        default=None, description="What it trains: jobs of one application resemble each other."
+        default=None, description="What it trains: jobs of one application are expected to be similar."
     )
-    elastic: Elastic = Field(
-        default="live",
-        description="How it is resized: while it trains, or stopped and started anew.",
-    )
+    elastic: Elastic = Field(default="live", description="How it is resized: live, or by a restart.")
     pause: Time | None = Field(
         default=None,
-        description="Work lost when it is resized or started elsewhere. Default: 1s, or 30s with "
-        "elastic: restart.",
+        description="Work lost by a resize or restart. Default: 1s, or 30s with elastic: restart.",
     )
     sync: Sync = Field(default="auto", description="How the runtime synchronises gradients.")
     owners: Owners = Field(
-        default="reduce", description="Whether owners of parameters update them as well."
+        default="reduce", description="Whether owners of parameters also update them."
     )
     grace: Time = Field(
         default="30s", validate_default=True, description="Time between SIGTERM and SIGKILL."
     )
     checkpoint_signal: Signal | None = Field(
-        default=None, description="Signal that asks its tasks for a checkpoint before they are stopped."
+        default=None, description="Signal that requests a checkpoint before tasks are stopped."
     )
     checkpoint_grace: Time = Field(
         default="30s",
         validate_default=True,
-        description="Time between that signal and SIGTERM, unless the task has ended by then.",
+        description="Time between that signal and SIGTERM, unless the task exits earlier.",
     )
     failures: Budget = Field(
-        default=0,
-        description="How often its tasks may fail by their own fault and be started again.",
+        default=0, description="How often tasks may fail by their own fault and be retried."
     )
     losses: Budget | None = Field(
         default=None,
-        description="How often it may lose tasks by others' fault and go on. Default: any number.",
+        description="How often it may lose tasks to node loss or preemption. Default: unlimited.",
     )

@@ -1,6 +1,7 @@
-"""Jobs as users write them: files, and the same mapping as a request brings it. See docs/files.md."""
+"""Jobs as users write them, in files and requests: see docs/reference/files.md."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -15,14 +16,14 @@ from muster.files.job.job_parts import (
     device_types_of,
     folder_of,
     model_of,
+    profile_source,
     program_of,
     refuse_without_servers,
     roles_of,
 )
-from muster.files.profile.profile_file import is_path
 from muster.files.source.faults import Fault, FaultsError
 from muster.files.source.places import Places
-from muster.files.source.quantity import parse_name
+from muster.files.source.quantity import default_name, parse_name
 from muster.files.source.validation import faults_of, schema_of
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
@@ -30,44 +31,55 @@ from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
 T = TypeVar("T")
 
 LIVE_SECONDS = 1.0
-"""Pause charged for a resize while the job trains, where no figure is given: the runtime needs some
-50 ms for the switch, and a new worker's first steps are slow."""
+"""Default pause of a live resize: the runtime needs some 50 ms for the switch, and a new worker's first
+steps are slow."""
 
 _NULLABLE = "env"
 
 
-def load_job(path: Path) -> Job:
-    """The job of a file; raises FaultsError, one line for each thing wrong.
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """What a job file describes: the job, and the record that submits it."""
 
-    Variables that are to be given at submission are left out: who looks at a job need not have them.
-    """
+    job: Job
+    """Without the variables that must be given at submission."""
+    record: dict[str, Any]
+    """As a request brings it, with no path in it that needs the file."""
+
+
+def read_job(path: Path) -> JobFile:
+    """Read and check a job file; FaultsError has one line for each fault."""
     source = read_source(path, _NULLABLE)
+    base = path.parent.absolute()
     try:
-        return _job(
-            _entry(source.data, source), path.stem, path.parent.absolute(), "the file's own name"
-        )
+        entry = _entry(source.data, source)
+        profile = profile_source(entry.model, base)
+        job = _job(entry, path.stem, base, "the file's name", profile)
     except FaultsError as error:
-        raise _with_lines(error.faults, source) from None
+        lines = [str(source.error(fault.loc, fault.problem)) for fault in error.faults]
+        raise FaultsError(error.faults, lines) from None
+    record: dict[str, Any] = {"name": path.stem, **_mapping(source)}
+    if entry.folder is not None:
+        record["folder"] = job.program.folder
+    if profile is not None:
+        record["model"] = {"name": Path(profile.path).stem, **_mapping(profile)}
+    return JobFile(job, record)
 
 
-def record_of(path: Path) -> dict[str, Any]:
-    """The mapping of a file as a request brings it: checked, with no path in it that needs the file."""
-    load_job(path)
-    record: dict[str, Any] = dict(read_source(path, _NULLABLE).data)  # type: ignore[arg-type]
-    record.setdefault("name", path.stem)
-    if "folder" in record:
-        record["folder"] = str(path.parent.absolute() / record["folder"])
-    if isinstance(record.get("model"), str) and is_path(record["model"]):
-        profile = path.parent / record["model"]
-        data: dict[str, Any] = dict(read_source(profile).data)  # type: ignore[arg-type]
-        record["model"] = {"name": profile.stem, **data}
-    return record
+def load_job(path: Path) -> Job:
+    """Return the job of a file."""
+    return read_job(path).job
+
+
+def _mapping(source: Source) -> dict[str, Any]:
+    assert isinstance(source.data, dict)
+    return source.data
 
 
 def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
-    """The job of a mapping, as JSON holds it; raises FaultsError with everything that is wrong.
+    """Return the job of a JSON mapping; FaultsError has all faults.
 
-    `name`: what it is called where the mapping does not say; else it is called after its command.
+    `name`: its name where the mapping has none; else it is named after its command.
     """
     data, faults = as_written(record, _NULLABLE)
     bad = {fault.loc[0] for fault in faults}
@@ -86,7 +98,7 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
 
 
 def job_schema() -> dict[str, Any]:
-    """The JSON Schema of job files."""
+    """Return the JSON Schema of job files."""
     return schema_of(JobEntry, "Muster job file")
 
 
@@ -97,8 +109,10 @@ def _entry(data: object, places: Source | Places) -> JobEntry:
         raise FaultsError(faults_of(JobEntry, error, places)) from None
 
 
-def _job(entry: JobEntry, name: str, base: Path | None, called: str) -> Job:
-    """`base`: the folder that paths count from; None: no file is read."""
+def _job(
+    entry: JobEntry, name: str, base: Path | None, called: str, profile: Source | None = None
+) -> Job:
+    """Build the job; `base` is the folder that paths count from, None: no file is read."""
     faults: list[Fault] = []
 
     def part(make: Callable[[], T]) -> T | None:
@@ -111,9 +125,9 @@ def _job(entry: JobEntry, name: str, base: Path | None, called: str) -> Job:
     roles = part(lambda: roles_of(entry))
     types = part(lambda: device_types_of(entry, roles)) if roles else ()
     batch = part(lambda: batch_of(entry, roles)) if roles else None
-    model = part(lambda: model_of(entry.model, base))
+    model = part(lambda: model_of(entry.model, base, profile))
     folder = part(lambda: folder_of(entry.folder, base))
-    named = part(lambda: entry.name or _default_name(name, called))
+    named = part(lambda: entry.name or default_name(name, called))
     part(lambda: refuse_without_servers(entry))
     if faults or roles is None or types is None or folder is None or named is None:
         raise FaultsError(faults)
@@ -147,24 +161,11 @@ def _pause(given: float | None, restarts: bool) -> float:
     return RESTART_SECONDS if restarts else LIVE_SECONDS
 
 
-def _default_name(name: str, called: str) -> str:
-    try:
-        return parse_name(name)
-    except ValueError:
-        problem = f"is missing, and {called} is not one; write for example resnet50"
-        raise FieldError(("name",), problem) from None
-
-
 def _command_name(entry: JobEntry) -> str:
-    """What a job is called that nobody named: its script, else its program."""
+    """Name a job after its script, else its program."""
     words = entry.command[0].split() if entry.shell else entry.command
     script = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
     try:
         return parse_name(PurePath(script).stem)
     except ValueError:
         return "job"
-
-
-def _with_lines(faults: tuple[Fault, ...], source: Source) -> FaultsError:
-    """The same faults, each with its line in the file."""
-    return FaultsError(faults, [str(source.error(fault.loc, fault.problem)) for fault in faults])

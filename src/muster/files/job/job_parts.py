@@ -1,4 +1,4 @@
-"""What a job is made of, from its entry: tasks, device types, model, program."""
+"""The parts of a job, from its entry: tasks, device types, model, program."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,15 @@ from muster.files.profile.profile_file import (
     UnknownProfileError,
     is_path,
     named_profile,
+    profile_in,
     profile_of_data,
+    read_profile,
 )
+from muster.files.source.faults import first_of
 from muster.files.source.places import Places
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
+from muster.files.source.yaml_source import Source
 from muster.model.job import Need, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
@@ -27,7 +31,7 @@ _SHORTHAND = ("devices", "gang", "cores", "memory")
 
 
 def program_of(entry: JobEntry, folder: str) -> Program:
-    """How its command is run; variables still to be given are left out."""
+    """Return how the command is run, without variables that are still to be given."""
     return Program(
         folder=folder,
         environ=tuple((name, text) for name, text in entry.env.items() if text is not None),
@@ -43,7 +47,7 @@ def program_of(entry: JobEntry, folder: str) -> Program:
 
 
 def folder_of(text: str | None, base: Path | None) -> str:
-    """Where its tasks work, absolute; a file's own folder is what a relative one counts from."""
+    """Return the working directory, absolute; in a file it is relative to the file's folder."""
     if text is None:
         return ""
     if base is None and not Path(text).is_absolute():
@@ -52,14 +56,28 @@ def folder_of(text: str | None, base: Path | None) -> str:
     return str(base / text) if base is not None else text
 
 
-def model_of(model: str | dict[str, Any] | None, base: Path | None) -> ModelProfile | None:
-    """A shipped profile, one of a file, or the one it brings along; `base` None: no file is read."""
+def profile_source(model: str | dict[str, Any] | None, base: Path) -> Source | None:
+    """Read the profile file that a job file names; None if it names none, or none that is there."""
+    if not isinstance(model, str) or not is_path(model):
+        return None
+    try:
+        return read_profile(model, base)
+    except UnknownProfileError:
+        return None
+
+
+def model_of(
+    model: str | dict[str, Any] | None, base: Path | None, profile: Source | None
+) -> ModelProfile | None:
+    """Return a shipped profile, that of a file, or the one that came along with the job."""
+    if profile is not None:
+        return profile_in(profile)
     if model is None:
         return None
     if isinstance(model, dict):
         return _brought(model)
     if base is None and is_path(model):
-        problem = "is a path, which means nothing here; write a shipped name or the profile itself"
+        problem = "is a path, which a request cannot use; write a shipped name or the profile itself"
         raise FieldError(("model",), problem)
     try:
         return named_profile(model, base or Path())
@@ -73,33 +91,32 @@ def _brought(data: dict[str, Any]) -> ModelProfile:
     except FieldError as error:
         raise error.below("model") from None
     except ValidationError as error:
-        faults = faults_of(ProfileEntry, error, Places(data))
-    first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    raise FieldError(("model", *first.loc), first.problem + more)
+        first = first_of(faults_of(ProfileEntry, error, Places(data)))
+    raise FieldError(("model", *first.loc), first.problem)
 
 
 def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:
-    """Samples of one step, enough for the gang."""
+    """Return the samples of one step, at least one for each worker of the gang."""
     batch, gang = entry.batch, roles[0].gang
     if batch is not None and batch < gang:
-        problem = f"must be at least the gang, {gang}, not {batch}: every worker takes a sample"
+        problem = f"must be at least the gang, {gang}, not {batch}: every worker needs a sample"
         raise FieldError(("batch",), problem)
     return batch
 
 
 def refuse_without_servers(entry: JobEntry) -> None:
-    """Servers that nobody asks for cannot synchronise anything."""
+    """Refuse dedicated servers without a server role."""
     if entry.sync == "dedicated" and (entry.roles is None or entry.roles.server is None):
-        raise FieldError(("sync",), "dedicated needs servers; add a server under roles")
+        raise FieldError(("sync",), "dedicated needs servers; add roles.server")
 
 
 def roles_of(entry: JobEntry) -> tuple[RoleSpec, ...]:
-    """The tasks it asks for, workers first."""
+    """Return the requested tasks, workers first."""
     if entry.roles is None:
         return (_shorthand_worker(entry),)
     for field in _SHORTHAND:
         if field in entry.model_fields_set:
-            raise FieldError((field,), "is given beside roles; write it under the role it is for")
+            raise FieldError((field,), "conflicts with roles; move it under its role")
     found = [_role(Role.WORKER, entry.roles.worker)]
     if entry.roles.server is not None:
         found.append(_role(Role.SERVER, entry.roles.server))
@@ -107,11 +124,11 @@ def roles_of(entry: JobEntry) -> tuple[RoleSpec, ...]:
 
 
 def _shorthand_worker(entry: JobEntry) -> RoleSpec:
-    """Workers of one device each; with `devices: 0` one worker without any."""
+    """Return workers of one device each; with `devices: 0` one worker without any."""
     counts = (entry.devices or _ONE).counts
     on_cpu = counts.most == 0
     if counts.least == 0 and not on_cpu:
-        problem = f"starts at 0; write for example 1..{counts.most}"
+        problem = f"must start at 1; write for example 1..{counts.most}"
         raise FieldError(("devices",), problem)
     need = Need(0 if on_cpu else 1, entry.cores, entry.memory)
     _refuse_empty(need, ("devices",))
@@ -123,23 +140,23 @@ def _role(role: Role, entry: RoleEntry) -> RoleSpec:
     devices = entry.devices or (_ONE if role is Role.WORKER else _NONE)
     need = Need(_per_task(devices, (*loc, "devices")), entry.cores, entry.memory)
     if entry.count.least == 0:
-        raise FieldError((*loc, "count"), "starts at 0; the least is 1")
+        raise FieldError((*loc, "count"), "must start at 1")
     _refuse_empty(need, loc)
     return _spec(role, need, entry.count, entry.gang, loc)
 
 
 def _per_task(devices: Devices, loc: Loc) -> int:
     if devices.counts.least != devices.counts.most:
-        raise FieldError(loc, "is a range; a task has so many devices, its role a count: 1..8")
+        raise FieldError(loc, "must be one number; for a range of tasks use count: 1..8")
     if devices.counts.most > MAX_DEVICES:
-        problem = f"a task sits on one node, which has at most {MAX_DEVICES} devices"
+        problem = f"a task runs on one node, which has at most {MAX_DEVICES} devices"
         raise FieldError(loc, f"{problem}; write count: {devices.counts.most} and devices: 1")
     return devices.counts.most
 
 
 def _refuse_empty(need: Need, loc: Loc) -> None:
     if need == Need():
-        raise FieldError(loc, "without devices a task must ask for cores or memory, such as cores: 4")
+        raise FieldError(loc, "a task without devices needs cores or memory, for example cores: 4")
 
 
 def _spec(role: Role, need: Need, counts: Counts, gang: int | None, loc: Loc) -> RoleSpec:
@@ -150,7 +167,7 @@ def _spec(role: Role, need: Need, counts: Counts, gang: int | None, loc: Loc) ->
 
 
 def device_types_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> tuple[str, ...]:
-    """The types a job allows: of `any_of`, or the one named beside a count."""
+    """Return the allowed types: `any_of`, or the one given with a count."""
     named = _named_types(entry)
     types = tuple(dict.fromkeys(named.values()))
     if len(types) > 1:
@@ -182,13 +199,13 @@ def _of_roles(roles: RolesEntry | None) -> dict[Loc, Devices | None]:
 
 def _refuse_bad_choice(any_of: list[str], types: tuple[str, ...], roles: tuple[RoleSpec, ...]) -> None:
     if not any_of:
-        raise FieldError(("any_of",), "names no device type; leave it out to allow any")
+        raise FieldError(("any_of",), "must name at least one device type; remove it to allow any")
     seen: set[str] = set()
     for position, name in enumerate(any_of):
         if name in seen:
             raise FieldError(("any_of", position), f"'{name}' is given twice")
         seen.add(name)
     if types and any_of != list(types):
-        raise FieldError(("any_of",), f"contradicts {types[0]} beside the devices; keep one of them")
+        raise FieldError(("any_of",), f"contradicts {types[0]} given with devices; keep one of them")
     if not any(spec.need.devices for spec in roles):
-        raise FieldError(("any_of",), "is given for a job without devices")
+        raise FieldError(("any_of",), "needs a job with devices")

@@ -1,4 +1,4 @@
-"""The profile file as it is written: its mappings, their fields and their defaults."""
+"""The profile file as written: its mappings, fields and defaults."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ MAX_SAMPLES = 10**15
 """More than the largest datasets have tokens."""
 
 MAX_BATCH = 1_000_000
-"""Of one device: more than any memory holds."""
+"""Samples on one device: more than any memory holds."""
 
 MAX_STATE = 64
 """Bytes for one parameter; Adam with an fp32 copy keeps 12."""
@@ -44,7 +44,7 @@ _TENSOR_SCHEMA = {
 
 
 def _tensor(value: object) -> Tensor:
-    """A tensor in one line: its name, its gradient's bytes, when that is ready."""
+    """Read a tensor: its name, the bytes of its gradient, when that is ready."""
     if not isinstance(value, list) or len(value) != 3:
         raise ValueError(f"must be name, bytes and ready, for example {_TENSOR}")
     name, size, ready = (single(each) for each in value)
@@ -108,7 +108,7 @@ class ProfileEntry(Entry):
         default=4, description="Bytes of one parameter and of its gradient: 4 for fp32, 2 for bf16."
     )
     tensors: list[TensorField] = Field(
-        description="Every parameter as [name, bytes of its gradient, ready], in the order in which "
-        "the gradients become ready; `ready` is the part of the backward pass after which it is.",
+        description="Every parameter as [name, bytes of its gradient, ready], in the order of "
+        "readiness; `ready` is the part of the backward pass after which the gradient is.",
         examples=[[["fc.bias", "4000B", 0.001], ["fc.weight", "8192000B", 0.001]]],
     )

@@ -1,4 +1,4 @@
-"""Profile files: the shape of a model. See docs/profiles.md."""
+"""Profile files: the shape of a model. See docs/reference/profiles.md."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from typing import Any
 
 from muster.files.errors import FieldError, did_you_mean, shown
 from muster.files.profile.profile_entries import ProfileEntry
-from muster.files.source.quantity import parse_name
+from muster.files.source.quantity import default_name
 from muster.files.source.validation import schema_of, validated
-from muster.files.source.yaml_source import read_source
+from muster.files.source.yaml_source import Source, read_source
 from muster.model.profile import LayerType, ModelProfile, Tensor
 
 SHARES_OFF_BY = 0.01
-"""Shares written to two digits need not add up to 1 exactly."""
+"""Shares with two digits need not add up to 1 exactly."""
 
 _SHIPPED = files("muster.files") / "profiles"
 _SUFFIX = ".yaml"
@@ -24,56 +24,64 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 class UnknownProfileError(ValueError):
-    """No shipped profile has this name, or there is no such file."""
+    """No shipped profile or file of this name."""
 
 
 def load_profile(path: Path) -> ModelProfile:
-    """The profile of a file; raises InputError, one line, for anything wrong."""
-    source = read_source(path)
+    """Return the profile of a file; InputError is one line."""
+    return profile_in(read_source(path))
+
+
+def profile_in(source: Source) -> ModelProfile:
+    """Return the profile of a file that was read."""
     entry = validated(ProfileEntry, source)
     try:
-        return _profile(entry, path)
+        return _profile(entry, Path(source.path))
     except FieldError as error:
         raise source.error(error.loc, error.problem) from None
 
 
 def profile_of_data(data: dict[str, Any]) -> ModelProfile:
-    """The profile that a job brings along, as its file would hold it; raises what pydantic raises,
-    or FieldError."""
+    """Return the profile embedded in a job; raises ValidationError or FieldError."""
     return _profile(ProfileEntry.model_validate(data), Path("profile"))
 
 
 @cache
 def shipped_profiles() -> tuple[str, ...]:
-    """The names of the profiles that come with Muster."""
+    """Return the names of the profiles shipped with Muster."""
     names = (each.name for each in _SHIPPED.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
 @cache
 def shipped_profile(name: str) -> ModelProfile:
-    """A profile that comes with Muster; raises UnknownProfileError with the nearest name and all."""
+    """Return a shipped profile; UnknownProfileError lists the names."""
     if name not in shipped_profiles():
         known = ", ".join(shipped_profiles())
         near = did_you_mean(name, shipped_profiles())
-        ways = f"there are: {known}; or write a path such as ./mine.yaml"
+        ways = f"choose from: {known}; or give a path, for example ./mine.yaml"
         raise UnknownProfileError(f"{shown(name)} is not a model{near}; {ways}")
     with as_file(_SHIPPED / f"{name}{_SUFFIX}") as path:
         return load_profile(path)
 
 
 def is_path(text: str) -> bool:
-    """Whether what a user calls a model is a path, not a shipped name."""
+    """Return whether a model is given as a path, not a shipped name."""
     return "/" in text or text.endswith((_SUFFIX, ".yml"))
 
 
 def named_profile(text: str, folder: Path) -> ModelProfile:
-    """What a user calls a model: a shipped name, or a path from a folder (with a / or .yaml in it)."""
+    """Return the profile of a shipped name, or of a path relative to a folder."""
     if not is_path(text):
         return shipped_profile(text)
+    return profile_in(read_profile(text, folder))
+
+
+def read_profile(text: str, folder: Path) -> Source:
+    """Read the profile file at a path from a folder."""
     if not _is_there(folder / text):
-        raise UnknownProfileError(f"there is no file {shown(text)}")
-    return load_profile(folder / text)
+        raise UnknownProfileError(f"no such file: {shown(text)}")
+    return read_source(folder / text)
 
 
 def _is_there(path: Path) -> bool:
@@ -84,12 +92,12 @@ def _is_there(path: Path) -> bool:
 
 
 def profile_schema() -> dict[str, Any]:
-    """The JSON Schema of profile files."""
+    """Return the JSON Schema of profile files."""
     return schema_of(ProfileEntry, "Muster profile file")
 
 
 def profile_text(profile: ModelProfile) -> str:
-    """A profile as its file holds it; `load_profile` reads it back the same, to 9 decimals."""
+    """Format a profile as a file; `load_profile` reads it back the same, to 9 decimals."""
     shares = ", ".join(f"{kind}: {_decimal(share)}" for kind, share in profile.layers)
     fields = {
         "name": profile.name,
@@ -108,12 +116,12 @@ def profile_text(profile: ModelProfile) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as YAML takes it between brackets: quoted where a character means something there."""
+    """Return a name as YAML takes it between brackets, quoted where necessary."""
     return name if _PLAIN.fullmatch(name) and name.lower() != "null" else json.dumps(name)
 
 
 def _operations(count: float) -> str:
-    """In the largest unit that keeps it above 1."""
+    """Format a count in the largest unit that keeps it above 1."""
     for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
         if count >= factor:
             return f"{_decimal(count / factor)}{unit}"
@@ -121,7 +129,7 @@ def _operations(count: float) -> str:
 
 
 def _decimal(number: float) -> str:
-    """At most nine decimals, which is what a number of a file may have, and no zeros at the end."""
+    """Format with at most nine decimals, the most a file may have, without trailing zeros."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
@@ -129,7 +137,7 @@ def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
     _check_shares(entry.layers)
     _check_tensors(entry.tensors)
     return ModelProfile(
-        name=entry.name or _file_name(path),
+        name=entry.name or default_name(path.stem, "the file's name"),
         tensors=tuple(entry.tensors),
         operations=entry.operations,
         activations=entry.activations,
@@ -142,14 +150,6 @@ def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
     )
 
 
-def _file_name(path: Path) -> str:
-    try:
-        return parse_name(path.stem)
-    except ValueError:
-        problem = "is missing, and the file's own name is not one; write for example resnet50"
-        raise FieldError(("name",), problem) from None
-
-
 def _check_shares(layers: dict[str, float]) -> None:
     total = sum(layers.values())
     if abs(total - 1) > SHARES_OFF_BY:
@@ -158,7 +158,7 @@ def _check_shares(layers: dict[str, float]) -> None:
 
 def _check_tensors(tensors: list[Tensor]) -> None:
     if not tensors:
-        raise FieldError(("tensors",), "names no tensor")
+        raise FieldError(("tensors",), "must name at least one tensor")
     seen: set[str] = set()
     for position, tensor in enumerate(tensors):
         if tensor.name in seen:

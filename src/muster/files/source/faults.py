@@ -1,43 +1,54 @@
-"""Everything that is wrong with a job at once, whether a file or a request brought it."""
+"""All faults of a job, from a file or a request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muster.files.errors import InputError, Loc, clipped, dotted, printable
+from muster.files.errors import (
+    LONGEST_FIELD,
+    LONGEST_PROBLEM,
+    InputError,
+    Loc,
+    clipped,
+    dotted,
+    printable,
+)
 
 MAX_FAULTS = 100
-"""Nobody reads more, and a request must not make its answer long."""
-
-_LONGEST_FIELD = 120
-_LONGEST_PROBLEM = 400
+"""Nobody reads more, and a request must not inflate its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong, and where."""
+    """A problem and its place."""
 
     loc: Loc
     problem: str
 
     @property
     def field(self) -> str:
-        """Where, as people write it, on one line."""
-        return clipped(printable(dotted(self.loc)), _LONGEST_FIELD)
+        """The place on one line."""
+        return clipped(printable(dotted(self.loc)), LONGEST_FIELD)
 
     @property
     def text(self) -> str:
-        """What is wrong, on one line."""
-        return clipped(printable(self.problem), _LONGEST_PROBLEM)
+        """The problem on one line."""
+        return clipped(printable(self.problem), LONGEST_PROBLEM)
 
 
 class FaultsError(InputError):
-    """A job that cannot be taken: `str()` is the first fault, `lines` has one for each."""
+    """An invalid job: `str()` is the first fault, `lines` has one for each."""
 
     def __init__(self, faults: Sequence[Fault], lines: Sequence[str] = ()) -> None:
         self.faults = tuple(faults[:MAX_FAULTS])
         self.lines = tuple(lines[:MAX_FAULTS]) or tuple(_line(fault) for fault in self.faults)
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         super().__init__(self.lines[0] + more)
+
+
+def first_of(faults: Sequence[Fault]) -> Fault:
+    """Return the first fault, with the number of the others."""
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return Fault(faults[0].loc, faults[0].problem + more)
 
 
 def _line(fault: Fault) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of field the files have: how each is read from text, and its JSON Schema."""
+"""Field types of the files: how each is read from text, and its JSON Schema."""
 
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
@@ -14,13 +14,13 @@ Schema = dict[str, Any]
 
 
 class Entry(BaseModel):
-    """A mapping of the file; a key that is not one of its fields is refused."""
+    """A mapping of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def scalar(parse: Callable[[str], T]) -> PlainValidator:
-    """Reads one value, not a list or a mapping."""
+    """Read one value, not a list or a mapping."""
 
     def read(value: object) -> T:
         return parse(single(value))
@@ -29,19 +29,19 @@ def scalar(parse: Callable[[str], T]) -> PlainValidator:
 
 
 def single(value: object) -> str:
-    """The text of a scalar."""
+    """Return the text of a scalar."""
     if isinstance(value, str):
         return value
     raise ValueError(f"must be one value, not a {'list' if isinstance(value, list) else 'mapping'}")
 
 
 def whole(least: int, most: int) -> PlainValidator:
-    """Reads a whole number within bounds."""
+    """Read a whole number within bounds."""
     return scalar(lambda text: quantity.parse_whole(text, least, most))
 
 
 def above_zero(parse: Callable[[str], T]) -> PlainValidator:
-    """Reads an amount that must not be nothing."""
+    """Read an amount above 0."""
 
     def read(text: str) -> T:
         amount = parse(text)
@@ -53,7 +53,7 @@ def above_zero(parse: Callable[[str], T]) -> PlainValidator:
 
 
 def word(kind: str, words: Iterable[str]) -> PlainValidator:
-    """Reads one word of a fixed set."""
+    """Read one word of a fixed set."""
     valid = tuple(words)
 
     def read(text: str) -> str:
@@ -65,7 +65,7 @@ def word(kind: str, words: Iterable[str]) -> PlainValidator:
 
 
 def short_for(key: str) -> Callable[[object], object]:
-    """Lets a bare value stand for a mapping with only this key."""
+    """Read a bare value as a mapping with only this key."""
 
     def expand(value: object) -> object:
         return {key: value} if isinstance(value, str) else value
@@ -74,18 +74,18 @@ def short_for(key: str) -> Callable[[object], object]:
 
 
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
-    """The schema of a text in a certain form."""
+    """Return the schema of a text that matches a pattern."""
     schema: Schema = {"type": "string", "pattern": pattern}
     return WithJsonSchema({**schema, "examples": list(examples)} if examples else schema)
 
 
 def whole_schema(least: int, most: int) -> WithJsonSchema:
-    """The schema of a whole number within bounds."""
+    """Return the schema of a whole number within bounds."""
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
 def range_schema(pattern: str, *examples: str | int) -> WithJsonSchema:
-    """The schema of a count, or of a text in a certain form."""
+    """Return the schema of a count, or of a text that matches a pattern."""
     bare = {"type": "integer", "minimum": 0, "maximum": quantity.MAX_TASKS}
     text = {"type": "string", "pattern": pattern}
     return WithJsonSchema({"anyOf": [bare, text], "examples": list(examples)})
@@ -150,7 +150,7 @@ DevicesField = Annotated[
 
 
 class LinkEntry(Entry):
-    """What a link carries one way. A bare rate is its bandwidth."""
+    """A link in one direction. A bare rate is its bandwidth."""
 
     bandwidth: Rate | None = Field(default=None, description="Bytes or bits per second.")
     latency: Time | None = Field(default=None, description="Time of the smallest message.")

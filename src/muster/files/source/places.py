@@ -1,4 +1,4 @@
-"""Which places a record really has, and in which order."""
+"""The places of a record that has no file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from muster.files.errors import Loc
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of a record that no file holds: what is given first counts as the first line."""
+    """The places of a record, like those of a `Source`: the position of a top field is its line."""
 
     data: Mapping[str, Any]
     _order: dict[str, int] = field(init=False, repr=False)
@@ -18,7 +18,7 @@ class Places:
         object.__setattr__(self, "_order", {key: place for place, key in enumerate(self.data)})
 
     def known(self, loc: Loc) -> Loc:
-        """The part of a place that is really there."""
+        """Return the part of a place that exists."""
         at: Any = self.data
         for depth, step in enumerate(loc):
             there = isinstance(at, dict) and step in at
@@ -28,5 +28,5 @@ class Places:
         return loc
 
     def line(self, loc: Loc) -> int:
-        """The position of its field at the top."""
+        """Return the position of its top field."""
         return self._order.get(str(loc[0]), len(self._order)) if loc else 0

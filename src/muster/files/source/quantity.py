@@ -1,7 +1,7 @@
 """Amounts as people write them: `24GB`, `2h`, `16GB/s`, `8.2G`, `5%`, `1..8`, `V100:4`.
 
-Every function takes text and raises ValueError with a sentence that shows a valid way to write it.
-A size or a time without a unit is refused rather than guessed.
+Every function takes text and raises ValueError with a message that shows valid input. A size or a time
+without a unit is refused rather than guessed.
 """
 
 import re
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from muster.files.errors import did_you_mean, shown
+from muster.files.errors import FieldError, did_you_mean, shown
 
-# At most so many digits: nothing real needs more, and the arithmetic stays cheap and exact.
+# Bounded digits: nothing real needs more, and the arithmetic stays cheap and exact.
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _WITH_UNIT = re.compile(rf"({_NUMBER})\s*([A-Za-z/]*)")
 
@@ -45,19 +45,19 @@ _TENSOR = re.compile(r"[!-~]{1,200}")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}")
 
 MAX_BYTES = 1 << 62
-"""Above any memory there is, below what 64 bits hold."""
+"""Above any memory, below 64 bits."""
 
 MAX_SECONDS = 100 * 365 * 86_400
 """A hundred years."""
 
 MAX_OPERATIONS = 10**21
-"""Of one sample; the largest models stay a million times below."""
+"""Of one sample: a million times the largest models."""
 
 KNOWN = 64
-"""Amounts remembered, of sizes and of times: with every job a daemon reads the same defaults again."""
+"""Sizes and times cached: every job has the same defaults."""
 
 MAX_TASKS = 100_000
-"""Tasks of one role: more is a slip of the finger."""
+"""Tasks of one role: more is a typo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """How many devices, and of which type where one is named."""
+    """A number of devices, and their type if given."""
 
     device_type: str | None
     counts: Counts
@@ -81,7 +81,7 @@ def parse_size(text: str) -> int:
     """Bytes: `24GB` (decimal), `512MiB` (binary)."""
     size = round(_measure(text, "size", _SIZES, "24GB or 512MiB"))
     if size > MAX_BYTES:
-        raise ValueError(f"{shown(text)} is more than any memory holds; write for example 24GB")
+        raise ValueError(f"{shown(text)} is too large; write for example 24GB")
     return size
 
 
@@ -89,7 +89,7 @@ def parse_rate(text: str) -> float:
     """Bytes/s: `16GB/s`, `100Gbit/s`."""
     rate = _measure(text, "rate", _RATES, "16GB/s or 100Gbit/s")
     if not 0 < rate <= MAX_BYTES:
-        raise ValueError(f"{shown(text)} is no rate of a link; write for example 16GB/s")
+        raise ValueError(f"{shown(text)} is out of range; write for example 16GB/s")
     return float(rate)
 
 
@@ -104,7 +104,7 @@ def parse_duration(text: str) -> float:
         raise ValueError(f"{shown(text)} is not a time; write for example {example}")
     seconds = sum(Fraction(number) * _SECONDS[unit] for unit, number in parts.items())
     if seconds > MAX_SECONDS:
-        raise ValueError(f"{shown(text)} is more than a hundred years; write for example {example}")
+        raise ValueError(f"{shown(text)} is longer than a hundred years; write for example {example}")
     return float(seconds)
 
 
@@ -112,7 +112,7 @@ def parse_operations(text: str) -> float:
     """Floating-point operations: `8.2G` is 8.2e9, `120M`, `1500`."""
     count = _measure(text, "number of operations", _OPERATIONS, "8.2G or 120M")
     if not 0 < count <= MAX_OPERATIONS:
-        raise ValueError(f"{shown(text)} is no work of one sample; write for example 8.2G")
+        raise ValueError(f"{shown(text)} is out of range; write for example 8.2G")
     return float(count)
 
 
@@ -130,7 +130,9 @@ def parse_cores(text: str) -> int:
         raise ValueError(f"{shown(text)} is not a number of cores; write for example 4 or 0.5")
     millicores = Fraction(text) * 1000
     if millicores.denominator != 1:
-        raise ValueError(f"{shown(text)} is finer than a thousandth of a core; write for example 0.5")
+        raise ValueError(
+            f"{shown(text)} is more precise than a thousandth of a core; write for example 0.5"
+        )
     return int(millicores)
 
 
@@ -193,6 +195,15 @@ def parse_name(text: str) -> str:
             "for example lab-1"
         )
     return text
+
+
+def default_name(text: str, called: str) -> str:
+    """Return a name derived from what is `called` so, where none is given."""
+    try:
+        return parse_name(text)
+    except ValueError:
+        problem = f"is missing, and {called} is not a valid name; write for example resnet50"
+        raise FieldError(("name",), problem) from None
 
 
 def parse_tensor_name(text: str) -> str:

@@ -23,14 +23,14 @@ DEFAULT_NIC = Link(1.25e9, 10e-6)
 
 
 def link_of(entry: LinkEntry, default: Link) -> Link:
-    """The link as written, what was left out taken from the default."""
+    """Return the link of an entry, missing values from the default."""
     bandwidth = default.bandwidth if entry.bandwidth is None else entry.bandwidth
     latency = default.latency if entry.latency is None else entry.latency
     return Link(bandwidth, latency)
 
 
 def layers_of(entry: ConfigurationEntry) -> tuple[Layer, ...]:
-    """The layers of a node with devices, narrow to wide: switch, socket, node, and NVLink's."""
+    """Return the layers of a node with devices, narrow to wide: switch, socket, node, and NVLink's."""
     switches = _consecutive(_switch_sizes(entry))
     per_socket = len(switches) // entry.sockets
     sockets = tuple(sum(switches[i : i + per_socket]) for i in range(0, len(switches), per_socket))
@@ -43,15 +43,17 @@ def layers_of(entry: ConfigurationEntry) -> tuple[Layer, ...]:
 
 
 def _switch_sizes(entry: ConfigurationEntry) -> list[int]:
-    """How many devices hang under each switch."""
+    """Return the devices under each switch."""
     if isinstance(entry.switches, tuple):
         return _listed_sizes(entry, entry.switches)
     count = entry.sockets if entry.switches is None else entry.switches
     _refuse_uneven_switches(count, entry.sockets)
     if entry.devices % count:
         part = "sockets" if entry.switches is None else "switches"
-        problem = f"{entry.devices} devices do not divide evenly over {count} {part}"
-        raise FieldError((part,), f"{problem}; list the devices under each switch, such as [2, 2, 4]")
+        problem = f"{entry.devices} devices cannot be divided evenly over {count} {part}"
+        raise FieldError(
+            (part,), f"{problem}; list the devices under each switch, for example [2, 2, 4]"
+        )
     return [entry.devices // count] * count
 
 
@@ -70,15 +72,15 @@ def _refuse_uneven_switches(switches: int, sockets: int) -> None:
 
 
 def _consecutive(sizes: list[int]) -> tuple[int, ...]:
-    """Bitmaps of so many devices each, one after the other from device 0."""
+    """Return bitmaps of these sizes, consecutive from device 0."""
     ends = accumulate(sizes)
     return tuple(((1 << size) - 1) << (end - size) for size, end in zip(sizes, ends, strict=True))
 
 
 def _with_nvlink(tree: tuple[Layer, ...], nvlink: NvlinkEntry, devices: int) -> tuple[Layer, ...]:
-    """The tree with NVLink's layer before the first layer whose groups hold whole NVLink groups."""
+    """Insert NVLink's layer before the first layer whose groups hold whole NVLink groups."""
     if devices % nvlink.group:
-        problem = f"{devices} devices do not divide evenly into groups of {nvlink.group}"
+        problem = f"{devices} devices cannot be divided evenly into groups of {nvlink.group}"
         raise FieldError(("nvlink", "group"), problem)
     groups = _consecutive([nvlink.group] * (devices // nvlink.group))
     place = next(i for i, layer in enumerate(tree) if _inside(groups, layer.groups))
@@ -93,7 +95,7 @@ def _inside(inner: tuple[int, ...], outer: tuple[int, ...]) -> bool:
 
 
 def _refuse_crossing(layer: Layer, groups: tuple[int, ...]) -> None:
-    """Layers must nest: a narrower one lies inside NVLink's groups or the tree has no order."""
+    """Refuse NVLink groups that cut through a narrower layer: layers must nest."""
     for part in layer.groups:
         if not _inside((part,), groups):
             numbers = ", ".join(str(device) for device in each_bit(part))

@@ -1,4 +1,4 @@
-"""From a file's data to a checked entry, and from pydantic's findings to one line."""
+"""Validate a file's data, and turn pydantic's errors into one line each."""
 
 import json
 from types import UnionType
@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from muster.files.errors import Loc, did_you_mean
-from muster.files.source.faults import MAX_FAULTS, Fault
+from muster.files.source.faults import MAX_FAULTS, Fault, first_of
 from muster.files.source.places import Places
 from muster.files.source.yaml_source import Source
 
@@ -29,18 +29,17 @@ _SENTENCES = {
 
 
 def validated(model: type[M], source: Source) -> M:
-    """The file's data as an entry; the first thing wrong, by line, is an InputError."""
+    """Return the file's data as an entry; InputError for the first fault, by line."""
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        found = faults_of(model, error, source)
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    raise source.error(found[0].loc, found[0].problem + more)
+        first = first_of(faults_of(model, error, source))
+    raise source.error(first.loc, first.problem)
 
 
 def faults_of(model: type[BaseModel], error: ValidationError, places: Source | Places) -> list[Fault]:
-    """What pydantic found, in words, first things first, and no more than anybody reads."""
-    # What is missing has no line of its own, and is often what a misspelt key stands for.
+    """Return pydantic's errors as faults, in the order of their lines, at most `MAX_FAULTS`."""
+    # A missing field comes last: it has no line, and is often a misspelt key.
     found = sorted(
         error.errors(include_url=False, include_input=False),
         key=lambda e: (e["type"] == "missing", places.line(e["loc"])),
@@ -57,7 +56,9 @@ def faults_of(model: type[BaseModel], error: ValidationError, places: Source | P
 def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
     *outer, last = error["loc"] or ("",)
     if error["type"] == "extra_forbidden":
-        return _unknown(str(last), list(_fields_at(model, tuple(outer))))
+        fields = list(_fields_at(model, tuple(outer)))
+        hint = did_you_mean(str(last), fields) or f"; choose from: {', '.join(fields)}"
+        return f"unknown field{hint}"
     if error["type"] == "missing":
         examples = _fields_at(model, tuple(outer))[str(last)].examples
         return f"is missing; write for example {_written(examples[0])}" if examples else "is missing"
@@ -66,22 +67,18 @@ def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
     return _SENTENCES.get(error["type"], error["msg"])
 
 
-def _unknown(key: str, fields: list[str]) -> str:
-    return f"unknown field{did_you_mean(key, fields) or '; there are: ' + ', '.join(fields)}"
-
-
 def _written(example: object) -> str:
-    """An example as it would stand in a file."""
+    """Format an example as in a file."""
     if isinstance(example, dict | list):
         return yaml.safe_dump(example, default_flow_style=True, width=1000, sort_keys=False).strip()
     return str(example)
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> dict[str, FieldInfo]:
-    """The fields of the mapping at a place."""
+    """Return the fields of the mapping at a place."""
     at: Any = model
     for step in loc:
-        # Between two entries there can only be a mapping of names to entries.
+        # Between two entries there is only a mapping of names to entries.
         inner = at.model_fields[step].annotation if hasattr(at, "model_fields") else get_args(at)[-1]
         at = _bare(inner)
     fields: dict[str, FieldInfo] = at.model_fields
@@ -89,14 +86,14 @@ def _fields_at(model: type[BaseModel], loc: Loc) -> dict[str, FieldInfo]:
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without what is written around it: `Annotated[...]`, `... | None`."""
+    """Return a type without `Annotated[...]` and `... | None`."""
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _bare(get_args(annotation)[0])
     return annotation
 
 
 class _AsWritten(GenerateJsonSchema):
-    """A field may be left out but never be null, and a title that repeats its name says nothing."""
+    """Optional fields are not nullable, and fields have no titles."""
 
     def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:
         return False
@@ -112,11 +109,11 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
-    """The JSON Schema of a file."""
+    """Return the JSON Schema of a file."""
     body = model.model_json_schema(schema_generator=_AsWritten)
     return {"$schema": DIALECT, **body, "title": title}
 
 
 def schema_text(schema: dict[str, Any]) -> str:
-    """A JSON Schema as its file under docs/schema holds it."""
+    """Format a JSON Schema as in docs/schema."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

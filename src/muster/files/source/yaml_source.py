@@ -1,9 +1,8 @@
-"""A YAML file as plain data, with the line of every part of it.
+"""A YAML file as plain data, with the line of every part.
 
-The file is read event by event, without recursion and without YAML's own ideas of types: a scalar
-stays the text that was written, so that `007`, `no` and `12:30` mean what they say and every field
-decides for itself what it accepts. Anchors, aliases and tags are refused: no file needs them, and a
-kilobyte of them can unfold into gigabytes.
+The file is read event by event, without recursion and without YAML's types: a scalar stays text, so
+that `007`, `no` and `12:30` mean what they say and every field decides what it accepts. Anchors,
+aliases and tags are refused: no file needs them, and a kilobyte can unfold into gigabytes.
 """
 
 import re
@@ -22,11 +21,11 @@ MAX_FILE_BYTES = 1_000_000
 MAX_DEPTH = 10
 """Twice what the deepest valid file needs."""
 
-NO_VALUE = "has no value; write one or leave the line out"
+NO_VALUE = "has no value; add one or remove the line"
 
 Data = str | list["Data | None"] | dict[str, "Data | None"]
 
-# The C parser is some twenty times as fast; a PyYAML built without it has only the other.
+# The C parser is some twenty times as fast; some builds of PyYAML lack it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_RANGE = re.compile(r"\{[^}]*?[\s{,]([A-Za-z0-9._-]+\[[0-9,-]+\])")
@@ -35,31 +34,31 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a file says, and on which line it says it."""
+    """The data of a file, and the line of every part."""
 
     path: str
     data: Data
     lines: dict[Loc, int]
 
     def known(self, loc: Loc) -> Loc:
-        """The part of a place that the file really has."""
+        """Return the part of a place that exists in the file."""
         while loc and loc not in self.lines:
             loc = loc[:-1]
         return loc
 
     def line(self, loc: Loc) -> int:
-        """The line of a place, or of the nearest thing around it."""
+        """Return the line of a place, or of the nearest one around it."""
         return self.lines.get(self.known(loc), 1)
 
     def error(self, loc: Loc, problem: str) -> InputError:
-        """The one line that says what is wrong at a place."""
+        """Return the error at a place."""
         return InputError.at(self.path, problem, line=self.line(loc), field=dotted(loc))
 
 
 def read_source(path: Path, nullable: str | None = None) -> Source:
-    """The data of a file with its lines; anything that is not one plain YAML document is refused.
+    """Read a file that is one plain YAML document; InputError otherwise.
 
-    In the mapping of the name `nullable`, at the top, a key may have no value.
+    Keys of the top-level mapping `nullable` may have no value.
     """
     text = _decoded(_contents(path), str(path))
     builder = _Builder(str(path), nullable)
@@ -71,7 +70,7 @@ def read_source(path: Path, nullable: str | None = None) -> Source:
 
 
 def _contents(path: Path) -> bytes:
-    """The bytes of a regular file that is not too large; the size is asked before it is read."""
+    """Read a regular file; its size is checked first."""
     try:
         about = path.stat()
         if stat.S_ISDIR(about.st_mode):
@@ -80,7 +79,7 @@ def _contents(path: Path) -> bytes:
             raise InputError.at(str(path), "is not a regular file")
         if about.st_size > MAX_FILE_BYTES:
             size = about.st_size / 1e6
-            raise InputError.at(str(path), f"is too large: {size:.1f} MB, at most 1 MB is read")
+            raise InputError.at(str(path), f"is too large: {size:.1f} MB (limit: 1 MB)")
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError.at(str(path), "does not exist") from None
@@ -101,7 +100,7 @@ def _decoded(raw: bytes, path: str) -> str:
     bad = _FORBIDDEN.search(text)
     if bad:
         line = text.count("\n", 0, bad.start()) + 1
-        raise InputError.at(path, f"has the character U+{ord(bad[0]):04X} in it", line=line)
+        raise InputError.at(path, f"contains the character U+{ord(bad[0]):04X}", line=line)
     return text
 
 
@@ -118,7 +117,7 @@ def _events(text: str, path: str) -> Iterator[yaml.Event]:
 
 
 def _range_hint(text: str, line: int | None) -> str:
-    """Between braces YAML takes the bracket of a range for the start of a list: say what helps."""
+    """Return a hint where YAML takes the bracket of a range between braces for a list."""
     around = text.splitlines()[max(0, (line or 1) - 2) : line or 1]
     found = _BARE_RANGE.search("\n".join(around))
     return f' (between {{ }} a range needs quotes: "{found[1]}")' if found else ""
@@ -126,7 +125,7 @@ def _range_hint(text: str, line: int | None) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list whose end has not been reached."""
+    """An open mapping or list."""
 
     loc: Loc
     held: dict[str, Data | None] | list[Data | None]
@@ -135,7 +134,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Builder:
-    """Puts events together; `open` is the way from the top to where the next event goes."""
+    """Builds data from events; `open` is the path from the top to the next event's place."""
 
     path: str
     nullable: str | None = None
@@ -158,7 +157,7 @@ class _Builder:
 
     def _refuse_tricks(self, event: yaml.Event, line: int) -> None:
         if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
-            raise InputError.at(self.path, "holds more than one document", line=line)
+            raise InputError.at(self.path, "contains more than one document", line=line)
         if isinstance(event, yaml.AliasEvent):
             raise self._error(f"aliases such as *{event.anchor} are not allowed", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
@@ -180,7 +179,7 @@ class _Builder:
 
     def _begin(self, held: dict[str, Data | None] | list[Data | None], line: int) -> None:
         if self._awaits_key():
-            raise self._error("a key must be one word", line)
+            raise self._error("a key must be a scalar", line)
         if len(self.open) >= MAX_DEPTH:
             raise InputError.at(self.path, f"is nested deeper than {MAX_DEPTH} levels", line=line)
         self.open.append(_Open(self._add(held, line), held))
@@ -198,7 +197,7 @@ class _Builder:
         at.key = key
 
     def _add(self, value: Data, line: int) -> Loc:
-        """Put a value where it belongs, and say where that is."""
+        """Add a value, and return its place."""
         if not self.open:
             self.root = value
             self.lines[()] = line

@@ -1,9 +1,9 @@
-"""How many epochs are left until a job has converged, told from the losses it has reported.
+"""Epochs left until a job has converged, predicted from the losses it has reported.
 
 Source: Optimus (Peng et al., EuroSys 2018): a job has converged once its fitted loss falls by less
 than its owner's threshold in each of several epochs. The curve and its fit are in `loss_curve.py`.
-The interval's constants were learnt on recorded curves that no figure is reported for
-(docs/convergence.md).
+The interval's constants were tuned on recorded curves that no reported figure uses
+(docs/explanation/convergence.md).
 """
 
 from collections.abc import Sequence
@@ -26,24 +26,24 @@ from muster.perf.epochs.loss_curve import (
     smooth,
     thin,
 )
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 BOUNDLESS = 1e100
-"""A loss beyond this has left all bounds; NaN is not below it either."""
+"""A loss above this has diverged; NaN is not below it either."""
 BARELY = 0.05
-"""A loss that has fallen by less than this share, and does not fall more slowly yet, has only begun."""
+"""Training has only begun while the loss has fallen by less than this share and does not slow down."""
 SUDDEN = 3.0
-"""A drop: two epochs that lower the loss by so many times what two epochs did before, ..."""
+"""A drop: two epochs lower the loss by this many times what two epochs did before, ..."""
 CLEAR = 5.0
-"""... that moves the level by so many standard errors of the noise, ..."""
+"""... move the level by this many standard errors of the noise, ..."""
 LEAST_DROP = 0.005
 """... and by this share of the largest loss, ..."""
 SETTLED = 8
-"""... measured against so many points before it."""
+"""... against this many points before it."""
 LEVELS_APART = 4.5
 """Epochs from the middle of the four points before a drop to the middle of the three after it."""
 RISE = 0.05
-"""A loss that lies so much of the largest one above its best is rising."""
+"""The loss is rising if it lies this share of the largest loss above its best."""
 
 
 class NoteCode(StrEnum):
@@ -58,8 +58,8 @@ class NoteCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """One thing that was noticed: a code for programs, a sentence for people."""
+class LossNote:
+    """An observation: a code for programs, a sentence for people."""
 
     code: NoteCode
     sentence: str
@@ -67,8 +67,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Converged: in each of `epochs` epochs the fitted loss falls by less than `decrease`, as a share
-    of the largest loss; or `most` epochs have passed."""
+    """Converged: the fitted loss falls by less than `decrease` of the largest loss in each of `epochs`
+    epochs, or `most` epochs have passed."""
 
     decrease: float = 0.01
     epochs: int = 3
@@ -81,13 +81,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class FixedEpochs:
-    """The owner's own number of epochs, whatever the loss does."""
+    """A fixed number of epochs, whatever the loss does."""
 
     total: int
 
 
-class Stage(StrEnum):
-    """How far a training is by its own prediction: early ones err more, and other than late ones."""
+class TrainingStage(StrEnum):
+    """How far a training is by its own prediction: errors of early and late ones differ."""
 
     SLOW_START = "slow_start"
     EARLY = "early"
@@ -95,58 +95,47 @@ class Stage(StrEnum):
     LATE = "late"
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """A prediction's correction and the ends of its 80 % interval, in units of its doubt."""
-
-    low: float
-    mid: float
-    high: float
-
-
 ENDS = {
-    Stage.SLOW_START: Ends(-1.22, -0.50, 0.07),
-    Stage.EARLY: Ends(-1.22, 0.0, 0.56),
-    Stage.MIDDLE: Ends(-0.49, 0.0, 0.64),
-    Stage.LATE: Ends(-0.19, 0.0, 1.21),
+    TrainingStage.SLOW_START: (-1.22, -0.50, 0.07),
+    TrainingStage.EARLY: (-1.22, 0.0, 0.56),
+    TrainingStage.MIDDLE: (-0.49, 0.0, 0.64),
+    TrainingStage.LATE: (-0.19, 0.0, 1.21),
 }
-"""From `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: there the formula,
-which is steepest at its start, does not hold yet, and what it says is too long as a rule."""
+"""Low end of the 80 % interval, correction and high end, in units of the doubt, from
+`benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
+steepest at its start, so it does not hold yet and usually predicts too long."""
 EARLY_UNTIL, LATE_FROM = 0.25, 0.75
 """Shares of the predicted total."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """What the fit says, before it becomes an estimate."""
+class EpochForecast:
+    """The fit's answer, before it becomes an estimate."""
 
     curve: LossCurve
     left: float
     """Epochs: the median of the windows' answers."""
     doubt: float
     """Epochs: the unit of the interval's ends."""
-    stage: Stage
+    stage: TrainingStage
 
     def estimate(self) -> Estimate:
-        """Epochs left, with the interval of this stage."""
-        ends = ENDS[self.stage]
-        low, mid, high = (
-            max(self.left + end * self.doubt, 0.0) for end in (ends.low, ends.mid, ends.high)
-        )
+        """Return the epochs left, with the interval of this stage."""
+        low, mid, high = (max(self.left + end * self.doubt, 0.0) for end in ENDS[self.stage])
         return Estimate(mid, low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """Epochs left, what was noticed, and the forecast behind it (none for a fixed number)."""
+    """Epochs left, notes, and the forecast behind it (none for a fixed number)."""
 
     epochs: Estimate
-    notes: tuple[Note, ...] = ()
-    forecast: Forecast | None = None
+    notes: tuple[LossNote, ...] = ()
+    forecast: EpochForecast | None = None
 
 
 def remaining(points: Sequence[LossPoint], target: Target | FixedEpochs) -> Remaining | Unknown:
-    """How many epochs are left after the last point. Points stand in the order of their epochs."""
+    """Return the epochs left after the last point; points are in the order of their epochs."""
     if isinstance(target, FixedEpochs):
         left = max(target.total - (points[-1].epoch if points else 0.0), 0.0)
         return Remaining(Estimate(left, left, left))
@@ -161,21 +150,21 @@ def remaining(points: Sequence[LossPoint], target: Target | FixedEpochs) -> Rema
 
 
 def _unusable(epochs: Floats, losses: Floats, known: NDArray[np.bool_]) -> Unknown | None:
-    """Why these losses cannot be fitted at all."""
+    """Return why these losses cannot be fitted, None if they can."""
     if len(known) and not known[-1]:
         since = epochs[len(known) - known[::-1].argmax() if known.any() else 0]
-        return Unknown(Why.NOT_A_NUMBER, f"the loss is not a number since epoch {since:g}")
+        return Unknown(WhyUnknown.NOT_A_NUMBER, f"the loss is not a number since epoch {since:g}")
     if (count := int(known.sum())) < LEAST_POINTS:
-        return Unknown(Why.TOO_FEW_POINTS, f"{count} losses so far; {LEAST_POINTS} are needed")
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, f"{count} losses so far; {LEAST_POINTS} are needed")
     if losses[known].min() < 0:
-        return Unknown(Why.NOT_CONVERGING, "the curve needs losses that are never below 0")
+        return Unknown(WhyUnknown.NOT_CONVERGING, "losses below 0 cannot be fitted")
     return None
 
 
-def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remaining | Unknown:
-    """Fit what follows the last drop and the steepest epoch, and say what was noticed on the way."""
+def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Remaining | Unknown:
+    """Fit what follows the last drop and the steepest epoch, and collect notes."""
     if not whole.losses.any():
-        return Unknown(Why.NOT_CONVERGING, "the loss has been 0 from the start")
+        return Unknown(WhyUnknown.NOT_CONVERGING, "the loss has been 0 from the start")
     rise = _rise(whole)
     if isinstance(rise, Unknown):
         return rise
@@ -183,11 +172,12 @@ def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remainin
     part = thin(whole.since(drop))
     if len(part.epochs) < LEAST_POINTS:
         detail = f"{len(part.epochs)} points since the loss dropped at epoch {part.epochs[0]:g}"
-        return Unknown(Why.TOO_FEW_POINTS, f"{detail}; {LEAST_POINTS} are needed")
-    steepest = _steepest(part)
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, f"{detail}; {LEAST_POINTS} are needed")
+    # The curve is steepest at its start, so it begins where the loss falls fastest.
+    steepest = int(_falls(part).argmax())
     if not drop and _only_begun(part, steepest):
         fallen = 1 - float(smooth(part.losses).min())
-        return Unknown(Why.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
+        return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
     forecast = _forecast(fitted, target, slow_start=slow_start)
@@ -195,23 +185,23 @@ def _predict(whole: Series, target: Target, notes: tuple[Note, ...]) -> Remainin
     return Remaining(_at_most(forecast.estimate(), target, whole.epochs[-1]), notes, forecast)
 
 
-def _forecast(part: Series, target: Target, *, slow_start: bool) -> Forecast:
-    """The median of the windows' answers. The doubt grows with how far ahead that lies and with how far
-    the windows disagree, and is never below the epochs over which convergence is judged."""
+def _forecast(part: Series, target: Target, *, slow_start: bool) -> EpochForecast:
+    """Return the median of the windows' answers. The doubt grows with the distance and with their
+    disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
     curves = sorted(fit(part), key=lambda curve: curve.slow_from(target.decrease))
     lefts = [max(curve.slow_from(target.decrease) + target.epochs - 1 - now, 0.0) for curve in curves]
     middle = len(lefts) // 2
     left = lefts[middle]
     doubt = left / 2 + lefts[-1] - lefts[0] + target.epochs
-    stage = Stage.SLOW_START if slow_start else _stage(now / (now + left))
-    return Forecast(curves[middle], left, doubt, stage)
+    stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
+    return EpochForecast(curves[middle], left, doubt, stage)
 
 
-def _stage(share: float) -> Stage:
+def _stage(share: float) -> TrainingStage:
     if share < EARLY_UNTIL:
-        return Stage.EARLY
-    return Stage.MIDDLE if share < LATE_FROM else Stage.LATE
+        return TrainingStage.EARLY
+    return TrainingStage.MIDDLE if share < LATE_FROM else TrainingStage.LATE
 
 
 def _at_most(left: Estimate, target: Target, now: float) -> Estimate:
@@ -222,26 +212,20 @@ def _at_most(left: Estimate, target: Target, now: float) -> Estimate:
 
 
 def _falls(series: Series) -> Floats:
-    """How much each epoch lowers the smoothed loss."""
+    """Return how much each epoch lowers the smoothed loss."""
     falls: Floats = -np.diff(smooth(series.losses)) / np.diff(series.epochs)
     return falls
 
 
-def _steepest(series: Series) -> int:
-    """Where the loss falls fastest: the formula's curve is steepest at its start, so a slow start
-    before that place is no part of it."""
-    return int(_falls(series).argmax())
-
-
 def _only_begun(series: Series, steepest: int) -> bool:
-    """Whether the loss has barely fallen and does not slow down yet: nothing tells where it will go."""
+    """Return whether the loss has barely fallen and does not slow down yet."""
     falls = _falls(series)
     barely = 1 - smooth(series.losses).min() < BARELY
     return bool(barely and falls[-max(len(falls) // 3, 1) :].mean() >= falls[steepest] / 2)
 
 
 def _last_drop(series: Series) -> int:
-    """The point at which the loss last fell suddenly, as after a drop of the learning rate; else 0."""
+    """Return the point of the last sudden fall, as after a drop of the learning rate; else 0."""
     falls = series.losses[:-2] - series.losses[2:]  # over two: the change may begin within the first
     steepest_about = (falls[1:-1] >= falls[:-2]) & (falls[1:-1] >= falls[2:])
     candidates = np.flatnonzero(steepest_about & (falls[1:-1] > max(LEAST_DROP, series.noise))) + 1
@@ -253,8 +237,8 @@ def _last_drop(series: Series) -> int:
 
 
 def _is_sudden(series: Series, falls: Floats, at: int) -> bool:
-    """Whether the fall from a point to the next but one follows slow ones (slower than once: the end of
-    a slow start is no drop), is clear of the noise, and lasts."""
+    """Return whether the fall from a point to the next but one follows slow ones (which were faster
+    once: the end of a slow start is no drop), is clear of the noise, and lasts."""
     fall, earlier = falls[at], falls[: at - 1]
     usual = max(median(earlier[-SETTLED:].tolist()), 0.0)
     if SUDDEN * usual > min(fall, earlier.max()):
@@ -265,9 +249,9 @@ def _is_sudden(series: Series, falls: Floats, at: int) -> bool:
     return bool(lasts and step > CLEAR * sqrt(1 / len(before) + 1 / len(after)) * series.noise)
 
 
-def _rise(series: Series) -> tuple[Note, ...] | Unknown:
-    """A note where the loss has turned upwards; no answer where half of the progress is undone, or
-    where the last three losses are above all others."""
+def _rise(series: Series) -> tuple[LossNote, ...] | Unknown:
+    """Return a note if the loss rises; Unknown if half of the progress is undone, or the last three
+    losses are above all others."""
     level = smooth(series.losses)
     best = int(level.argmin())
     latest = float(series.losses[-3:].min())
@@ -275,43 +259,43 @@ def _rise(series: Series) -> tuple[Note, ...] | Unknown:
     low, high = float(level[best]) * series.scale, latest * series.scale
     said = f"the loss has risen from {low:.4g} at epoch {series.epochs[best]:g} to {high:.4g}"
     if latest > (1 + RISE) * series.losses[:-3].max():
-        return Unknown(Why.NOT_CONVERGING, said)
+        return Unknown(WhyUnknown.NOT_CONVERGING, said)
     if rise <= max(RISE, CLEAR * series.noise):
         return ()
     if rise > (float(level[0]) - float(level[best])) / 2:
-        return Unknown(Why.NOT_CONVERGING, said)
-    return (Note(NoteCode.RISING, said),)
+        return Unknown(WhyUnknown.NOT_CONVERGING, said)
+    return (LossNote(NoteCode.RISING, said),)
 
 
-def _lost(epochs: Floats) -> tuple[Note, ...]:
+def _lost(epochs: Floats) -> tuple[LossNote, ...]:
     if not len(epochs):
         return ()
-    return (Note(NoteCode.NOT_A_NUMBER, f"left out: no number at {_named(epochs.tolist())}"),)
+    return (LossNote(NoteCode.NOT_A_NUMBER, f"ignored: no number at {_named(epochs.tolist())}"),)
 
 
-def _notes(series: Series, drop: int, *, slow_start: bool) -> tuple[Note, ...]:
-    notes: list[Note] = []
+def _notes(series: Series, drop: int, *, slow_start: bool) -> tuple[LossNote, ...]:
+    notes: list[LossNote] = []
     if series.outliers:
-        notes.append(Note(NoteCode.OUTLIERS, f"replaced: outliers at {_named(series.outliers)}"))
+        notes.append(LossNote(NoteCode.OUTLIERS, f"replaced: outliers at {_named(series.outliers)}"))
     if drop:
         at = f"the loss fell suddenly at epoch {series.epochs[drop]:g}"
-        notes.append(Note(NoteCode.DROP, f"{at}; the curve is fitted from there"))
+        notes.append(LossNote(NoteCode.DROP, f"{at}; the curve is fitted from there"))
     if slow_start:
-        notes.append(Note(NoteCode.SLOW_START, "the loss does not fall more slowly yet"))
+        notes.append(LossNote(NoteCode.SLOW_START, "the loss does not level off yet"))
     if _is_flat(series):
-        notes.append(Note(NoteCode.PLATEAU, "the loss no longer falls by more than its noise"))
+        notes.append(LossNote(NoteCode.PLATEAU, "the loss no longer falls by more than its noise"))
     return tuple(notes)
 
 
 def _named(epochs: Sequence[float]) -> str:
-    """The first epochs by number, the others by count."""
+    """Name the first epochs, count the others."""
     listed = ", ".join(f"{epoch:g}" for epoch in epochs[:5])
     more = f" and {len(epochs) - 5} more" if len(epochs) > 5 else ""
     return f"epoch{'s' if len(epochs) > 1 else ''} {listed}{more}"
 
 
 def _is_flat(series: Series) -> bool:
-    """Whether the last third of the points fell by no more than twice such a difference's error."""
+    """Return whether the last third of the points fell by at most twice such a difference's error."""
     half = max(len(series.losses) // 6, 3)
     before, after = series.losses[-2 * half : -half], series.losses[-half:]
     fall = float(before.mean() - after.mean())

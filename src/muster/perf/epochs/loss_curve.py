@@ -1,12 +1,12 @@
-"""The curve a training loss follows, fitted to what has been seen of it.
+"""The curve of a training loss, fitted to the losses so far.
 
 Source: Optimus (Peng et al., EuroSys 2018): after k epochs, with every b >= 0,
 
     l(k) = 1 / (b0·k + b1) + b2        [loss, as a share of the largest one]
 
-For a fixed b2, 1/(l - b2) is linear in k: a least-squares problem in two non-negative unknowns, which
-has a closed form. An error e in l is an error of e/(l - b2)² in 1/(l - b2), so each point weighs
-(l - b2)⁴ there and the sum of squares is the loss's own. b2 is searched on grids that narrow.
+For a fixed b2, 1/(l - b2) is linear in k: least squares in two non-negative unknowns, in closed form.
+An error e in l is an error of e/(l - b2)² in 1/(l - b2), so each point weighs (l - b2)⁴ and the sum of
+squares is the loss's own. b2 is searched on grids that narrow.
 """
 
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from muster.perf.estimate import BadMeasurementError
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 64
-"""Longer records are averaged into so many points: Optimus averages steps likewise, and a refit of 64
-points takes a fraction of a millisecond."""
+"""Longer records are averaged into this many points, as Optimus averages steps; refitting 64 points
+takes a fraction of a millisecond."""
 NEIGHBOURS = 2
 """On each side of a point: their least and largest loss are the band it should lie in."""
 FAR = 5.0
-"""Standard deviations of the noise beyond the band: such a point is worth a word."""
+"""Standard deviations of the noise beyond the band from which a point is reported as an outlier."""
 WINDOWS = (1.0, 0.7, 0.5)
-"""Fits are made to so much of the curve, counted from its end: where they part, it does not follow the
-formula, and how far they part says how little one of them is worth."""
+"""Shares of the curve, counted from its end, that are fitted: how far the fits disagree says how badly
+it follows the formula."""
 LEAST_POINTS = 5
 """Three unknowns, and two points to spare."""
 GRIDS = (24, 12, 12)
-"""Values of b2 tried in each round; the next round lies between the neighbours of the best one."""
+"""Values of b2 tried in each round; the next round searches around the best one."""
 TINY = 1e-12
 
 
@@ -58,14 +58,14 @@ class LossCurve:
     scale: float
     """The largest loss seen."""
     since: float
-    """The epoch from which on the curve was fitted."""
+    """The epoch from which the curve was fitted."""
 
     def loss(self, epoch: float) -> float:
-        """The fitted loss after so many epochs."""
+        """Return the fitted loss after an epoch."""
         return self.scale * (1 / max(self.b0 * (epoch - self.since) + self.b1, TINY) + self.b2)
 
     def slow_from(self, decrease: float) -> float:
-        """The first epoch that lowers the loss by less than this share of the largest loss.
+        """Return the first epoch that lowers the loss by less than this share of the largest loss.
 
         With u = b0·k + b1, l(k-1) - l(k) = b0 / (u·(u - b0)) < d where u² - b0·u > b0/d."""
         if self.b0 <= 0:
@@ -88,7 +88,7 @@ class Series:
     """Epochs of the points far outside the band of their neighbours."""
 
     def since(self, start: int) -> "Series":
-        """The record from its n-th point on."""
+        """Return the record from its n-th point on."""
         return replace(self, epochs=self.epochs[start:], losses=self.losses[start:])
 
 
@@ -101,21 +101,21 @@ def prepare(epochs: Floats, losses: Floats) -> Series:
 
 
 def thin(series: Series) -> Series:
-    """Average neighbouring points until few enough are left."""
+    """Average neighbouring points down to `MOST_POINTS`."""
     size = -(-len(series.epochs) // MOST_POINTS)
     return replace(series, epochs=_means(series.epochs, size), losses=_means(series.losses, size))
 
 
 def _means(values: Floats, size: int) -> Floats:
-    """Means of so many values each. What does not fill a mean is left out at the old end."""
+    """Return means of `size` values each; a remainder at the old end is dropped."""
     means: Floats = values[len(values) % size :].reshape(-1, size).mean(axis=1)
     return means
 
 
 def _replace_outliers(losses: Floats, least: float) -> tuple[Floats, NDArray[np.int64]]:
-    """The losses with each point outside its neighbours' band replaced by their median, and which of
-    them lie far outside: by more than the band's own width and this least. The ends lack neighbours
-    and stay."""
+    """Replace each point outside its neighbours' band by their median; the ends stay.
+
+    Also return which points lie far outside: by more than the band's width and `least`."""
     n = NEIGHBOURS
     middle = slice(n, len(losses) - n)
     around = np.stack([losses[i : len(losses) - 2 * n + i] for i in range(2 * n + 1) if i != n])
@@ -128,7 +128,7 @@ def _replace_outliers(losses: Floats, least: float) -> tuple[Floats, NDArray[np.
 
 
 def smooth(losses: Floats) -> Floats:
-    """The running mean over five points, over fewer at the ends so that it stays centred."""
+    """Return the centred running mean over five points, over fewer at the ends."""
     if len(losses) <= 2 * NEIGHBOURS:
         return losses
     total = np.concatenate(([0.0], np.cumsum(losses)))
@@ -139,13 +139,13 @@ def smooth(losses: Floats) -> Floats:
 
 
 def _noise(losses: Floats) -> float:
-    """The standard deviation of one point's error, from second differences (whose variance is six
-    times a point's), by their median so that a jump does not count."""
+    """Return the standard deviation of one point's error, from the median of second differences (their
+    variance is six times a point's; the median ignores jumps)."""
     return float(np.median(np.abs(np.diff(losses, n=2)))) / 0.6745 / sqrt(6)
 
 
 def fit(series: Series) -> tuple[LossCurve, ...]:
-    """One curve for each of the windows, the widest first."""
+    """Fit one curve to each of the windows, the widest first."""
     count = len(series.epochs)
     starts = [count - max(LEAST_POINTS, ceil(count * share)) for share in WINDOWS]
     starts = [max(start, 0) for start in starts]
@@ -159,14 +159,13 @@ def fit(series: Series) -> tuple[LossCurve, ...]:
 
 
 def _weights(x: Floats, starts: NDArray[np.int64], count: int) -> Floats:
-    """Later points weigh more: as the square of their place in the window; 0 before it.
-    Shape: (windows, points)."""
+    """Weigh points by the square of their place in the window, 0 before it: (windows, points)."""
     place = x + 1 / (count - starts)[:, None]
     return np.where(np.arange(count) >= starts[:, None], place**2, 0.0)
 
 
 def _search(x: Floats, losses: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """The best b0 (for x), b1 and b2 of each window."""
+    """Return the best b0 (for x), b1 and b2 of each window."""
     every = np.arange(len(x))
     inside = np.where(weights > 0, losses, inf)
     low, high = np.zeros(len(x)), inside.min(axis=1) * (1 - 1e-6)

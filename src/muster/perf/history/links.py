@@ -1,8 +1,8 @@
 """Links learnt from history (KAIST, seed 001): latency and bandwidth of each class, with intervals.
 
-A transfer of x bytes takes t = latency + x / bandwidth. Observations of any job are fitted by
-non-negative least squares on relative errors; later ones weigh more, stragglers are weighted down by
-Huber's rule, and the cluster file counts as one more observation, which fades as facts arrive.
+A transfer of x bytes takes t = latency + x / bandwidth. Observations of all jobs are fitted by
+non-negative least squares on relative errors; later ones weigh more, outliers are weighted down by
+Huber's rule, and the cluster file counts as one more observation.
 """
 
 from collections.abc import Iterable
@@ -13,26 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.model.topology import Link
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.wires import LinkClass
 
 HALF_LIFE = 6 * 3600.0
-"""Seconds after which an observation counts half: links change when cables, switches and their other
-users do, which is over hours rather than minutes."""
+"""Seconds after which an observation counts half: cables, switches and their other users change over
+hours, not minutes."""
 PRIOR_WEIGHT = 1.0
-"""Of the cluster file against one fresh observation."""
+"""Weight of the cluster file against one fresh observation."""
 PRIOR_SPREAD = 1.3
-"""A link's rated bandwidth is reached within this factor four times out of five."""
+"""80 % of links are within this factor of their rated bandwidth."""
 WORST_SPREAD = 3.0
-"""Observations that contradict each other more than this say nothing."""
+"""Widest interval, as a factor: observations that contradict each other more say nothing."""
 STRAGGLER = 0.15
 """Relative error from which an observation is weighted down."""
 FIRST = 1e-4
-"""Of the rating's weight in the first round: enough to settle what observations leave open."""
+"""Part of the rating's weight in the first round: enough to settle what observations leave open."""
 ROUNDS = 5
-"""Of weighting down; weights have settled by then."""
+"""Reweighting rounds; weights have settled by then."""
 LEAST_LATENCY = 1e-5
-"""Seconds that a link may have where its rating says none."""
+"""Seconds assumed for a link whose rating says 0."""
 KEPT = 200
 """Observations kept of each class."""
 Z80 = 1.2816
@@ -41,7 +41,7 @@ Z80 = 1.2816
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """An observation: a link of this class carried so many bytes in so many seconds, at a time in s."""
+    """An observation: a link of this class carried `bytes` in `seconds`, at a time in s."""
 
     link: LinkClass
     bytes: float
@@ -51,7 +51,7 @@ class Carried:
     def __post_init__(self) -> None:
         fine = isfinite(self.bytes) and isfinite(self.seconds) and isfinite(self.at)
         if not (fine and self.bytes >= 0 and self.seconds > 0):
-            raise BadMeasurementError(f"{self.bytes} bytes in {self.seconds} s cannot be")
+            raise BadMeasurementError(f"impossible: {self.bytes} bytes in {self.seconds} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class LinkEstimate:
 
 @dataclass(frozen=True, slots=True)
 class LinkHistory:
-    """What links have carried, over all jobs, the latest last."""
+    """Transfers of all jobs, the latest last."""
 
     observed: tuple[Carried, ...] = ()
 
     def and_also(self, more: Iterable[Carried]) -> "LinkHistory":
-        """The history with more observations; of each class only the latest are kept."""
+        """Return the history with more observations; of each class only the latest are kept."""
         every = sorted((*self.observed, *more), key=lambda carried: carried.at)
         room: dict[LinkClass, int] = {}
         kept = []
@@ -85,14 +85,16 @@ class LinkHistory:
         return LinkHistory(tuple(reversed(kept)))
 
     def of(self, link: LinkClass) -> list[Carried]:
-        """What was observed of a class."""
+        """Return the observations of a class."""
         return [carried for carried in self.observed if carried.link == link]
 
 
 def learn(rated: Link, observed: list[Carried]) -> LinkEstimate | Unknown:
-    """What a link does, from its rating and what it has carried."""
+    """Estimate a link from its rating and its observed transfers."""
     if not rated.bandwidth > 0 or not isfinite(rated.bandwidth):
-        return Unknown(Why.NO_BANDWIDTH, f"a link has a bandwidth of {rated.bandwidth:g} bytes/s")
+        return Unknown(
+            WhyUnknown.NO_BANDWIDTH, f"a link has a bandwidth of {rated.bandwidth:g} bytes/s"
+        )
     if not observed:
         return _rated(rated)
     weights = _ages(observed)
@@ -109,7 +111,7 @@ def _rated(rated: Link) -> LinkEstimate:
 
 
 def _ages(observed: list[Carried]) -> NDArray[np.float64]:
-    """Weight of each observation: it halves with every half-life before the latest."""
+    """Return the weight of each observation; it halves with every half-life before the latest."""
     latest = max(carried.at for carried in observed)
     ages = np.array([latest - carried.at for carried in observed])
     return np.asarray(0.5 ** (ages / HALF_LIFE), dtype=np.float64)
@@ -118,7 +120,7 @@ def _ages(observed: list[Carried]) -> NDArray[np.float64]:
 def _rows(
     rated: Link, observed: list[Carried], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Equations for (latency, s/byte), each scaled to relative error, the rating's two last."""
+    """Return the equations for (latency, s/byte), scaled to relative errors, the rating's two last."""
     seconds = np.array([carried.seconds for carried in observed])
     root = np.sqrt(weights)
     rows = np.array([[1.0, carried.bytes] for carried in observed]) * (root / seconds)[:, None]
@@ -129,10 +131,10 @@ def _rows(
 
 
 def _robust(rows: NDArray[np.float64], aims: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Non-negative least squares, then rounds with what does not fit weighted down (Huber 1964).
+    """Solve non-negative least squares, then again with misfits weighted down (Huber 1964).
 
-    The rating hardly counts in the first round, and is later held against the larger of itself and what
-    is learnt: a link far from its rating must not make its own observations look like stragglers.
+    The rating hardly counts in the first round, and is later compared with the larger of itself and
+    the solution: a link far from its rating must not make its own observations look like outliers.
     """
     from scipy.optimize import nnls  # slow to import, and most commands never fit anything
 

@@ -1,13 +1,13 @@
-"""How a global batch is dealt to devices, and what one of another size is worth.
+"""How a global batch is split over devices, and what a batch of another size is worth.
 
 A user who lets the scheduler choose the batch gives its limits, as for Pollux (Qiao et al., OSDI'21). A
-batch M on K devices is dealt as b samples at a time on each, with s further passes before a step:
+batch M on K devices is b samples at a time on each, with s further passes before a step:
 
     s = ceil(M / K / most_each) - 1, at least 1 on a single device where M > smallest
     b = ceil(M / K / (s + 1)), not above largest / (K (s + 1))
 
-One device needs two passes to measure its gradients' noise. What a step is worth, in steps of the
-smallest batch M0, follows from that noise phi (in samples; McCandlish et al., 2018):
+One device needs two passes to measure its gradient noise phi (in samples; McCandlish et al., 2018). A
+step is worth, in steps of the smallest batch M0:
 
     gain(M) = (phi + M0) / (phi + M) x M / M0
 """
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a global batch is dealt: devices, samples at a time on each, further passes before a step."""
+    """A split batch: devices, samples at a time on each, further passes before a step."""
 
     devices: int
     at_once: int
@@ -31,7 +31,7 @@ class Split:
 
     @property
     def batch(self) -> int:
-        """The global batch really used."""
+        """The global batch actually used."""
         return self.devices * self.at_once * (self.further + 1)
 
 
@@ -45,7 +45,7 @@ class BatchRange:
     most_each: int
 
     def split(self, batch: int, devices: int) -> Split:
-        """How a global batch is dealt to so many devices."""
+        """Split a global batch over devices."""
         local = -(-batch // devices)
         further = -(-local // self.most_each) - 1
         if devices == 1 and batch > self.smallest:
@@ -54,7 +54,7 @@ class BatchRange:
         return Split(devices, max(at_once, 1), further)
 
     def choices(self, count: int) -> tuple[int, ...]:
-        """At most so many batches, evenly in their logarithm, from the smallest to the largest."""
+        """Return at most `count` batches from smallest to largest, evenly spaced in logarithm."""
         return _grid(self.smallest, self.largest, count)
 
 
@@ -64,5 +64,5 @@ def _grid(smallest: int, largest: int, count: int) -> tuple[int, ...]:
 
 
 def gain(noise: Array, smallest: int, batch: Array) -> Array:
-    """Steps of the smallest batch that one step is worth (see above)."""
+    """Return the worth of one step in steps of the smallest batch (see above)."""
     return (noise + smallest) / (noise + batch) * batch / smallest

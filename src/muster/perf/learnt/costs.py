@@ -1,4 +1,4 @@
-"""What a unit of a job's work costs, in s, on so many devices in each stretch of its way."""
+"""Seconds per unit of a job's work, by number of devices and stretch of its progress."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ Array = NDArray[np.float64]
 
 
 class Costs:
-    """On 1, 2, ... devices (rows) in each stretch (columns), at the batch that is best there."""
+    """Costs on 1, 2, ... devices (rows) in each stretch (columns), at the best batch there."""
 
     def __init__(self, batches: Sequence[int | None], rates: Array) -> None:
-        """`rates`: work per s with each of the batches, (batches, devices, stretches)."""
+        """`rates`: work per s, (batches, devices, stretches)."""
         self._batches = batches
         self._best = rates.argmax(axis=0)
         self._each = 1 / rates.max(axis=0)
@@ -28,11 +28,11 @@ class Costs:
         return len(self._each)
 
     def alone(self, begin: float, end: float) -> float:
-        """s on one device from one point of the way to another; its last stretch has no end."""
+        """Return s on one device between two points of progress; the last stretch has no end."""
         return self._one(end) - self._one(begin)
 
     def between(self, begin: int, end: int) -> Array:
-        """s on each number of devices from the start of a stretch to the end of another."""
+        """Return s on each number of devices from the start of a stretch to the end of another."""
         last = self._each.shape[1] - 1
         found = self._until[:, min(end, last)].copy()
         if begin:
@@ -42,10 +42,10 @@ class Costs:
             found += self._each[:, last] * beyond
         return np.asarray(found, dtype=np.float64)
 
-    def best(self, at: int) -> tuple[int, ...] | None:
-        """The best batch in a stretch for each number of devices; None: there is no choice."""
+    def best(self, at: int) -> tuple[int, ...]:
+        """Return the best batch in a stretch for each number of devices; empty: there is no choice."""
         if len(self._batches) == 1:
-            return None
+            return ()
         column = self._best[:, min(at, self._each.shape[1] - 1)]
         return tuple(self._batches[i] or 0 for i in column.tolist())
 

@@ -1,14 +1,14 @@
-"""What is believed of live jobs, as outlooks, from what they and their like have shown so far.
+"""Outlooks of live jobs, learnt from the reports of jobs of the same application.
 
-Jobs of one application share what they have shown; one without an application is its own. Work left is
-counted in seconds on one device of the first type, as believed:
+A job without an application learns from itself alone. Work left is counted in predicted seconds on one
+device of the first type:
 
-    left = sum over the way left of (s of a step there) / (work of a step), on one device         [s]
-    rate = that over the same sum for so many devices, packed on as few nodes as can be           [s/s]
+    left = sum over the progress left of (s of a step there) / (work of a step), on one device    [s]
+    rate = that over the same sum for k devices, packed on as few nodes as possible               [s/s]
 
-With a free batch each stretch of the way is taken at the batch that is best for it. Nobody knows what a
-job does on many more devices than any of its like has had: speeds are told for up to twice as many (as
-Pollux explores), at least for one node, and stay level beyond.
+With a free batch each stretch of progress uses its best batch. Speeds are predicted for up to twice as
+many devices as any job of the application has had (as Pollux explores), at least for one node, and are
+level beyond.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,38 +22,30 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.batches import BatchRange, Split, gain
 from muster.perf.learnt.costs import Array, Costs
+from muster.perf.learnt.held import Held
 from muster.perf.learnt.lengths import FIRST, Left, Lengths
-from muster.perf.learnt.steps import Place, Steps
-from muster.perf.learnt.tables import ByType, Tuned
+from muster.perf.learnt.steps import PlacedSplit, StepTimes
+from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import Way, stretch
 
 T = TypeVar("T")
 Batches = tuple[int | None, ...]
-"""Global batches to choose from; None: the job's own, whatever it is."""
+"""Global batches to choose from; None: the job's own."""
 
 GROWTH = 2
-"""Times as many devices as were ever seen that speeds are told for: Pollux' limit."""
+"""Speeds are predicted up to this many times the most devices seen: Pollux' limit."""
 CHOICES = 20
-"""Batches weighed against each other: over a range of 32 each is a fifth larger than the one before,
-as finely as a step's time is known."""
+"""Batches compared: over a range of 32 each is a fifth larger than the one before, as finely as a
+step's time is known."""
 KEPT = 4096
-"""Answers kept at most."""
+"""Most answers cached."""
 WEIGHT = 0.5
-"""Of a job's newest report in the mean of those from one crew."""
+"""Weight of a job's newest report in the mean of those from one placement."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a job runs on: the type of its devices, how many on each node, and the batch it was told."""
-
-    device_type: str
-    shape: tuple[int, ...]
-    batch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a job measures of itself: s of a step, and of it synchronising; a step's work; its noise."""
+class StepReport:
+    """A job's own measurement: s of a step, and of it synchronising; a step's work; gradient noise."""
 
     step: float
     sync: float | None = None
@@ -63,19 +55,19 @@ class Report:
 
 @dataclass(slots=True)
 class _Kind:
-    """What jobs of one application have shown."""
+    """Reports of the jobs of one application."""
 
     name: str
     range: BatchRange | None
-    steps: dict[str, Steps] = field(default_factory=dict)
+    steps: dict[str, StepTimes] = field(default_factory=dict)
     """By device type."""
     noise: Way = field(default_factory=Way)
     """Gradient noise in samples."""
     worth: Way = field(default_factory=Way)
-    """Work of a sample, where noise or range are not known."""
+    """Work of a sample, where noise or range are unknown."""
     lengths: Lengths = field(default_factory=Lengths)
     reached: float = 0.0
-    """The most work that any of them has done."""
+    """The most work any of them has done."""
 
     @property
     def way(self) -> Way:
@@ -83,7 +75,7 @@ class _Kind:
 
 
 class Learner:
-    """Learns from reports, and tells what is to be expected."""
+    """Learns from reports, and predicts."""
 
     def __init__(
         self,
@@ -98,19 +90,19 @@ class Learner:
         self._free = free_batch
         self._kinds: dict[str, _Kind] = {}
         self._all = Lengths()
-        """Of all jobs that have ended, in s on one device."""
+        """All ended jobs, in s on one device."""
         self._own: dict[int, tuple[Held, float]] = {}
-        """What each live job reported from last, and its mean step there."""
+        """Where each live job reported from last, and its mean step there."""
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
-        """What was worked out, and what of: it holds as long as that is so."""
+        """Answers with the state they were computed from: valid while it is the same."""
 
-    def watch(self, job: Job, held: Held, report: Report, done: float) -> None:
-        """A job that has done so much work, on what it holds, reported this."""
+    def watch(self, job: Job, held: Held, report: StepReport, done: float) -> None:
+        """Take in a report of a job that has done this much work."""
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
-        split = _split(kind.range, held.batch or job.batch, sum(held.shape))
-        steps = kind.steps.setdefault(held.device_type, Steps())
-        steps.add(Place(held.shape, split), report.step, report.sync)
+        split = _split(kind.range, held.batch or job.batch, held.workers)
+        steps = kind.steps.setdefault(held.device_type, StepTimes())
+        steps.add(PlacedSplit(held.shape, split), report.step, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
@@ -122,7 +114,7 @@ class Learner:
             self._own[job.number] = held, report.step
 
     def ended(self, job: Job, work: float) -> None:
-        """A job has ended after so much work."""
+        """Take in the length of a job that has ended."""
         kind = self._kind(job)
         self._own.pop(job.number, None)
         if kind.steps:
@@ -132,11 +124,11 @@ class Learner:
             del self._kinds[kind.name]
 
     def forget(self, job: Job) -> None:
-        """A job is gone without having come to its end: how long it was says nothing."""
+        """Drop a job that did not reach its end: its length says nothing."""
         self._own.pop(job.number, None)
 
     def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
-        """What is believed of a live job that has done so much and runs on this."""
+        """Return the outlook of a live job."""
         kind, first = self._kind(job), self._types(job)[0]
         costs = self._cost(job, kind, first)
         if job.work is not None:
@@ -155,11 +147,11 @@ class Learner:
         return Outlook(left.middle, speed, spread, self._here(job, kind, held, speed))
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
-        """The speed measured on the present crew: as told for so many, but for what its step shows."""
+        """Return the predicted speed on its devices, corrected by its measured step."""
         own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
-        devices = sum(held.shape)
+        devices = held.workers
         steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
         predicted, _ = self._kept(
@@ -168,7 +160,7 @@ class Learner:
         return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
 
     def _speed(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
-        """Times sooner than on one device of the first type, over some stretches of the way."""
+        """Return the speed-up over one device of the first type between two stretches."""
         every = {each: self._cost(job, kind, each) for each in self._types(job)}
         key = ("speed", kind.name, job.batch, job.workers.most, job.device_types, begin, end)
         return self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
@@ -186,7 +178,7 @@ class Learner:
         )
 
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
-        """Work per s with each batch on so many devices in each stretch."""
+        """Return work per s, (batches, devices, stretches)."""
         key = ("seconds", kind.name, device_type, batches, len(devices))
         version = self._steps(kind, device_type).known()
         seconds, used = self._kept(
@@ -201,13 +193,13 @@ class Learner:
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
     ) -> tuple[Array, Array]:
-        """s of a step with each batch on so many packed devices, and the batch really used.
+        """Return s of a step and the batch actually used, (batches, devices), on packed devices.
 
-        Endless where a batch is too small for so many; the largest is for all.
+        Infinite where a batch is too small for the devices; the largest batch always counts.
         """
         node = self._node_devices.get(device_type, max(devices))
         splits = [[_split(kind.range, batch, k) for k in devices] for batch in batches]
-        places = [Place(_packed(each.devices, node), each) for row in splits for each in row]
+        places = [PlacedSplit(_packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
         _hope(seconds, devices, steps.widest)
@@ -218,10 +210,10 @@ class Learner:
         return seconds, np.array([[each.batch for each in row] for row in splits], dtype=np.float64)
 
     def _spread(self, job: Job, kind: _Kind, device_type: str) -> float:
-        """Of a step on as many devices as were seen."""
+        """Return the spread of a step on as many devices as were seen."""
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
-        place = Place(
+        place = PlacedSplit(
             _packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
@@ -242,8 +234,8 @@ class Learner:
         allowed = tuple(each for each in job.device_types if each in self._node_devices)
         return allowed or tuple(self._node_devices)
 
-    def _steps(self, kind: _Kind, device_type: str) -> Steps:
-        """What was shown on the type; where nothing was, on the one that most is known of."""
+    def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
+        """Return the reports of the type; without any, those of the best known type."""
         own = kind.steps.get(device_type)
         if own is not None or not kind.steps:
             return own or _NOTHING
@@ -259,27 +251,26 @@ class Learner:
         return found
 
 
-_NOTHING = Steps()
-"""Of an application that has shown nothing."""
+_NOTHING = StepTimes()
+"""For an application without reports."""
 
 
 def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
-    """Tables by type: how many times sooner than one device of the first type."""
+    """Return tables by type: speed-up over one device of the first type."""
     seconds = {name: costs.between(begin, end) for name, costs in every.items()}
     alone = float(next(iter(seconds.values()))[0])
-    tables: list[tuple[str, Table | Tuned]] = []
-    for name, costs in every.items():
-        rates = tuple((alone / seconds[name]).tolist())
-        batches = costs.best(begin)
-        tables.append((name, Table(rates) if batches is None else Tuned(rates, batches)))
-    return ByType(tuple(tables))
+    return ByType(
+        tuple(
+            (name, Table(tuple((alone / seconds[name]).tolist()), costs.best(begin)))
+            for name, costs in every.items()
+        )
+    )
 
 
 def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
-    """Tell steps on more devices than were ever tried as if these scaled perfectly.
+    """Assume perfect scaling beyond the most devices ever tried, as Pollux does.
 
-    As Pollux does with what it has not seen (its unknown costs are 0 until then). The form alone may
-    believe that more would not help, nobody would ever try, and it would believe so for ever.
+    The form alone may predict that more would not help; then nobody tries, and it never learns.
     """
     at = widest - devices[0]
     if 0 <= at < len(devices):
@@ -288,7 +279,7 @@ def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
 
 
 def _split(limits: BatchRange | None, batch: int | None, devices: int) -> Split:
-    """How a batch is dealt; one whose limits are not known in one pass, an unknown one evenly."""
+    """Split a batch: without known limits in one pass, an unknown batch evenly."""
     if batch is None:
         return Split(devices, 1, 0)
     if limits is None:

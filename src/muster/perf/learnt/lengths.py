@@ -1,18 +1,18 @@
-"""How long jobs are: what is left of one, from how long others were that have ended.
+"""Work left of a job, predicted from the lengths of jobs that have ended.
 
-Nothing that a user declares is used. Of jobs that resemble each other, n of which have ended with works
-w_1 <= ... <= w_n, one that has done d ends as one of the m with w > d, each as likely as one that ends
-beyond all of them (the next of m + 1 exchangeable values is the largest with probability 1 / (m + 1)).
-Beyond all that is known, x = max(d, w_n), the tail is Pareto's with exponent 1,
+Nothing that a user declares is used. Of n similar jobs that ended with works w_1 <= ... <= w_n, a job
+that has done d ends like one of the m with w > d, each as likely as ending beyond all of them (the next
+of m + 1 exchangeable values is the largest with probability 1 / (m + 1)). Beyond x = max(d, w_n) the
+tail is Pareto's with exponent 1,
 
     P(W > w | W > x) = x / w,
 
-so that with nothing to go by a job is expected to take as long again as it has taken (Lindy).
+so that without any evidence a job is expected to take as long again as it has taken (Lindy).
 
-Of jobs that only happen to be on the same cluster lengths differ so much that the longer one has run
-the more is expected of it: alike jobs would take turns for ever, each stopped as soon as it has run
-longer than another. For those, d is rounded up to a power of two; what is left then shrinks while a job
-runs, and grows only when it has run as long again (Tiresias has discrete queues for the same reason).
+Lengths of unrelated jobs differ so much that the longer one has run, the longer it is expected to run:
+equal jobs would take turns forever, each stopped as soon as it has run longer than another. For those,
+d is rounded up to a power of two: what is left shrinks while a job runs and grows only when it has run
+as long again (Tiresias has discrete queues for the same reason).
 """
 
 from bisect import bisect_right, insort
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from math import ceil, log, log2
 
 KEPT = 256
-"""Newest lengths kept: enough for every quantile asked for, and old ones may be out of date."""
+"""Newest lengths kept: enough for every quantile used; old ones may be stale."""
 FIRST = 1200.0
-"""s on one device that a job is expected to take when nothing at all is known: half of the jobs of
-Microsoft's Philly cluster took less than 20 device-minutes (traces of Jeon et al., 2019)."""
+"""Expected s on one device of an unknown job: half of the jobs of Microsoft's Philly cluster took less
+than 20 device-minutes (traces of Jeon et al., 2019)."""
 SIGMA = 0.16
 """Quantile one standard deviation below the middle of a normal distribution."""
 LEAST = 1e-3
-"""Part of a job's work that is left at the very least while it has not ended."""
+"""Least part of a job's work that is left while it has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class Lengths:
         return len(self._order)
 
     def add(self, work: float) -> None:
-        """One more has ended."""
+        """Add the length of a job that has ended."""
         self._order.append(work)
         insort(self._sorted, work)
         if len(self._order) > KEPT:
             del self._sorted[bisect_right(self._sorted, self._order.pop(0)) - 1]
 
     def coarse(self, done: float, exceeds: float, first: float) -> Left:
-        """The same for a job that does not resemble these, by octaves of what it has done.
+        """Return what is left of an unrelated job, by octaves of what it has done.
 
-        `first`: the length expected when nothing at all is known.
+        `first`: the length expected without any evidence.
         """
         least = max(done, exceeds, first / 2)
         return self.left(done, 2.0 ** ceil(log2(least)) if least > first / 2 else 0.0, first)
 
     def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
-        """What is left of a job that has done so much and is known to exceed this, if nothing more."""
+        """Return what is left of a job that has done `done` and is known to exceed `exceeds`."""
         least = max(done, exceeds)
         alive = self._sorted[bisect_right(self._sorted, least) :]
         tail = alive[-1] if alive else max(least, first / 2)
@@ -76,7 +76,7 @@ class Lengths:
 
 
 def _quantile(alive: Sequence[float], tail: float, part: float) -> float:
-    """The length that this part of all jobs do not exceed: one of those alive, or in the tail."""
+    """Return the length that this part of all jobs do not exceed: of one of `alive`, or in the tail."""
     place = part * (len(alive) + 1)
     if place <= len(alive):
         return alive[ceil(place) - 1]

@@ -1,8 +1,7 @@
-"""How long a step takes on other devices: the fitted form of one application on one device type.
+"""Step times on other devices: the fitted form of one application on one device type.
 
-What jobs report is averaged for each setting, and the form (`speed.fitted`) is fitted again only when
-there is reason to: few settings are known, or a new one is not where it was predicted. Asked before the
-first report, the form answers with what is believed of any job.
+Reports are averaged by setting. The form (`speed.fitted`) is refitted only while few settings are
+known, or when a new one is off its prediction. Before the first report the prior answers.
 """
 
 from collections.abc import Sequence
@@ -14,56 +13,55 @@ from numpy.typing import NDArray
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Split
-from muster.perf.speed.curve import NORMAL_80
-from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.step_form import Arrays, Reference, Setting, Times, times
+from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
 
 Array = NDArray[np.float64]
 
 FEW = 8
-"""Settings up to which each new one is worth another fit: as many as the form needs."""
+"""Each new setting up to this number is worth a refit: the form needs as many."""
 MOST = 24
-"""Settings kept: more than twice the form's unknowns. A fit takes milliseconds then."""
+"""Settings kept: more than twice the form's unknowns; a fit takes milliseconds."""
 AVERAGED = 8
 """Newest reports of a setting that are averaged: their jitter is then a third of one's."""
 SURPRISE = 0.15
-"""Error of the logarithm of a step from which on the form is fitted again: the usual difference of
-one placement from another that the form cannot know (`speed.fitted.Spread`)."""
+"""Error of the logarithm of a step that causes a refit: the usual difference between placements that
+the form cannot know (`speed.fitted.Spread`)."""
 LEAST_COMPUTING = 0.02
-"""Part of a step that is computing at the very least: where synchronising is measured with an error
-of its own it may come out longer than the step."""
+"""Least part of a step that is computing: synchronising is measured with an error of its own and may
+come out longer than the step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A setting to be asked for: devices on each node, and how the batch is dealt."""
+class PlacedSplit:
+    """Devices on each node, and how the batch is split over them."""
 
     shape: tuple[int, ...]
     split: Split
 
     @property
-    def setting(self) -> Setting:
-        """As the form has it; the order of the nodes does not matter there."""
-        return Setting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
+    def setting(self) -> StepSetting:
+        """The form's setting; it ignores the order of the nodes."""
+        return StepSetting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
 
 
-class Steps:
-    """What was reported, and the form fitted to it."""
+class StepTimes:
+    """Reports, and the form fitted to them."""
 
     def __init__(self) -> None:
-        self._reports: dict[Setting, list[PlacedSample]] = {}
+        self._reports: dict[StepSetting, list[PlacedSample]] = {}
         self._fit: FittedSpeed | None = None
         self._stale = False
         self._version = 0
         """Counts fits."""
         self.widest = 0
-        """Most devices that a report came from."""
+        """The most devices of any report."""
 
     def __bool__(self) -> bool:
         return bool(self._reports)
 
-    def add(self, place: Place, seconds: float, sync: float | None) -> None:
-        """A step there took so long, and so much of it was synchronising."""
+    def add(self, place: PlacedSplit, seconds: float, sync: float | None) -> None:
+        """Add a measured step, and the part of it spent synchronising."""
         setting = place.setting
         self.widest = max(self.widest, setting.devices)
         sample = _one_pass(place, seconds, sync)
@@ -73,7 +71,7 @@ class Steps:
         self._reports[setting] = [*self._reports.pop(setting, []), sample][-AVERAGED:]
 
     def known(self) -> tuple[int, int]:
-        """Changes with what is known, everything reported taken in: the fit, and how wide it goes."""
+        """Return a version that changes with the fit and the widest report."""
         self._refresh()
         return self._version, self.widest
 
@@ -84,24 +82,25 @@ class Steps:
             self._stale = False
             self._version += 1
 
-    def seconds(self, places: Sequence[Place], prior_batch: int) -> Array:
-        """s of a step at each place.
+    def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
+        """Return s of a step at each place, before any report in units of a step of `prior_batch`
+        samples on one device.
 
-        The form's even where a step was measured: beside what was never tried, the truth about one
-        number of devices would be a dip, at which policies that give one at a time stop. Before any
-        report in units of a step of `prior_batch` samples on one device.
+        The form's value even where a step was measured: next to predictions, one measured number
+        of devices would be a dip, at which policies that add one device at a time stop.
         """
         self._refresh()
         settings = [place.setting for place in places]
         if self._fit is None:
-            at = _form(PRIOR.middles, settings, Reference(1.0, prior_batch))
+            even = np.zeros(len(settings))
+            at = times(PRIOR.middles, Arrays.of(settings), Reference(1.0, prior_batch), even, even)
         else:
             at = _fitted(self._fit, settings)
         further = np.array([place.split.further for place in places])
         return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
 
-    def spread(self, place: Place) -> float:
-        """Standard deviation of the logarithm of a step there."""
+    def spread(self, place: PlacedSplit) -> float:
+        """Return the standard deviation of the logarithm of a step there."""
         self._refresh()
         if self._fit is None:
             return UNSEEN
@@ -115,7 +114,7 @@ class Steps:
         return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
 
     def _make_room(self) -> None:
-        """Let go of the older of the two settings that lie closest: it tells least."""
+        """Drop the older of the two closest settings: it tells least."""
         if len(self._reports) < MOST:
             return
         known = list(self._reports)
@@ -126,11 +125,11 @@ class Steps:
 
 
 UNSEEN = log(2.0)
-"""Standard deviation of the logarithm of a step of which nothing was reported: a factor of two."""
+"""Standard deviation of the logarithm of an unreported step: a factor of two."""
 
 
-def _one_pass(place: Place, seconds: float, sync: float | None) -> PlacedSample:
-    """A step without its further passes, each of which takes as long as computing does in the last."""
+def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedSample:
+    """Return a step without its further passes, each as long as the last pass's computing."""
     further = place.split.further
     exchanged = None if sync is None else min(sync, (1 - LEAST_COMPUTING) * seconds)
     # T = t + s (t - sync)  =>  t = (T + s sync) / (s + 1)
@@ -141,7 +140,7 @@ def _one_pass(place: Place, seconds: float, sync: float | None) -> PlacedSample:
 
 
 def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
-    """One sample for all reports of a setting: means of logarithms of the step and of computing."""
+    """Return one sample for all reports of a setting: log means of step and computing."""
     seconds = exp(sum(log(each.seconds) for each in reports) / len(reports))
     if any(each.sync is None for each in reports):
         return PlacedSample(reports[0].setting, seconds)
@@ -149,8 +148,8 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
     return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
 
 
-def _fitted(fit: FittedSpeed, settings: Sequence[Setting]) -> Times:
-    """The most probable times, without their intervals: those cost as much again for each setting."""
+def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
+    """Return the most probable times without intervals, which would double the cost."""
     prior, columns = fit.columns.prior, fit.columns
     factors = np.zeros((2, len(settings)))
     for i, setting in enumerate(settings):
@@ -162,8 +161,3 @@ def _fitted(fit: FittedSpeed, settings: Sequence[Setting]) -> Times:
             factors[1, i] = columns.spread.placement * fit.found[placement]
     unknowns = prior.middles + prior.deviations * fit.found[: len(prior.beliefs)]
     return times(unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])
-
-
-def _form(unknowns: Array, settings: Sequence[Setting], unit: Reference) -> Times:
-    even = np.zeros(len(settings))
-    return times(unknowns, Arrays.of(settings), unit, even, even)

@@ -1,8 +1,8 @@
-"""What one step is worth along a job's way, learnt from all jobs of an application.
+"""What one step is worth along a job's progress, learnt from all jobs of an application.
 
-Gradients grow noisier as training goes on, so the same batch is worth more late than early. Progress is
-divided into stretches, each an eighth of all that lies before it; each keeps the mean logarithm of
-what was reported there. One that nobody has reported from is like the last before it that somebody has.
+Gradients grow noisier during training, so the same batch is worth more late than early. Progress is
+divided into stretches, each an eighth of all before it; each keeps the mean logarithm of its reports.
+One without reports is like the last before it that has some.
 """
 
 from math import exp, log, log1p
@@ -18,13 +18,13 @@ class Way:
         self._sums: list[float] = []
         self._counts: list[int] = []
         self.version = 0
-        """Counts stretches as they are first reported from."""
+        """Counts the stretches with reports."""
 
     def __bool__(self) -> bool:
         return bool(self._sums)
 
     def add(self, done: float, value: float) -> None:
-        """A job that had done so much reported this."""
+        """Add the report of a job that has done this much work."""
         at = stretch(done)
         while len(self._sums) <= at:
             self._sums.append(0.0)
@@ -34,7 +34,7 @@ class Way:
         self._counts[at] += 1
 
     def values(self) -> list[float]:
-        """One for each stretch, up to the last that was reported from."""
+        """Return a value for each stretch, up to the last with reports."""
         found: list[float] = []
         known = next(i for i, count in enumerate(self._counts) if count)
         for i, count in enumerate(self._counts):
@@ -44,10 +44,10 @@ class Way:
 
 
 def stretch(done: float) -> int:
-    """The stretch of a job that has done so much."""
+    """Return the stretch of a job that has done this much work."""
     return int(log1p(max(done, 0.0)) / log(STRETCH))
 
 
 def start(at: int) -> float:
-    """Where a stretch begins."""
+    """Return the work at which a stretch begins."""
     return float(STRETCH**at - 1)

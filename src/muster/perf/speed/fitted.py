@@ -2,13 +2,12 @@
 
 The form is step_form's; its nine unknowns start from one prior for every job, so that eight samples
 are enough and one already gives an answer with a wide interval. A sample is a measured step and, where
-the job measures it, the part of it spent synchronising: step - sync is then a second measurement, of
+the job measures it, the part spent synchronising: step - sync is then a second measurement, of
 computing.
 
-Two things no form says are kept apart from the unknowns, each with its own spread: that a batch runs
-unusually well or badly everywhere (kernels chosen by size), a factor e^u on computing for each batch;
-that a placement has unusually good or bad links or neighbours, a factor e^v on synchronising for each
-placement. A second sample of one placement therefore teaches less than a first one of another.
+Two effects outside the form have factors of their own, each with its own spread: e^u on computing for
+each batch (kernels chosen by size) and e^v on synchronising for each placement (its links and
+neighbours). So a second sample of one placement teaches less than a first one of another.
 
 Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals from the curvature there
 (Laplace), scaled by the residuals.
@@ -23,31 +22,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
-from muster.perf.speed.curve import NORMAL_80, recency
-from muster.perf.speed.sampler import Evidence
-from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, Setting, Times, times
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
+from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, StepSetting, Times, times
 
 Array = NDArray[np.float64]
 
-KEPT = 8
-"""Newest samples kept of each setting: a job that runs long in one place must not push out what it
-learnt in others."""
+NORMAL_80 = 1.2816
+"""Standard deviations on either side that hold 80 % of a normal distribution."""
 
+HALF_LIFE = 64
+"""Samples after which an older one counts half: profiling runs still count when a job has just started,
+and no longer when it has reported for an hour (one sample a minute)."""
+
+KEPT = 8
+"""Newest samples kept of each setting: a long run in one place must not displace the others."""
 
 ROUNDS = 3
 """Times that the spread is taken from the residuals and the fit repeated; it settles by then."""
 
 STEPS = 100
 """Most evaluations of one fit. Measured jobs need 10-40; samples that contradict each other by
-orders of magnitude would go on for hundreds, to an answer as wide."""
+orders of magnitude would take hundreds, for an interval as wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSample:
     """A measured step: where, how long, and how much of it was synchronising (None: not measured)."""
 
-    setting: Setting
+    setting: StepSetting
     seconds: float
     sync: float | None = None
 
@@ -55,9 +57,7 @@ class PlacedSample:
         if not (isfinite(self.seconds) and self.seconds > 0):
             raise BadMeasurementError(f"a step cannot take {self.seconds} s")
         if self.sync is not None and not 0 <= self.sync < self.seconds:
-            raise BadMeasurementError(
-                f"{self.sync} s of a step of {self.seconds} s cannot be synchronising"
-            )
+            raise BadMeasurementError(f"impossible: {self.sync} s of a {self.seconds} s step is sync")
         if self.setting.batch < 1 or not self.setting.shape or min(self.setting.shape) < 1:
             raise BadMeasurementError(f"no step without devices and a batch: {self.setting}")
 
@@ -69,14 +69,14 @@ class PlacedSample:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Relative standard deviations of what the form does not say."""
+    """Relative standard deviations of what is outside the form."""
 
     step: float = 0.06
     """Of one measured step."""
     computing: float = 0.08
-    """Of step - sync; wider, because computing slows down a little while gradients travel beside it."""
+    """Of step - sync; wider, because computing slows down a little while gradients travel."""
     placement: float = 0.15
-    """Of synchronising, from placement to placement: shared networks differ by more than nodes do."""
+    """Of synchronising, from placement to placement: networks differ by more than nodes do."""
     batch: float = 0.05
     """Of computing, from batch to batch."""
 
@@ -86,18 +86,18 @@ class Spread:
         return np.array([self.batch, self.placement])
 
     def scaled(self, factor: float) -> "Spread":
-        """All of them so many times as large."""
+        """Return all of them multiplied by a factor."""
         return Spread(*(factor * each for each in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is believed before the first sample; the same for every job."""
+    """The belief before the first sample, the same for every job."""
 
     beliefs: tuple[Belief, ...] = BELIEFS
     spread: Spread = Spread()
     spread_weight: float = 8.0
-    """The spread is believed as if so many measurements had shown it."""
+    """Measurements that the prior spread is worth."""
 
     @property
     def middles(self) -> Array:
@@ -116,14 +116,14 @@ PRIOR = Prior()
 _Key = tuple[str, int | tuple[int, ...]]
 
 
-def _keys(setting: Setting) -> tuple[_Key, _Key]:
-    """What the two factors of a setting belong to: that of computing, that of synchronising."""
+def _keys(setting: StepSetting) -> tuple[_Key, _Key]:
+    """Return the keys of a setting's two factors: of computing, of synchronising."""
     return ("batch", setting.batch), ("placement", setting.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where each unknown stands: the form's first, then every factor.
+    """The column of each unknown: the form's first, then every factor.
 
     All are in units of their prior standard deviation, so that the prior is the unit matrix."""
 
@@ -132,7 +132,7 @@ class _Columns:
     factors: dict[_Key, int]
 
     @staticmethod
-    def of(prior: Prior, spread: Spread, settings: Iterable[Setting]) -> "_Columns":
+    def of(prior: Prior, spread: Spread, settings: Iterable[StepSetting]) -> "_Columns":
         keys = dict.fromkeys(key for setting in settings for key in _keys(setting))
         return _Columns(prior, spread, {key: len(prior.beliefs) + i for i, key in enumerate(keys)})
 
@@ -140,18 +140,18 @@ class _Columns:
     def count(self) -> int:
         return len(self.prior.beliefs) + len(self.factors)
 
-    def at(self, settings: Sequence[Setting]) -> NDArray[np.intp]:
-        """Columns of the two factors of each setting, shape (settings, 2)."""
+    def at(self, settings: Sequence[StepSetting]) -> NDArray[np.intp]:
+        """Return the columns of the two factors of each setting, shape (settings, 2)."""
         return np.array([[self.factors[key] for key in _keys(setting)] for setting in settings])
 
-    def times(self, x: Array, settings: Sequence[Setting], unit: Reference) -> Times:
-        """The form's times, stretched by the factors."""
+    def times(self, x: Array, settings: Sequence[StepSetting], unit: Reference) -> Times:
+        """Return the form's times, scaled by the factors."""
         batch, placement = (x[self.at(settings)] * self.spread.factors).T
         unknowns = self.prior.middles + self.prior.deviations * x[: len(self.prior.beliefs)]
         return times(unknowns, Arrays.of(settings), unit, batch, placement)
 
-    def jacobian(self, found: Times, settings: Sequence[Setting]) -> Array:
-        """Derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
+    def jacobian(self, found: Times, settings: Sequence[StepSetting]) -> Array:
+        """Return the derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
         by, known = np.zeros((len(settings), 2, self.count)), len(self.prior.beliefs)
         by[:, 0, :known] = found.step_by * self.prior.deviations
         by[:, 1, :known] = found.compute_by * self.prior.deviations
@@ -164,7 +164,7 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedSpeed:
-    """A job's learnt step time; ask it for any placement and batch."""
+    """A job's learnt step time, for any placement and batch."""
 
     samples: tuple[PlacedSample, ...]
     """Oldest first."""
@@ -175,13 +175,13 @@ class FittedSpeed:
     covariance: Array
     """(m, m): of the unknowns."""
 
-    def seconds(self, setting: Setting) -> Estimate:
-        """Seconds of one step there, with the interval of a measured step (80 %)."""
+    def seconds(self, setting: StepSetting) -> Estimate:
+        """Predict one step there, with the 80 % interval of a measured step, s."""
         return self.all_seconds((setting,))[0]
 
-    def all_seconds(self, settings: Sequence[Setting]) -> list[Estimate]:
-        """Seconds of one step at each setting."""
-        logs, by, covariance = self._around(settings)
+    def all_seconds(self, settings: Sequence[StepSetting]) -> list[Estimate]:
+        """Predict one step at each setting, s."""
+        logs, by, covariance = self.around(settings)
         variance = (
             np.einsum("ij,jk,ik->i", by[:, 0], covariance, by[:, 0]) + self.columns.spread.step**2
         )
@@ -191,18 +191,8 @@ class FittedSpeed:
             for m, f in zip(np.exp(logs), factors, strict=True)
         ]
 
-    def refined(self, newer: Sequence[PlacedSample]) -> "FittedSpeed | Unknown":
-        """Learnt again with the running job's own samples, oldest first; newer ones count more."""
-        return fit_placed((*self.samples, *newer), self.columns.prior)
-
-    def evidence(self, candidates: Sequence[Setting]) -> Evidence:
-        """What samples at the candidates would tell (see sampler)."""
-        _, by, covariance = self._around(candidates)
-        noise = np.array([self.columns.spread.step, self.columns.spread.computing])
-        return Evidence(by[:, 0], by / noise[:, None], covariance)
-
-    def _around(self, settings: Sequence[Setting]) -> tuple[Array, Array, Array]:
-        """Log step times, their derivatives and the covariance, unseen batches and placements too."""
+    def around(self, settings: Sequence[StepSetting]) -> tuple[Array, Array, Array]:
+        """Return log step times, their derivatives and the covariance, also where nothing was seen."""
         known = self.columns
         columns = _Columns.of(
             known.prior, known.spread, [*(sample.setting for sample in self.samples), *settings]
@@ -218,7 +208,7 @@ class FittedSpeed:
 def fit_placed(samples: Sequence[PlacedSample], prior: Prior = PRIOR) -> FittedSpeed | Unknown:
     """Learn a job's step time from its samples, oldest first."""
     if not samples:
-        return Unknown(Why.TOO_FEW_POINTS, "no step of this job was measured yet")
+        return Unknown(WhyUnknown.TOO_FEW_POINTS, "no step of this job was measured yet")
     kept = _newest(samples)
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
@@ -247,8 +237,8 @@ def _columns(samples: Sequence[PlacedSample], prior: Prior, scale: float) -> _Co
 
 
 def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
-    """The newest of each setting, in their order."""
-    seen: Counter[Setting] = Counter()
+    """Return the newest samples of each setting, in their order."""
+    seen: Counter[StepSetting] = Counter()
     kept = []
     for sample in reversed(samples):
         seen[sample.setting] += 1
@@ -260,7 +250,7 @@ def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
 def _most_probable(
     samples: Sequence[PlacedSample], unit: Reference, columns: _Columns, start: Array | None
 ) -> _Fit:
-    """Least squares over the measurements and the prior."""
+    """Solve least squares over the measurements and the prior."""
     settings = [sample.setting for sample in samples]
     measured = np.log([(sample.seconds, sample.computing) for sample in samples])
     weights = _weights(samples, columns.spread)
@@ -284,14 +274,19 @@ def _most_probable(
 
 
 def _weights(samples: Sequence[PlacedSample], spread: Spread) -> Array:
-    """One over the noise of (step, computing) of each sample, shape (samples, 2); 0: not measured."""
+    """Return one over the noise of (step, computing), shape (samples, 2); 0: not measured."""
     recent = np.sqrt(recency(len(samples)))
     computing = np.array([0.0 if sample.sync is None else 1 / spread.computing for sample in samples])
     return np.stack([recent / spread.step, recent * computing], axis=1)
 
 
+def recency(count: int) -> Array:
+    """Return the weight of each of `count` samples, oldest first; the newest weighs 1."""
+    return np.asarray(0.5 ** (np.arange(count)[::-1] / HALF_LIFE), dtype=np.float64)
+
+
 def _scale(fit: _Fit, prior: Prior) -> float:
-    """How many times the usual spread the residuals show, believing the usual one for a while."""
+    """Return the spread shown by the residuals over the usual one, pulled towards 1."""
     known, measurements = len(prior.beliefs), np.count_nonzero(fit.residuals)
     factors = fit.x[known:]
     now = fit.columns.spread.step / prior.spread.step

@@ -1,4 +1,4 @@
-"""The form of a placed job's step: what computing and synchronising cost by placement and batch.
+"""The form of a placed job's step: computing and synchronising by placement and batch.
 
 K devices on n nodes, at most d on one node, b samples on each device. Seconds of a step:
 
@@ -16,8 +16,8 @@ K devices on n nodes, at most d on one node, b samples on each device. Seconds o
   (Patarasuk and Yuan, 2009), in units of 8 devices; `local` when that link is inside the node.
 - lambda: latency's share on 4 nodes; a ring crosses n - 1 links between nodes, one after the other.
 - rho: two nodes are one pair of peers, whose flows share what the network grants a pair.
-- phi: the part of computing during which gradients can already travel; s = 4 rounds the corner between
-  "hidden" and "exposed", because gradients become ready in buckets (Pollux' gamma lies in 1-10).
+- phi: the part of computing during which gradients can travel; s = 4 rounds the corner between "hidden"
+  and "exposed", because gradients become ready in buckets (Pollux' gamma lies in 1-10).
 - omega: waiting for the slowest of K devices; the largest of K exponential delays grows with log K.
 
 The unknowns are the logarithms of the positive ones and the logits of the shares (lambda, phi), in the
@@ -41,8 +41,8 @@ RING_8 = 2 * 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A placement's shape, the devices on each node, and the samples on each device."""
+class StepSetting:
+    """The devices on each node, and the samples on each device."""
 
     shape: tuple[int, ...]
     batch: int
@@ -54,7 +54,7 @@ class Setting:
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """Where it lies among others; a unit is a doubling."""
+        """Its position among others; a unit is a doubling."""
         return (log2(self.devices), log2(len(self.shape)), log2(self.batch))
 
 
@@ -68,8 +68,8 @@ class Arrays:
     batch: Array
 
     @staticmethod
-    def of(settings: Sequence[Setting]) -> "Arrays":
-        """The columns of some settings."""
+    def of(settings: Sequence[StepSetting]) -> "Arrays":
+        """Return the columns of some settings."""
         rows = [(len(s.shape), s.devices, max(s.shape), s.batch) for s in settings]
         return Arrays(*np.array(rows, dtype=np.float64).T)
 
@@ -102,33 +102,27 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed of an unknown before any sample: the middle and one standard deviation."""
+    """The prior of an unknown: the middle and one standard deviation."""
 
     middle: float
     deviation: float
 
 
 BELIEFS = (
-    Belief(
-        log(0.5), 1.5
-    ),  # a: half of the smallest step does not grow with the batch, within a factor 4.5
-    Belief(log(0.5), 1.5),  # c: the other half does
+    Belief(log(0.5), 1.5),  # a: half of the smallest step is fixed, within a factor 4.5
+    Belief(log(0.5), 1.5),  # c: the other half grows with the batch
     Belief(log(0.05), 1.0),  # kappa: a neighbour on the node costs 5 %, 2 % to 14 %
     Belief(log(0.2), 1.0),  # local: links inside a node are about five times as fast as between nodes
-    Belief(
-        0.0, 1.0
-    ),  # net: synchronising 8 devices takes as long as the smallest batch, within a factor e
+    Belief(0.0, 1.0),  # net: synchronising 8 devices takes as long as the smallest batch, factor e
     Belief(-2.0, 1.0),  # lambda: gradients are large, latency is 12 % on 4 nodes, 5 % to 27 %
-    Belief(
-        log(2) / 2, log(2) / 2
-    ),  # rho: between 1 (no cap for a pair of nodes) and 2 (only the cap counts)
+    Belief(log(2) / 2, log(2) / 2),  # rho: 1 (no cap for a pair of nodes) to 2 (only the cap counts)
     Belief(0.0, 1.0),  # phi: half of computing, 27 % to 73 %; the backward pass is two thirds of it
     Belief(log(0.03), 1.0),  # omega: each doubling of the devices waits 3 % longer, 1 % to 8 %
 )
 
 
 def times(unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array) -> Times:
-    """Log times where g is e^computing and C is e^sync times as long as the form says."""
+    """Return log times where g is e^computing and C is e^sync times the form's."""
     log_compute, compute_by = _compute(unknowns, at, unit)
     log_sync, sync_by = _sync(unknowns, at, unit)
     log_compute, log_sync = log_compute + computing, log_sync + sync
@@ -148,7 +142,7 @@ def times(unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: 
 
 
 def _compute(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array]:
-    """log g and its derivatives."""
+    """Return log g and its derivatives."""
     fixed, growing = np.exp(unknowns[0]), np.exp(unknowns[1]) * at.batch / unit.batch
     shared = np.exp(unknowns[2]) * (at.widest - 1)
     by = np.zeros((len(at.batch), len(NAMES)))
@@ -159,7 +153,7 @@ def _compute(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array
 
 
 def _sync(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array]:
-    """log C and its derivatives; alone a device has nothing to synchronise, log C = -inf."""
+    """Return log C and its derivatives; a single device has nothing to synchronise, log C = -inf."""
     ring = 2 * (at.devices - 1) / at.devices / RING_8
     hops, latency = (at.nodes - 1) / 3, _share(unknowns[5])
     inside, pair = at.nodes == 1, at.nodes == 2
@@ -179,5 +173,5 @@ def _sync(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array]:
 
 
 def _share(logit: float) -> float:
-    """The share, between 0 and 1, of a logit."""
+    """Return the share, between 0 and 1, of a logit."""
     return float(1 / (1 + np.exp(-logit)))

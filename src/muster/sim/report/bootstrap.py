@@ -1,11 +1,10 @@
-"""How far a figure could be off: bootstrap intervals (Efron, 1979), by jobs and by seeds.
+"""Bootstrap intervals of figures (Efron, 1979), by jobs and by seeds.
 
-The jobs of one simulation are drawn again with replacement, as if other jobs of their kind had come.
-With several seeds, seeds are drawn first and then jobs of each (a two-stage bootstrap: Davison and
-Hinkley, Bootstrap Methods, 1997, section 3.8); the figure is the mean over the seeds of each seed's.
-Policies are compared on the same draws, pair by pair of the same job, so what is common to them cancels
-out. Intervals are between percentiles; for means of heavy tails they are somewhat too narrow, as all
-that do without a model.
+The jobs of one simulation are resampled with replacement. With several seeds, seeds are drawn first,
+then jobs of each (a two-stage bootstrap: Davison and Hinkley, Bootstrap Methods, 1997, section 3.8);
+the figure is the mean over the seeds. Policies are compared on the same draws, job by job, so what they
+have in common cancels out. Intervals are between percentiles; for heavy tails they are somewhat too
+narrow, like all without a model.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +18,15 @@ DRAWS = 1000
 """Enough for the ends of a 95 % interval to two digits of its width (Efron and Tibshirani, 1993)."""
 LEVEL = 0.95
 AT_ONCE = 2_000_000
-"""Numbers drawn at a time: 16 MB, however many jobs there are."""
+"""Numbers drawn at a time: 16 MB for any number of jobs."""
 
 Statistic = Callable[[Floats, Floats], Floats]
-"""Figures (draw, column) of values (job, column), each job as often as in counts (draw, job)."""
+"""Figures (draw, column) of values (job, column), jobs weighted by counts (draw, job)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure, and between what it lies with a confidence of LEVEL."""
+    """A figure and its interval at confidence LEVEL."""
 
     value: float
     low: float
@@ -36,25 +35,25 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """One figure of several policies: as it is, and as it came out in each draw."""
+    """One figure of several policies: its value, and its value in each draw."""
 
     value: Floats
     """(policy)"""
     drawn: Floats
-    """(draw, policy); a draw is the same jobs for all policies."""
+    """(draw, policy); a draw has the same jobs for all policies."""
 
     def interval(self, policy: int) -> Interval:
-        """Of one policy's figure."""
+        """Return the interval of one policy's figure."""
         return _interval(self.value[policy], self.drawn[:, policy])
 
     def ratio(self, policy: int, to: int) -> Interval:
-        """Of one policy's figure divided by another's."""
+        """Return the interval of one policy's figure divided by another's."""
         drawn = self.drawn[:, policy] / self.drawn[:, to]
         return _interval(self.value[policy] / self.value[to], drawn)
 
 
 def draws(seeds: Sequence[Floats], statistic: Statistic, *, seed: int = 0, count: int = DRAWS) -> Draws:
-    """Draw a figure again; `seeds` holds values (job, policy) for each seed."""
+    """Resample a figure; `seeds` has values (job, policy) for each seed."""
     random = np.random.default_rng(seed)
     whole = [statistic(values, np.ones((1, len(values))))[0] for values in seeds]
     if len(seeds) == 1:
@@ -69,13 +68,13 @@ def draws(seeds: Sequence[Floats], statistic: Statistic, *, seed: int = 0, count
 
 
 def mean(values: Floats, counts: Floats) -> Floats:
-    """The mean of each column."""
+    """Return the mean of each column."""
     figures: Floats = (counts @ values) / counts.sum(axis=1, keepdims=True)
     return figures
 
 
 def quantiles(*levels: float) -> Statistic:
-    """Quantiles of each column, interpolated as NumPy does; all columns of one level after another."""
+    """Return quantiles of each column, interpolated like NumPy's, ordered by level."""
 
     def figures(values: Floats, counts: Floats) -> Floats:
         found = [_quantiles(np.array(levels), column, counts) for column in values.T]
@@ -89,7 +88,7 @@ p95 = quantiles(0.95)
 
 
 def _quantiles(levels: Floats, column: Floats, counts: Floats) -> Floats:
-    """Of one column, (draw, level): a job counted k times stands k times in the sorted row."""
+    """Return the quantiles (draw, level) of one column: a job counted k times appears k times."""
     order = np.argsort(column)
     values = column[order]
     figures = np.empty((len(counts), len(levels)))
@@ -103,7 +102,7 @@ def _quantiles(levels: Floats, column: Floats, counts: Floats) -> Floats:
 
 
 def _redrawn(values: Floats, statistic: Statistic, count: int, random: np.random.Generator) -> Floats:
-    """The figure in so many draws of the jobs, some draws at a time."""
+    """Return the figure in `count` draws of the jobs, some draws at a time."""
     jobs = len(values)
     rows = max(1, AT_ONCE // max(1, jobs))
     parts = [
@@ -114,7 +113,7 @@ def _redrawn(values: Floats, statistic: Statistic, count: int, random: np.random
 
 
 def _counts(jobs: int, rows: int, random: np.random.Generator) -> Floats:
-    """How often each job is drawn, of `jobs` drawn, in each row."""
+    """Return how often each job is drawn in each row."""
     drawn = random.integers(jobs, size=(rows, jobs), dtype=np.int32)
     return np.stack([np.bincount(row, minlength=jobs) for row in drawn]).astype(float)
 

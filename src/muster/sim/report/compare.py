@@ -1,4 +1,4 @@
-"""Policies side by side on the same jobs and seeds: how far each is from another and from the bound."""
+"""Compare policies on the same jobs and seeds, with each other and with the bound."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,9 +8,9 @@ import numpy as np
 
 from muster.files.errors import InputError
 from muster.sim.report.bootstrap import DRAWS, Draws, Interval, draws, mean, quantiles
-from muster.sim.report.bounds import Bounds, bounds_of
+from muster.sim.report.bounds import CompletionBounds, bounds_of
 from muster.sim.report.curve import Floats
-from muster.sim.report.metrics import Summary, summary
+from muster.sim.report.metrics import RunSummary, summary
 from muster.sim.result import Fate, Result
 
 _FIGURES = ("mean", "median", "p95", "p99")
@@ -19,19 +19,19 @@ _FIGURES = ("mean", "median", "p95", "p99")
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What a comparison needs of one simulation: a fortieth of its records' memory."""
+    """The part of a simulation that a comparison needs: a fortieth of its records' memory."""
 
     policy: str
     seed: int
     hash: str
     configuration: Mapping[str, object]
-    summary: Summary
+    summary: RunSummary
     devices: int
     """The most there ever were."""
     jobs: tuple[str, ...]
     submitted: Floats
     times: Floats
-    """Completion times in s; NaN for a job that is not done."""
+    """Completion times in s; NaN for an unfinished job."""
     best: Floats
     least: Floats
     notes: tuple[str, ...] = ()
@@ -39,15 +39,15 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy. Figures of several seeds are the means over them; the worst is the worst of all."""
+    """One policy. Figures are means over the seeds; the worst is the worst of all."""
 
     policy: str
     figures: Mapping[str, float | None]
-    """By the names of Summary."""
+    """By the names of RunSummary."""
     intervals: Mapping[str, Interval]
-    """Completion times in s (mean, median, p95, p99) of the jobs that are done under all policies."""
+    """Completion times in s (mean, median, p95, p99) of the jobs completed under all policies."""
     against: Interval | None
-    """Mean completion time / that of the policy compared with, job by job."""
+    """Mean completion time / that of the reference policy, job by job."""
     to_bound: float | None
     """Mean completion time / the lower bound."""
 
@@ -61,8 +61,8 @@ class Comparison:
     """The policy the others are compared with."""
     seeds: tuple[int, ...]
     jobs: int
-    """Jobs that are done under all policies, of all seeds."""
-    bounds: Bounds | None
+    """Jobs completed under all policies, of all seeds."""
+    bounds: CompletionBounds | None
     """The mean over the seeds."""
     configuration: Mapping[str, object]
     """Of the first simulation."""
@@ -72,7 +72,7 @@ class Comparison:
 
 
 def digest(result: Result) -> Digest:
-    """What a comparison needs of a simulation."""
+    """Return the digest of a simulation."""
     records = result.records
     times = [
         r.ended - r.submitted if r.fate is Fate.DONE and r.ended is not None else nan for r in records
@@ -96,13 +96,13 @@ def digest(result: Result) -> Digest:
 def compare(
     digests: Iterable[Digest], reference: str | None = None, *, seed: int = 0, count: int = DRAWS
 ) -> Comparison:
-    """Hold policies against each other and the bound; `reference` is the first one unless given."""
+    """Compare policies with each other and the bound; `reference` is the first unless given."""
     runs: dict[str, dict[int, Digest]] = {}
     for each in digests:
         runs.setdefault(each.policy, {})[each.seed] = each
     policies = list(runs)
     if not policies:
-        raise InputError("there is nothing to compare")
+        raise InputError("nothing to compare")
     if reference is not None and reference not in runs:
         raise InputError(f"'{reference}' is not among the policies compared: {', '.join(policies)}")
     seeds = tuple(sorted(set.intersection(*(set(by_seed) for by_seed in runs.values()))))
@@ -120,7 +120,7 @@ def _compared(
     seed: int,
     count: int,
 ) -> Comparison:
-    """The comparison of digests by seed and policy."""
+    """Compare digests by seed and policy."""
     common = [_common(same_seed) for same_seed in kept]
     tables = [
         np.stack([d.times[rows] for d, rows in zip(line, chosen, strict=True)], axis=1)
@@ -144,7 +144,11 @@ def _compared(
 
 
 def _row(
-    runs: Sequence[Digest], index: int, base: int, drawn: Mapping[str, Draws], bound: Bounds | None
+    runs: Sequence[Digest],
+    index: int,
+    base: int,
+    drawn: Mapping[str, Draws],
+    bound: CompletionBounds | None,
 ) -> Row:
     intervals = {name: figure.interval(index) for name, figure in drawn.items()}
     against = drawn["mean"].ratio(index, base) if drawn and drawn["mean"].value[base] > 0 else None
@@ -159,7 +163,7 @@ def _row(
 
 
 def _drawn(tables: Sequence[Floats], policies: int, seed: int, count: int) -> dict[str, Draws]:
-    """Each figure with intervals, all on the same draws; nothing where no job is done everywhere."""
+    """Resample each figure on the same draws; empty if no job is completed under all policies."""
     if not tables:
         return {}
     others = quantiles(0.5, 0.95, 0.99)
@@ -176,7 +180,7 @@ def _drawn(tables: Sequence[Floats], policies: int, seed: int, count: int) -> di
 
 
 def _common(runs: Sequence[Digest]) -> list[list[int]]:
-    """For each run the rows of the jobs that are done in all of them, in one order."""
+    """Return for each run the rows of the jobs completed in all, in one order."""
     where = [
         {name: row for row, name in enumerate(run.jobs) if not np.isnan(run.times[row])} for run in runs
     ]
@@ -184,8 +188,10 @@ def _common(runs: Sequence[Digest]) -> list[list[int]]:
     return [[rows[name] for name in names] for rows in where]
 
 
-def _bound(kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]]]) -> Bounds | None:
-    """Of the jobs in common, which is the same for all policies; the mean over the seeds."""
+def _bound(
+    kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]]]
+) -> CompletionBounds | None:
+    """Return the bounds of the common jobs, the same for all policies; the mean over the seeds."""
     each = [
         bounds_of(line[0].submitted[rows[0]], line[0].best[rows[0]], line[0].least[rows[0]], devices)
         for line, rows in zip(kept, common, strict=True)
@@ -194,11 +200,11 @@ def _bound(kept: Sequence[Sequence[Digest]], common: Sequence[Sequence[list[int]
     if not each:
         return None
     alone, machine, mixed = np.mean([(b.alone, b.machine, b.mixed) for b in each], axis=0).tolist()
-    return Bounds(alone, machine, mixed)
+    return CompletionBounds(alone, machine, mixed)
 
 
-def _averaged(summaries: Sequence[Summary]) -> dict[str, float | None]:
-    """Means over the seeds; the worst of the worst."""
+def _averaged(summaries: Sequence[RunSummary]) -> dict[str, float | None]:
+    """Return means over the seeds; the worst of the worst."""
     columns = [asdict(each) for each in summaries]
     return {name: _average(name, [c[name] for c in columns]) for name in columns[0]}
 
@@ -218,7 +224,7 @@ def _left_out(runs: Mapping[str, Mapping[int, Digest]], seeds: tuple[int, ...]) 
 
 
 def _partial(kept: Sequence[Sequence[Digest]], jobs: int) -> tuple[str, ...]:
-    """A note where some policy finished jobs that another did not."""
+    """Return a note if some policy finished jobs that another did not."""
     most = max(sum(line[i].summary.done for line in kept) for i in range(len(kept[0])))
     if most == jobs:
         return ()
@@ -228,7 +234,7 @@ def _partial(kept: Sequence[Sequence[Digest]], jobs: int) -> tuple[str, ...]:
 
 
 def _said(kept: Sequence[Sequence[Digest]]) -> list[str]:
-    """The simulations' own notes: once where all have it, else with the policies that do."""
+    """Return the simulations' own notes, each with its policies unless all have it."""
     by_note: dict[str, dict[str, None]] = {}
     for run in (run for line in kept for run in line):
         for note in run.notes:

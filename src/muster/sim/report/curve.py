@@ -1,4 +1,4 @@
-"""Figures that change in steps over time: their integrals and their means."""
+"""Step functions of time: integrals and means."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """A step function: `value[i]` from `at[i]` until `at[i + 1]`; 0 before, the last one ever after."""
+class StepFunction:
+    """A step function: `value[i]` from `at[i]` to `at[i + 1]`; 0 before, the last value after."""
 
     at: Floats
-    """s, never falling."""
+    """s, ascending."""
     value: Floats
 
     def integral(self, moments: Floats) -> Floats:
-        """Value x s from the beginning until each moment."""
+        """Return value x s from the beginning to each moment."""
         if not len(self.at):
             return np.zeros_like(moments)
         area = np.concatenate(([0.0], np.cumsum(self.value[:-1] * np.diff(self.at))))
@@ -25,7 +25,7 @@ class Steps:
         return area[last] + self.value[last] * np.clip(moments - self.at[last], 0.0, None)
 
     def mean(self, begin: Floats, end: Floats) -> Floats:
-        """Mean from each begin until its end; what it is at the moment where they are the same."""
+        """Return the mean from each begin to its end; the value there if they are equal."""
         if not len(self.at):
             return np.zeros_like(begin)
         length = end - begin
@@ -33,24 +33,24 @@ class Steps:
         return np.where(length > 0, area / np.where(length > 0, length, 1.0), self.now(begin))
 
     def now(self, moments: Floats) -> Floats:
-        """What it is at each moment, 0 before the first."""
+        """Return the value at each moment, 0 before the first."""
         if not len(self.at):
             return np.zeros_like(moments)
         last = np.searchsorted(self.at, moments, side="right") - 1
         return np.where(last < 0, 0.0, self.value[np.clip(last, 0, None)])
 
 
-def counted(begin: Floats, end: Floats, weight: Floats) -> Steps:
-    """How much there is at a time of things that last from begin to end, each of its weight."""
+def counted(begin: Floats, end: Floats, weight: Floats) -> StepFunction:
+    """Return the total weight over time of things that last from begin to end."""
     moments = np.concatenate((begin, end))
     change = np.concatenate((weight, -weight))
     at, place = np.unique(moments, return_inverse=True)
-    return Steps(at, np.cumsum(np.bincount(place, weights=change, minlength=len(at))))
+    return StepFunction(at, np.cumsum(np.bincount(place, weights=change, minlength=len(at))))
 
 
-def ratio(above: Steps, below: Steps) -> Steps:
-    """One divided by the other, which must nowhere be 0 from its first step on."""
+def ratio(above: StepFunction, below: StepFunction) -> StepFunction:
+    """Divide one by the other, which must not be 0 from its first step on."""
     at = np.union1d(above.at, below.at)
-    # Before its first step the divisor is taken as its first value: nothing is known of it there.
+    # Before its first step the divisor is unknown; its first value is used.
     known = np.clip(np.searchsorted(below.at, at, side="right") - 1, 0, None)
-    return Steps(at, above.now(at) / below.value[known])
+    return StepFunction(at, above.now(at) / below.value[known])

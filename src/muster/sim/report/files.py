@@ -1,7 +1,7 @@
 """Results in files: a folder with jobs, samples and stints as CSV or Parquet, and result.json.
 
 Read back, a result is the same to the digit. `result.json` is written last, so a folder that has one is
-whole. In CSV nothing stands for None: an application with an empty name is none.
+complete. In CSV an empty cell is None.
 """
 
 import csv
@@ -21,7 +21,7 @@ from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
 
 INDEX = "result.json"
 LAYOUT = 1
-"""Raised when what is in the files changes its meaning."""
+"""Incremented when the meaning of the files changes."""
 
 Line = TypeVar("Line", JobRecord, Sample, Stint)
 
@@ -35,15 +35,15 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 }
 
 
-class Form(StrEnum):
-    """How tables are written; Parquet is smaller and faster and needs pyarrow."""
+class TableFormat(StrEnum):
+    """Format of tables; Parquet is smaller and faster and needs pyarrow."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
 
-def write_result(result: Result, folder: Path, form: Form = Form.CSV) -> None:
-    """Write a result into a folder, which is made; what was there of an older one is replaced."""
+def write_result(result: Result, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
+    """Write a result into a folder, replacing an older one."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / INDEX).unlink(missing_ok=True)
     write_lines(folder / f"jobs.{form}", JobRecord, result.records)
@@ -54,10 +54,10 @@ def write_result(result: Result, folder: Path, form: Form = Form.CSV) -> None:
 
 
 def read_result(folder: Path) -> Result:
-    """The result of a folder; raises InputError, one line, for anything wrong."""
+    """Read the result of a folder; InputError is one line."""
     index = read_index(folder)
     try:
-        form = Form(index["form"])
+        form = TableFormat(index["form"])
         head: dict[str, Any] = {name: index[name] for name in _HEAD}
     except (KeyError, ValueError) as error:
         raise InputError.at(str(folder / INDEX), f"not an index of results: {error}") from None
@@ -70,7 +70,7 @@ def read_result(folder: Path) -> Result:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """What result.json says: configuration, seed, hash, summary, bounds."""
+    """Read result.json: configuration, seed, hash, summary, bounds."""
     path = folder / INDEX
     try:
         index = json.loads(path.read_text(encoding="utf-8"))
@@ -79,20 +79,20 @@ def read_index(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError.at(str(path), f"not JSON: {error}") from None
     if not isinstance(index, dict) or index.get("layout") != LAYOUT:
-        raise InputError.at(str(path), f"not results that this version can read (layout {LAYOUT})")
+        raise InputError.at(str(path), f"not a result of this version (layout {LAYOUT})")
     return index
 
 
 def write_lines(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
-    """Write records, samples or stints; the ending says how."""
-    writer = _write_parquet if _form(path) is Form.PARQUET else _write_csv
+    """Write records, samples or stints in the format of the file's suffix."""
+    writer = _write_parquet if _form(path) is TableFormat.PARQUET else _write_csv
     _replace(path, lambda part: writer(part, kind, lines))
 
 
 def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
-    """Records, samples or stints of a file; the ending says how to read it."""
+    """Read records, samples or stints in the format of the file's suffix."""
     try:
-        yield from (_read_parquet if _form(path) is Form.PARQUET else _read_csv)(path, kind)
+        yield from (_read_parquet if _form(path) is TableFormat.PARQUET else _read_csv)(path, kind)
     except OSError as error:
         raise InputError.at(str(path), error.strerror or str(error)) from None
 
@@ -100,7 +100,7 @@ def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
 _HEAD = ("configuration", "seed", "policy", "hash", "cycles", "events", "cpu", "notes")
 
 
-def _index(result: Result, form: Form) -> dict[str, Any]:
+def _index(result: Result, form: TableFormat) -> dict[str, Any]:
     lowest = bounds(result)
     return {
         "layout": LAYOUT,
@@ -112,15 +112,15 @@ def _index(result: Result, form: Form) -> dict[str, Any]:
     }
 
 
-def _form(path: Path) -> Form:
+def _form(path: Path) -> TableFormat:
     try:
-        return Form(path.suffix.removeprefix("."))
+        return TableFormat(path.suffix.removeprefix("."))
     except ValueError:
         raise InputError.at(str(path), "must end in .csv or .parquet") from None
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside it first: whoever reads the file, or is interrupted, never meets half of one."""
+    """Write to a temporary file first, so that no reader or interruption leaves half a file."""
     part = path.with_name(f"{path.name}.part")
     write(part)
     part.replace(path)
@@ -135,7 +135,7 @@ def _write_csv(path: Path, kind: type[Line], lines: Iterable[Line]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
-        # The shortest text that reads back as the same number is how Python writes floats.
+        # Python writes floats as the shortest text that reads back the same.
         writer.writerows(map(attrgetter(*names), lines))
 
 

@@ -11,16 +11,16 @@ from muster.sim.report.style import GRID, PALETTE, PAPER, figure, label, legend,
 from muster.sim.result import Result, Stint
 
 NODES = 16
-"""Nodes of a chart unless told otherwise."""
+"""Default number of nodes."""
 MANY = 4000
-"""Bars from which they are drawn as an image inside the SVG, which would be too slow otherwise."""
+"""Bars from which they are rasterised inside the SVG, which would be too slow otherwise."""
 LETTERS = 110
 """Small letters that fit side by side across the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the chart, in its units, and whose it is."""
+    """A bar of the chart, in its units, and its job."""
 
     left: float
     top: float
@@ -30,8 +30,8 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of the chart: where each node's begin, how many it has, and where all end."""
+class GanttRows:
+    """The rows of the chart: the first and the number of each node's, and the end of all."""
 
     top: Mapping[str, float]
     count: Mapping[str, int]
@@ -39,7 +39,7 @@ class Rows:
 
 
 def gantt(result: Result, by: By | None = None, nodes: int = NODES) -> Any:
-    """Who held which device when, on the first nodes; one row for each device, by node."""
+    """Draw who held which device when, on the first nodes; one row for each device."""
     shown = _first_nodes(result.stints, nodes)
     stints = [s for s in result.stints if s.node in shown]
     rows = _rows(stints, shown)
@@ -63,8 +63,8 @@ def gantt(result: Result, by: By | None = None, nodes: int = NODES) -> Any:
     return drawing
 
 
-def _draw_rows(axes: Any, rows: Rows) -> None:
-    """Every device's row in grey, for what is idle, and the nodes' names."""
+def _draw_rows(axes: Any, rows: GanttRows) -> None:
+    """Draw the rows in grey, for idle devices, and the nodes' names."""
     for node, top in rows.top.items():
         axes.axhspan(top, top + rows.count[node], color=GRID, alpha=0.35, linewidth=0)
     axes.set_ylim(rows.end, -0.4)
@@ -76,7 +76,7 @@ def _draw_rows(axes: Any, rows: Rows) -> None:
 
 
 def _draw_jobs(axes: Any, bars: Sequence[Bar]) -> None:
-    """Colours in turn, and the job's name inside each bar that has room for it."""
+    """Draw bars in alternating colours, with the job's name where it fits."""
     order = dict.fromkeys(bar.job for bar in bars)
     colours = {job: PALETTE[i % len(PALETTE)] for i, job in enumerate(order)}
     _draw_bars(axes, bars, [colours[bar.job] for bar in bars])
@@ -91,7 +91,7 @@ def _draw_jobs(axes: Any, bars: Sequence[Bar]) -> None:
 def _draw_groups(
     axes: Any, bars: Sequence[Bar], stints: Sequence[Stint], keys: Mapping[str, str]
 ) -> None:
-    """One colour for each application, pool or user, and a legend."""
+    """Draw bars coloured by application, pool or user, and a legend."""
     colours = largest(stints, keys, len(PALETTE))
     group = {job: key if key in colours else OTHERS for job, key in keys.items()}
     _draw_bars(axes, bars, [colours[group.get(bar.job, OTHERS)] for bar in bars])
@@ -114,16 +114,16 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], colours: Sequence[str]) -> None:
     axes.add_collection(collection, autolim=False)
 
 
-def _bars(stint: Stint, rows: Rows, begin: float, unit: float) -> Iterable[Bar]:
-    """A bar for each run of devices next to each other."""
+def _bars(stint: Stint, rows: GanttRows, begin: float, unit: float) -> Iterable[Bar]:
+    """Yield a bar for each run of adjacent devices."""
     left, width = (stint.begin - begin) / unit, (stint.end - stint.begin) / unit
     for run in re.finditer("1+", f"{stint.bits:b}"[::-1]):
         top = rows.top[stint.node] + run.start()
         yield Bar(left, top, width, len(run.group()), stint.job)
 
 
-def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> Rows:
-    """As many for each node as devices of it were ever held, and a gap between nodes."""
+def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> GanttRows:
+    """Return as many rows for each node as devices were ever held, with gaps between nodes."""
     count = dict.fromkeys(nodes, 1)
     for s in stints:
         count[s.node] = max(count[s.node], s.bits.bit_length())
@@ -132,11 +132,11 @@ def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> Rows:
     for node, devices in count.items():
         top[node] = at
         at += devices + 0.5
-    return Rows(top, count, max(at, 1.0))
+    return GanttRows(top, count, max(at, 1.0))
 
 
 def _first_nodes(stints: Iterable[Stint], most: int) -> list[str]:
-    """The first nodes by name, numbers in it as numbers: node2 before node10."""
+    """Return the first nodes in natural order: node2 before node10."""
     return sorted({s.node for s in stints}, key=_by_number)[:most]
 
 

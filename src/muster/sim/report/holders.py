@@ -1,4 +1,4 @@
-"""Who held devices: jobs by application, pool or user, those that held most first."""
+"""Holders of devices: jobs by application, pool or user, those that held most first."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from muster.sim.report.curve import Steps, counted
+from muster.sim.report.curve import StepFunction, counted
 from muster.sim.report.metrics import span
 from muster.sim.report.style import groups
 from muster.sim.result import JobRecord, Result, Stint
@@ -15,7 +15,7 @@ OTHERS = "others"
 
 
 class By(StrEnum):
-    """What colours tell apart."""
+    """What colours distinguish."""
 
     JOB = "job"
     APPLICATION = "application"
@@ -24,7 +24,7 @@ class By(StrEnum):
 
 
 def keys_of(result: Result, by: By) -> dict[str, str]:
-    """For each job what its colour is for."""
+    """Return the key of each job."""
     of: Callable[[JobRecord], str | None] = {
         By.JOB: lambda r: r.name,
         By.APPLICATION: lambda r: r.application,
@@ -35,12 +35,12 @@ def keys_of(result: Result, by: By) -> dict[str, str]:
 
 
 def applications(result: Result) -> int:
-    """How many applications the jobs are of, as far as that is known."""
+    """Return the number of known applications."""
     return len({r.application for r in result.records if r.application})
 
 
 def largest(stints: Iterable[Stint], keys: Mapping[str, str], top: int) -> dict[str, str]:
-    """Colours of those that held most, most first, and of the others."""
+    """Return colours of those that held most, in order, and of the others."""
     held: defaultdict[str, float] = defaultdict(float)
     for s in stints:
         held[keys.get(s.job, OTHERS)] += s.bits.bit_count() * (s.end - s.begin)
@@ -50,8 +50,8 @@ def largest(stints: Iterable[Stint], keys: Mapping[str, str], top: int) -> dict[
 
 def held_by(
     stints: Sequence[Stint], keys: Mapping[str, str], group: str, known: Mapping[str, str]
-) -> Steps:
-    """Devices that a group holds over time."""
+) -> StepFunction:
+    """Return the devices that a group holds over time."""
     mine = [
         s for s in stints if (key if (key := keys.get(s.job, OTHERS)) in known else OTHERS) == group
     ]
@@ -60,7 +60,7 @@ def held_by(
 
 
 def extent(result: Result) -> tuple[float, float]:
-    """Begin and end of the time to show, in s; never nothing."""
+    """Return begin and end of the time to show, in s; at least 1 s."""
     begin, end = span(result)
     end = max([end, *(s.end for s in result.stints)])
     return begin, max(end, begin + 1.0)

@@ -1,6 +1,6 @@
-"""One page that tells it all: table, figures, what they mean, configuration and hash.
+"""The report page: table, figures, meanings, configuration and hash.
 
-It asks for nothing from outside, and whatever came from input is escaped.
+It is self-contained, and all input is escaped.
 """
 
 import json
@@ -19,14 +19,14 @@ from muster.sim.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Illustration:
-    """A figure of the page, as SVG, and a sentence about it."""
+    """A figure of the page, as SVG, with its caption."""
 
     svg: str
     caption: str
 
 
 def page(comparison: Comparison, illustrations: Sequence[Illustration], title: str = "Policies") -> str:
-    """The whole page."""
+    """Return the whole page."""
     shown = columns(comparison)
     figures = "\n".join(map(_figure, illustrations))
     return f"""<!DOCTYPE html>
@@ -46,7 +46,7 @@ def page(comparison: Comparison, illustrations: Sequence[Illustration], title: s
 {figures}
 <h2>What the columns mean</h2>
 <dl>{"".join(f"<dt>{escape(c.heading)}</dt><dd>{escape(c.meaning)}</dd>" for c in shown)}</dl>
-<h2>How to get it again</h2>
+<h2>How to reproduce it</h2>
 <p>The same configuration and seed give the same result to the digit; equal hashes, equal results.</p>
 {_hashes(comparison.hashes)}
 <pre>{escape(json.dumps(comparison.configuration, indent=2, ensure_ascii=False, default=str))}</pre>
@@ -60,22 +60,22 @@ def page(comparison: Comparison, illustrations: Sequence[Illustration], title: s
 def illustrations(
     digests: Sequence[Digest], comparison: Comparison, results: Sequence[Result]
 ) -> list[Illustration]:
-    """The figures of a comparison; of `results`, one for each policy, what changes over time."""
+    """Draw the figures of a comparison; `results`, one for each policy, give those over time."""
     found = [
         Illustration(
             svg(mean_bars(comparison), "mean"),
-            "Mean completion time with its 95 % interval. No policy can be left of the dashed line; "
-            "the factor says how far above it each is.",
+            "Mean completion time with its 95 % interval. The dashed line is the lower bound; "
+            "the factor is the ratio to it.",
         ),
         Illustration(
             svg(completion_cdf(digests), "cdf"),
-            "How many of the jobs took no longer than so long: higher and further left is better.",
+            "Share of jobs completed within a time: higher and further left is better.",
         ),
     ]
     sampled = [result for result in results if result.samples]
     if sampled:
         drawing = svg(load_over_time(sampled), "load")
-        found.append(Illustration(drawing, "Share of the devices held, and jobs that wait, over time."))
+        found.append(Illustration(drawing, "Share of the devices held, and waiting jobs, over time."))
     for number, result in enumerate(result for result in results if result.stints):
         found += _details(result, number)
     return found
@@ -86,11 +86,11 @@ def _details(result: Result, number: int) -> list[Illustration]:
     return [
         Illustration(
             svg(shares_over_time(result, by), f"share{number}"),
-            f"Devices held under {result.policy}; the dashed line is how many there are.",
+            f"Devices held under {result.policy}; the dashed line is the capacity.",
         ),
         Illustration(
             svg(gantt(result), f"gantt{number}"),
-            f"Who held which device when under {result.policy}; grey is idle.",
+            f"Devices by holder over time under {result.policy}; grey is idle.",
         ),
     ]
 

@@ -1,26 +1,26 @@
-"""One simulation in figures."""
+"""The figures of one simulation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from muster.sim.report.curve import Floats, Steps, counted, ratio
+from muster.sim.report.curve import Floats, StepFunction, counted, ratio
 from muster.sim.result import Fate, JobRecord, Result, Sample
 
 UNFAIR = 1.05
 """Finish-time fairness above which a job was treated unfairly (Shockwave, NSDI 2023)."""
 SHORT = 10.0
-"""s: jobs shorter than this count as so long in slowdowns, which they would rule otherwise
-(bounded slowdown: Feitelson and Rudolph, JSSPP 1998)."""
+"""s: shorter jobs count as this long in slowdowns, which they would dominate otherwise (bounded
+slowdown: Feitelson and Rudolph, JSSPP 1998)."""
 HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A simulation's figures. Times in s; None where there is nothing to take it of.
+class RunSummary:
+    """A simulation's figures. Times in s; None without data.
 
-    Completion time is from submission to the end, of the jobs that are done.
+    Completion time is from submission to the end, of completed jobs.
     """
 
     jobs: int
@@ -34,7 +34,7 @@ class Summary:
     makespan: float | None
     """From the first submission to the last end."""
     wait: float | None
-    """Mean time from submission to the first start, of the jobs that started."""
+    """Mean time from submission to the first start, of started jobs."""
     wait_p95: float | None
     slowdown: float | None
     """Mean of completion time / time alone on what was asked for (see SHORT)."""
@@ -43,28 +43,28 @@ class Summary:
     rho_unfair: float | None
     """Share of the jobs above UNFAIR."""
     utilisation: float | None
-    """Device-seconds held / device-seconds there were."""
+    """Device-seconds held / device-seconds available."""
     useful: float | None
-    """The same without device-seconds lost."""
+    """The same without lost device-seconds."""
     fragmentation: float | None
-    """Mean over the time in which devices were free: share of them on partly used nodes."""
+    """Mean over the time with free devices: share of them on partly used nodes."""
     resizes: int
     preemptions: int
     migrations: int
     failures: int
     lost: float
-    """Device-hours that bought nothing."""
+    """Wasted device-hours."""
 
 
-def summary(result: Result) -> Summary:
-    """All the figures of a simulation."""
+def summary(result: Result) -> RunSummary:
+    """Return the figures of a simulation."""
     records, times = result.records, completion_times(result.records)
     waits = np.array([r.started - r.submitted for r in records if r.started is not None])
     rho = fairness(result)
     lost = sum(r.lost for r in records)
     held = sum(r.held for r in records)
     available = _available(result)
-    return Summary(
+    return RunSummary(
         jobs=len(records),
         done=_count(records, Fate.DONE),
         refused=_count(records, Fate.REFUSED),
@@ -91,19 +91,19 @@ def summary(result: Result) -> Summary:
 
 
 def completion_times(records: Sequence[JobRecord]) -> Floats:
-    """s from submission to the end of each job that is done, in order."""
+    """Return s from submission to the end of each completed job, in order."""
     return np.array([r.ended - r.submitted for r in records if r.ended is not None and _done(r)])
 
 
 def fairness(result: Result) -> Floats:
-    """Finish-time fairness of each job that is done: rho = T / (alone x max(1, contention)), no unit.
+    """Return the finish-time fairness of each completed job: rho = T / (alone x max(1, contention)).
 
     T is its completion time in s; alone is in s, on the devices it asked for; contention is the mean
-    over its life, submission to end, of (devices asked for by the jobs that live) / (devices there
-    are). So rho is 1 for a job that is as fast as with its fair share of the cluster, the definition of
-    Themis (NSDI 2020), with the contention of Shockwave (NSDI 2023): jobs / devices there, whose jobs
-    are alike; devices asked for / devices here, which is the same where each asks for one. Jobs that
-    take no time alone are left out, and so are all where nothing is known of the cluster.
+    over its life, submission to end, of devices asked for by live jobs / devices available. So rho is 1
+    for a job that is as fast as with its fair share of the cluster, the definition of Themis (NSDI
+    2020), with the contention of Shockwave (NSDI 2023): jobs / devices there, whose jobs are equal;
+    devices asked for / devices here, the same where each asks for one. Jobs that take no time alone are
+    ignored, and so are all without samples of the cluster.
     """
     jobs = [r for r in result.records if _done(r) and r.alone > 0]
     if not jobs or not result.samples:
@@ -116,13 +116,13 @@ def fairness(result: Result) -> Floats:
     return rho
 
 
-def capacity(samples: Sequence[Sample]) -> Steps:
-    """Devices there were; at least one, for a cluster that is down altogether has no share to give."""
-    return Steps(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
+def capacity(samples: Sequence[Sample]) -> StepFunction:
+    """Return the devices over time; at least one, so that shares of a cluster that is down exist."""
+    return StepFunction(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
 
 
 def span(result: Result) -> tuple[float, float]:
-    """From the first submission to the last end, in s; to the last sample if jobs are left."""
+    """Return the first submission and the last end, in s; the last sample if jobs are left."""
     live = [r for r in result.records if r.fate is not Fate.REFUSED]
     begin = min((r.submitted for r in live), default=0.0)
     last = [r.ended for r in live if r.ended is not None]
@@ -131,7 +131,7 @@ def span(result: Result) -> tuple[float, float]:
     return begin, max([begin, *last])
 
 
-def _demand(result: Result) -> Steps:
+def _demand(result: Result) -> StepFunction:
     live = [r for r in result.records if r.fate is not Fate.REFUSED]
     over = span(result)[1]
     begin = np.array([r.submitted for r in live])
@@ -146,8 +146,8 @@ def _slowdowns(records: Sequence[JobRecord]) -> Floats:
 
 
 def _available(result: Result) -> float:
-    """Device-seconds, from the first submission until all is over."""
-    there = Steps(_of(result.samples, "at"), _of(result.samples, "capacity"))
+    """Return device-seconds from the first submission to the end."""
+    there = StepFunction(_of(result.samples, "at"), _of(result.samples, "capacity"))
     begin, end = there.integral(np.array(span(result)))
     return float(end - begin)
 

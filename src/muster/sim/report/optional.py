@@ -1,4 +1,4 @@
-"""Libraries that only some reports need, imported when they do."""
+"""Optional libraries, imported on use."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ from muster.files.errors import InputError
 
 
 def needed(module: str, what: str) -> ModuleType:
-    """A module of an optional library, or InputError with the way to get it."""
+    """Import a module of an optional library; InputError says how to install it."""
     try:
         return import_module(module)
     except ImportError:

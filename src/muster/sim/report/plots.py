@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muster.sim.report.compare import Comparison, Digest
-from muster.sim.report.curve import Floats, Steps
+from muster.sim.report.curve import Floats, StepFunction
 from muster.sim.report.holders import By, extent, held_by, keys_of, largest
 from muster.sim.report.metrics import span
 from muster.sim.report.optional import needed
@@ -17,11 +17,11 @@ from muster.sim.report.style import INK, MUTED, figure, label, legend, look, pol
 from muster.sim.result import Result, Sample
 
 POINTS = 300
-"""Points of a curve: more than the eye sees apart."""
+"""Points of a curve: more than the eye distinguishes."""
 
 
 def completion_cdf(digests: Sequence[Digest]) -> Any:
-    """Share of the jobs that took no longer than so long, for each policy; all its seeds together."""
+    """Draw the share of jobs completed within a time, for each policy over all seeds."""
     with look():
         drawing = figure(7.2, 4.2)
         axes = drawing.subplots()
@@ -45,7 +45,7 @@ def completion_cdf(digests: Sequence[Digest]) -> Any:
 
 
 def mean_bars(comparison: Comparison) -> Any:
-    """Mean completion time of each policy with its interval, and the lower bound."""
+    """Draw the mean completion time of each policy with its interval, and the lower bound."""
     rows = [row for row in comparison.rows if "mean" in row.intervals][::-1]
     colours = policy_colours([row.policy for row in comparison.rows])
     with look():
@@ -71,7 +71,7 @@ def mean_bars(comparison: Comparison) -> Any:
 
 
 def load_over_time(results: Sequence[Result]) -> Any:
-    """Share of the devices held, and jobs that wait, over time; one line for each result."""
+    """Draw the share of the devices held, and waiting jobs, over time; one line for each result."""
     begin = min((span(r)[0] for r in results), default=0.0)
     end = max((span(r)[1] for r in results), default=1.0)
     unit, name = time_unit(end - begin)
@@ -101,7 +101,7 @@ def load_over_time(results: Sequence[Result]) -> Any:
 
 
 def shares_over_time(result: Result, by: By = By.APPLICATION, top: int = 8) -> Any:
-    """Devices held over time by the applications (or jobs, pools, users) that held most, and others."""
+    """Draw the devices held over time by the largest applications (or jobs, pools, users)."""
     keys = keys_of(result, by)
     colours = largest(result.stints, keys, top)
     begin, end = extent(result)
@@ -145,14 +145,14 @@ def _draw_bound(axes: Any, comparison: Comparison, rows: int) -> None:
     )
 
 
-def _means(steps: Steps, edges: Floats) -> Floats:
-    """Mean between each edge and the next."""
+def _means(steps: StepFunction, edges: Floats) -> Floats:
+    """Return the mean between each edge and the next."""
     return steps.mean(edges[:-1], edges[1:])
 
 
-def _sampled(samples: Sequence[Sample], name: str) -> Steps:
+def _sampled(samples: Sequence[Sample], name: str) -> StepFunction:
     at = np.array([s.at for s in samples])
-    return Steps(at, np.array([float(getattr(s, name)) for s in samples]))
+    return StepFunction(at, np.array([float(getattr(s, name)) for s in samples]))
 
 
 def _ticks(form: Callable[[float], str]) -> Any:
@@ -164,7 +164,7 @@ def _percent() -> Any:
 
 
 def _time_ticks(axes: Any) -> None:
-    """Marks of a logarithmic axis at times that have a name."""
+    """Mark a logarithmic axis at round times."""
     ticker = needed("matplotlib.ticker", "a plot")
     low, high = axes.get_xlim()
     within = {at: name for at, name in _MARKS.items() if low <= at <= high}

@@ -1,4 +1,4 @@
-"""How plots look: colours, type, time axes, and their way into files."""
+"""The style of plots: colours, fonts, time axes, and output."""
 
 import io
 import re
@@ -22,11 +22,11 @@ PALETTE = (
     "#e377a8",
     "#5b7d2a",
 )
-"""Told apart by most eyes, on white and on black."""
+"""Distinct to most eyes, on white and on black."""
 OWN = "muster"
 """The policy that always has the first colour."""
 INK, MUTED, GRID, PAPER = "#24292f", "#6e7782", "#d8dee5", "#fffffe"
-"""Text and axes, asides, lines behind, ground; the page gives them other values in the dark."""
+"""Text and axes, asides, grid, background; the page replaces them in dark mode."""
 REST = "#a9b1ba"
 LONGEST = 28
 """Characters of a name in a legend."""
@@ -64,19 +64,19 @@ _LOOK: dict[str, Any] = {
     "svg.hashsalt": "muster",
 }
 _UNITS = ((180.0, 1.0, "s"), (3 * 3600.0, 60.0, "min"), (4 * 86400.0, 3600.0, "h"))
-"""Up to which span in s, a unit in s, its name; days beyond."""
+"""The longest span in s, a unit in s, its name; days beyond."""
 _UNSAID: dict[str, None] = {"Date": None, "Creator": None, "Format": None, "Type": None}
-"""Nothing in a picture tells when or by what it was drawn, so that equal results give equal files."""
+"""No metadata of when or by what a picture was drawn: equal results give equal files."""
 
 
 def look() -> AbstractContextManager[None]:
-    """The look of all plots, for a `with`."""
+    """Return the style of all plots, for a `with`."""
     context: AbstractContextManager[None] = needed("matplotlib", "a plot").rc_context(_LOOK)
     return context
 
 
 def figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches; no window and no state behind it."""
+    """Return an empty figure, sizes in inches, without a window or global state."""
     module = needed("matplotlib.figure", "a plot")
     empty = module.Figure(figsize=(width, height), layout="constrained")
     empty.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
@@ -84,33 +84,33 @@ def figure(width: float, height: float) -> Any:
 
 
 def policy_colours(policies: Sequence[str]) -> dict[str, str]:
-    """One colour for each policy: the first for Muster's own, then in the order given."""
+    """Return a colour for each policy: the first for Muster's own, then in order."""
     order = sorted(dict.fromkeys(policies), key=lambda name: name != OWN)
     colours = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
     return {name: colours[name] for name in policies}
 
 
 def label(name: str) -> str:
-    """A name of the input as a plot can show it."""
+    """Return a name of the input as a plot can show it."""
     clipped = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
     text = "".join(c if c.isprintable() and ord(c) in _glyphs() else "?" for c in clipped)
-    # A legend leaves out what begins with an underscore.
+    # A legend ignores names with a leading underscore.
     return f" {text}" if text.startswith("_") else text
 
 
 def time_unit(span: float) -> tuple[float, str]:
-    """The unit in which so many s are read best: its length in s and its name."""
+    """Return the best unit for a span in s: its length in s and its name."""
     return next(((size, name) for upto, size, name in _UNITS if span <= upto), (86400.0, "days"))
 
 
 def save_png(drawing: Any, path: Path) -> None:
-    """Write a figure as PNG, 160 dots an inch, on white."""
+    """Write a figure as PNG, 160 dpi, on white."""
     with look():
         drawing.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})
 
 
 def svg(drawing: Any, mark: str) -> str:
-    """A figure as SVG to stand inside a page; `mark` keeps its names apart from other figures'."""
+    """Return a figure as SVG to embed in a page; `mark` makes its ids unique."""
     file = io.StringIO()
     with look():
         drawing.savefig(file, format="svg", transparent=True, metadata=_UNSAID)
@@ -124,20 +124,20 @@ def svg(drawing: Any, mark: str) -> str:
 
 
 def legend(axes: Any, entries: Mapping[str, str], **where: Any) -> None:
-    """Names with their colours."""
+    """Draw a legend of names with their colours."""
     patch = needed("matplotlib.patches", "a plot").Patch
     handles = [patch(color=colour) for colour in entries.values()]
     axes.legend(handles, [label(name) for name in entries], handlelength=1.0, handleheight=1.0, **where)
 
 
 def groups(names: Iterable[str], other: str) -> dict[str, str]:
-    """A colour for each name in order, as far as they reach, and one for the others."""
+    """Return a colour for each of the first names, and one for the others."""
     unique = list(dict.fromkeys(names))
     return {**dict(zip(unique, PALETTE, strict=False)), other: REST}
 
 
 @cache
 def _glyphs() -> frozenset[int]:
-    """The characters the font has; one that it lacks would be a warning and an empty box."""
+    """Return the font's characters; a missing one would be a warning and an empty box."""
     manager = needed("matplotlib.font_manager", "a plot")
     return frozenset(manager.get_font(manager.findfont("DejaVu Sans")).get_charmap())

@@ -13,7 +13,7 @@ NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading, what it means in a sentence, and how a row fills it."""
+    """One column: its heading, its meaning, and how a row fills it."""
 
     heading: str
     meaning: str
@@ -23,33 +23,29 @@ class Column:
 
 
 def columns(comparison: Comparison) -> tuple[Column, ...]:
-    """All columns after the policy's name. Times in s."""
+    """Return all columns after the policy's name. Times in s."""
     return (
-        Column(
-            "MEAN", "Mean completion time, from submission to the end, in s.", _figure("mean"), True
-        ),
-        Column("95 %", "Where that mean lies with 95 % confidence (bootstrap).", _spread("mean"), True),
-        Column(
-            "X BOUND", "The mean divided by the lower bound that no policy can beat.", _to_bound, True
-        ),
+        Column("MEAN", "Mean completion time, from submission to end, in s.", _figure("mean"), True),
+        Column("95 %", "95 % confidence interval of the mean (bootstrap).", _spread("mean"), True),
+        Column("X BOUND", "The mean divided by the lower bound of any policy.", _to_bound, True),
         Column(
             f"X {comparison.reference.upper()}",
             f"The mean divided by that of {comparison.reference}, on the same jobs.",
             lambda row: _decimal(row.against.value if row.against else None),
             True,
         ),
-        Column("95 %", "Where that ratio lies with 95 % confidence, job by job.", _against, True),
-        Column("MEDIAN", "Half of the jobs took no longer, in s.", _figure("median"), True),
-        Column("P95", "95 % of the jobs took no longer, in s.", _figure("p95"), True),
-        Column("P99", "99 % of the jobs took no longer, in s.", _figure("p99"), True),
+        Column("95 %", "95 % confidence interval of the ratio, job by job.", _against, True),
+        Column("MEDIAN", "Median completion time, in s.", _figure("median"), True),
+        Column("P95", "95th percentile of the completion time, in s.", _figure("p95"), True),
+        Column("P99", "99th percentile of the completion time, in s.", _figure("p99"), True),
         Column(
             "MAKESPAN", "From the first submission to the last end, in s.", _plain("makespan"), True
         ),
         Column("WAIT", "Mean time from submission to the first start, in s.", _plain("wait"), True),
-        Column("WAIT P95", "95 % of the jobs waited no longer for it, in s.", _plain("wait_p95")),
+        Column("WAIT P95", "95th percentile of that time, in s.", _plain("wait_p95")),
         Column(
             "SLOWDOWN",
-            "Mean of completion time / time alone on what was asked for (10 s at least).",
+            "Mean of completion time / time alone on the requested devices (at least 10 s).",
             _ratio("slowdown"),
         ),
         Column(
@@ -58,30 +54,30 @@ def columns(comparison: Comparison) -> tuple[Column, ...]:
             _ratio("rho_worst"),
         ),
         Column("UNFAIR", "Share of the jobs whose rho is above 1.05.", _share("rho_unfair"), True),
-        Column("USED", "Device-seconds held, of those there were.", _share("utilisation"), True),
+        Column("USED", "Share of the device-seconds that were held.", _share("utilisation"), True),
         Column("USEFUL", "The same without those lost in pauses and failures.", _share("useful")),
         Column(
             "FRAGMENTED",
-            "Mean share of the free devices that lay on partly used nodes.",
+            "Mean share of the free devices on partly used nodes.",
             _share("fragmentation"),
         ),
-        Column("RESIZES", "Changes of a running job's size.", _plain("resizes"), True),
+        Column("RESIZES", "Resizes of running jobs.", _plain("resizes"), True),
         Column("PREEMPTIONS", "Running jobs stopped for others.", _plain("preemptions")),
         Column("MIGRATIONS", "Running jobs moved to other devices.", _plain("migrations")),
         Column("FAILURES", "Runs ended by a lost node.", _plain("failures")),
-        Column("LOST H", "Device-hours that bought nothing.", _hours, True),
+        Column("LOST H", "Wasted device-hours.", _hours, True),
         Column("REFUSED", "Jobs that could never run on this cluster.", _plain("refused")),
-        Column("UNFINISHED", "Jobs still there at the end.", _plain("unfinished")),
+        Column("UNFINISHED", "Jobs unfinished at the end.", _plain("unfinished")),
     )
 
 
 def cells(comparison: Comparison, shown: Sequence[Column]) -> list[list[str]]:
-    """The rows as text, the policy's name first."""
+    """Return the rows as text, the policy's name first."""
     return [[row.policy, *(column.cell(row) for column in shown)] for row in comparison.rows]
 
 
 def text(comparison: Comparison, *, full: bool = False) -> str:
-    """A table without borders, and below it what it is of; short unless the full one is asked for."""
+    """Return a table without borders and a footer; without `full` the brief columns only."""
     # Only the command line needs rich, and it is slow to import.
     from rich.console import Console
     from rich.table import Table
@@ -94,7 +90,7 @@ def text(comparison: Comparison, *, full: bool = False) -> str:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for line in cells(comparison, shown):
         table.add_row(*(Text(cell) for cell in line))
-    # As wide as it needs to be: a terminal wraps what a pipe must not lose.
+    # As wide as necessary: a terminal wraps what a pipe must not lose.
     console = Console(file=io.StringIO(), width=10_000, color_system=None, highlight=False)
     with console.capture() as captured:
         console.print(table)
@@ -103,7 +99,7 @@ def text(comparison: Comparison, *, full: bool = False) -> str:
 
 
 def footer(comparison: Comparison) -> list[str]:
-    """What the figures are of, one sentence a line."""
+    """Return what the figures describe, one sentence a line."""
     seeds = "1 seed" if len(comparison.seeds) == 1 else f"{len(comparison.seeds)} seeds"
     lines = [
         f"Times in s, of {comparison.jobs:,} jobs, {seeds}; 95 % by bootstrap, policies job by job."
@@ -111,14 +107,14 @@ def footer(comparison: Comparison) -> list[str]:
     if comparison.bounds is not None:
         b = comparison.bounds
         lines.append(
-            f"No mean can be below {_time(b.best)}: jobs alone {_time(b.alone)}, "
-            f"the cluster as one machine {_time(b.machine)}, both at once {_time(b.mixed)}."
+            f"Lower bound of the mean: {_time(b.best)} (jobs alone {_time(b.alone)}, "
+            f"the cluster as one machine {_time(b.machine)}, both combined {_time(b.mixed)})."
         )
     return [*lines, *(f"Note: {note}." for note in comparison.notes)]
 
 
 def as_json(comparison: Comparison) -> str:
-    """Everything, unrounded."""
+    """Return everything, unrounded."""
     data = asdict(comparison)
     if comparison.bounds is not None:
         data["bounds"]["best"] = comparison.bounds.best
@@ -126,7 +122,7 @@ def as_json(comparison: Comparison) -> str:
 
 
 def _figure(name: str) -> Callable[[Row], str]:
-    """A completion time of the jobs in common."""
+    """Show a completion time of the common jobs."""
     return lambda row: _time(row.intervals[name].value) if name in row.intervals else NONE
 
 
@@ -169,7 +165,7 @@ def _hours(row: Row) -> str:
 
 
 def _time(value: float | None) -> str:
-    """Whole seconds or counts; a digit more where they are few and not whole."""
+    """Format whole seconds or counts, with one decimal below 100."""
     if value is None:
         return NONE
     return f"{value:,.1f}" if abs(value) < 100 and not float(value).is_integer() else f"{value:,.0f}"

@@ -1,7 +1,6 @@
-"""Many simulations: several at a time, each in a process of its own, stored as soon as it is done.
+"""Many simulations: several at a time, each in a process of its own, stored when it ends.
 
-A folder with a result.json is a simulation that is done, so whatever interrupts a batch, the next one
-finds what is there and does the rest.
+A folder with a result.json is a finished simulation, so an interrupted batch resumes where it stopped.
 """
 
 import os
@@ -18,32 +17,32 @@ from time import monotonic
 from typing import Any, Protocol
 
 from muster.files.errors import InputError
-from muster.sim.report.files import Form, read_index, write_result
+from muster.sim.report.files import TableFormat, read_index, write_result
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, run_prepared
 from muster.sim.scenario.run import Progress
 
 REPORTED = 0.2
-"""s between two reports of a process: as often as an eye notices."""
+"""s between two reports of a process: as often as the eye notices."""
 TRACE = "error.txt"
-"""Where a simulation that failed leaves its traceback."""
+"""The file for the traceback of a failed simulation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Where results go and how."""
+class ResultStore:
+    """Where and how results are stored."""
 
     folder: Path
-    form: Form = Form.CSV
+    form: TableFormat = TableFormat.CSV
     stints: bool = False
 
     def place(self, configuration: Configuration) -> Path:
-        """The folder of one simulation."""
+        """Return the folder of one simulation."""
         name = f"{configuration.policy}-{configuration.seed}-{configuration.hash}"
         return self.folder / name
 
     def has(self, configuration: Configuration) -> bool:
-        """Whether it is done: whole, of this very configuration, in this form, with what is wanted."""
+        """Return whether a complete result of this configuration and format is stored."""
         try:
             index = read_index(self.place(configuration))
         except InputError:
@@ -53,30 +52,30 @@ class Store:
         return same and (kept or not self.stints)
 
     def drop(self, configurations: Iterable[Configuration]) -> None:
-        """Forget these, if they are there."""
+        """Delete these, if stored."""
         for each in configurations:
             shutil.rmtree(self.place(each), ignore_errors=True)
 
 
 class Watcher(Protocol):
-    """Told how a batch goes on."""
+    """Follows the progress of a batch."""
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """A simulation of so many jobs has begun."""
+        """A simulation of this many jobs has begun."""
         ...
 
     def moved(self, configuration: Configuration, done: int) -> None:
-        """So many of its jobs are done."""
+        """This many of its jobs are completed."""
         ...
 
     def ended(self, configuration: Configuration) -> None:
-        """It is over, done or failed."""
+        """It has finished or failed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A simulation that ended with an error of this program, and where it is told in full."""
+    """A simulation that ended with an internal error, and the file with its traceback."""
 
     configuration: Configuration
     why: str
@@ -86,16 +85,16 @@ class Failure:
 def of_all(
     configuration: Configuration, policies: Sequence[str], seeds: Sequence[int]
 ) -> list[Configuration]:
-    """The configuration under each policy and seed, seed by seed: policies can be compared early."""
+    """Return the configuration under each policy and seed, seed by seed to compare policies early."""
     return [replace(configuration, policy=name, seed=seed) for seed in seeds for name in policies]
 
 
 def run_batch(
-    configurations: Sequence[Configuration], store: Store, watcher: Watcher, workers: int = 1
+    configurations: Sequence[Configuration], store: ResultStore, watcher: Watcher, workers: int = 1
 ) -> list[Failure]:
-    """Simulate and store them all. Bad input ends it; a failure of one does not stop the others."""
+    """Simulate and store all; bad input ends the batch, an internal error only its simulation."""
     if workers > 1 and len(configurations) > 1:
-        return _Crew(store, watcher).run(configurations, workers)
+        return _Processes(store, watcher).run(configurations, workers)
     failures = []
     for each in configurations:
         try:
@@ -108,7 +107,7 @@ def run_batch(
     return failures
 
 
-def _simulate(configuration: Configuration, store: Store, watcher: Watcher) -> None:
+def _simulate(configuration: Configuration, store: ResultStore, watcher: Watcher) -> None:
     prepared = prepare(configuration)
     watcher.began(configuration, prepared.jobs.survey.jobs)
     progress: Progress = lambda done, _: watcher.moved(configuration, done)  # noqa: E731
@@ -117,7 +116,7 @@ def _simulate(configuration: Configuration, store: Store, watcher: Watcher) -> N
     (store.place(configuration) / TRACE).unlink(missing_ok=True)
 
 
-def _failed(configuration: Configuration, store: Store, why: str, trace: str) -> Failure:
+def _failed(configuration: Configuration, store: ResultStore, why: str, trace: str) -> Failure:
     told = store.place(configuration) / TRACE
     told.parent.mkdir(parents=True, exist_ok=True)
     told.write_text(trace, encoding="utf-8")
@@ -127,17 +126,17 @@ def _failed(configuration: Configuration, store: Store, why: str, trace: str) ->
 # Several at a time
 
 
-class _Crew:
-    """Processes at work, one for each simulation: what one leaves behind in memory ends with it."""
+class _Processes:
+    """One process for each simulation, so that memory is freed with it."""
 
-    def __init__(self, store: Store, watcher: Watcher) -> None:
+    def __init__(self, store: ResultStore, watcher: Watcher) -> None:
         self._store = store
         self._watcher = watcher
         self._busy: dict[Connection, tuple[Any, Configuration]] = {}
         self._failures: list[Failure] = []
 
     def run(self, configurations: Sequence[Configuration], workers: int) -> list[Failure]:
-        """Until all are done; on the way out, whatever the reason, nobody is left at work."""
+        """Run all; no process is left behind, whatever happens."""
         waiting = deque(configurations)
         try:
             while waiting or self._busy:
@@ -166,7 +165,7 @@ class _Crew:
         self._busy[ours] = process, configuration
 
     def _hear(self, connection: Connection) -> None:
-        """Take in what a process says; one that falls silent without a word has failed."""
+        """Handle a message of a process; one that disappears silently has failed."""
         process, configuration = self._busy[connection]
         try:
             word, told = connection.recv()
@@ -189,35 +188,35 @@ class _Crew:
             self._watcher.ended(configuration)
 
 
-class _Wire:
-    """A watcher at the other end of a pipe."""
+class _PipeWatcher:
+    """Forwards progress through a pipe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._last = 0.0
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """Pass it on."""
+        """Forward it."""
         self._connection.send(("began", jobs))
 
     def moved(self, configuration: Configuration, done: int) -> None:
-        """Pass it on, not too often."""
+        """Forward it, not too often."""
         now = monotonic()
         if now - self._last >= REPORTED:
             self._last = now
             self._connection.send(("moved", done))
 
     def ended(self, configuration: Configuration) -> None:
-        """The last word is said elsewhere."""
+        """Do nothing: `_work` sends the end."""
 
 
-def _work(configuration: Configuration, store: Store, connection: Connection) -> None:
-    """What a process does. A pipe that nobody reads any more: the batch is gone, and so are we."""
-    # Ctrl-C goes to the whole group of processes; the one that started us sees to it.
+def _work(configuration: Configuration, store: ResultStore, connection: Connection) -> None:
+    """Simulate in a process of its own; exit when nobody reads the pipe any more."""
+    # Ctrl-C goes to the whole process group; the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         try:
-            _simulate(configuration, store, _Wire(connection))
+            _simulate(configuration, store, _PipeWatcher(connection))
             connection.send(("done", None))
         except InputError as error:
             connection.send(("refused", str(error)))

@@ -1,13 +1,12 @@
-"""Everything a result depends on, as plain values: the same ones give the same result to the digit.
+"""Everything a result depends on, as plain values: equal values give equal results to the digit.
 
-Files count by what is in them, not by where they lie, and a generator by its parameters, not by how
-they were written. So a result is stored under its hash, and found again by whoever asks for the same.
+Files count by their contents, not their paths, and a generator by its parameters, not its spelling. So
+a result is stored under its hash and found again by it.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,27 +16,16 @@ from muster.files.errors import InputError
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import INTERVAL
 from muster.sim.scenario.run import digest
-from muster.sim.trace import philly
-from muster.sim.trace.front import T4_HEADER
-from muster.sim.trace.generate import GENERATORS
+from muster.sim.trace.open_trace import TraceKind, kind_of
 from muster.sim.trace.spec import parse_spec
 
 NOISE = 0.05
-"""Standard deviation of the logarithm of what jobs measure of themselves, unless told otherwise."""
-
-
-class TraceKind(StrEnum):
-    """What a trace is."""
-
-    GENERATOR = "generator"
-    PHILLY = "philly"
-    T4 = "t4"
-    TABLE = "table"
+"""Default standard deviation of the logarithm of what jobs measure of themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How often a node fails and how long it is then gone: means of exponential times, in s."""
+    """Mean exponential times between failures of a node and to its repair, in s."""
 
     mtbf: float
     repair: float
@@ -45,11 +33,11 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One simulation. Times in s; paths as they were given."""
+    """One simulation. Times in s; paths as given."""
 
     cluster: str
     trace: str
-    """A file or a generator, as docs/traces.md writes them."""
+    """A file or a generator, as docs/reference/traces.md writes them."""
     policy: str
     seed: int = 0
     # What is known
@@ -86,10 +74,10 @@ class Configuration:
         return digest(self.values(), self.seed)
 
     def values(self) -> dict[str, Any]:
-        """What the result depends on, the seed apart: files by their SHA-256."""
+        """Return what the result depends on, except the seed: files by their SHA-256."""
         plain = asdict(self)
         del plain["seed"]
-        if self.oracle:  # it measures nothing
+        if self.oracle:  # nothing is measured
             del plain["noise"]
         for name, path in self.files().items():
             plain[name] = f"sha256:{fingerprint(Path(path))}"
@@ -100,34 +88,19 @@ class Configuration:
         return {"version": __version__, **plain}
 
     def files(self) -> dict[str, str]:
-        """The files and folders it is made of, by what they are."""
+        """Return its files and folders by field."""
         named = {"cluster": self.cluster, "speeds": self.speeds, "incidents": self.incidents}
         if kind_of(self.trace) is not TraceKind.GENERATOR:
             named["trace"] = self.trace
         return {name: path for name, path in named.items() if path is not None}
 
     def shown(self) -> Mapping[str, Any]:
-        """The values with the names of the files, for people; the names are no part of the hash."""
+        """Return the values with the file names, which are not part of the hash."""
         return {**self.values(), "files": self.files()}
 
 
-def kind_of(trace: str) -> TraceKind:
-    """What a trace is, by its name or its first line."""
-    path = Path(trace)
-    if trace.partition(":")[0].strip() in GENERATORS and not path.exists():
-        return TraceKind.GENERATOR
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            header = tuple(file.readline(1000).strip().split(","))
-    except OSError:
-        return TraceKind.TABLE  # what is wrong with it is said when it is read
-    if header == philly.HEADER:
-        return TraceKind.PHILLY
-    return TraceKind.T4 if header == T4_HEADER else TraceKind.TABLE
-
-
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder and their names."""
+    """Return the SHA-256 of a file, or of all files of a folder and their names."""
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.is_file())
         whole = hashlib.sha256()
@@ -147,6 +120,6 @@ def _of_file(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _digested(path: Path, changed: int, size: int) -> str:
-    """Once for each state of a file: every policy and seed of a comparison asks for it."""
+    """Hash each state of a file once: every policy and seed of a comparison needs it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from muster.files.errors import InputError, one_of, shown
-from muster.files.source.quantity import parse_duration
+from muster.files.errors import InputError, one_of
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeEvent, NodeLost, NodeReturned
 from muster.sim.scenario.configuration import Failures
+from muster.sim.trace.columns import parse_any_seconds
 
 HEADER = ("at", "node", "event")
 MOST = 1_000_000
-"""Incidents drawn at the most: beyond it a run would be nothing but failures."""
+"""Most incidents drawn: with more, a run would be nothing but failures."""
 
 _EVENTS: dict[str, type[NodeLost] | type[NodeReturned] | type[NodeDraining]] = {
     "lost": NodeLost,
@@ -23,7 +23,7 @@ _EVENTS: dict[str, type[NodeLost] | type[NodeReturned] | type[NodeDraining]] = {
 
 
 def read_incidents(path: Path, cluster: Cluster) -> tuple[NodeEvent, ...]:
-    """The incidents of a CSV `at,node,event`, by time; InputError, one line, for anything wrong."""
+    """Read the incidents of a CSV `at,node,event`, by time; InputError is one line."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file)
@@ -49,31 +49,20 @@ def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster) -> No
     if event not in _EVENTS:
         raise wrong(one_of(event, "event", _EVENTS), "event")
     try:
-        moment = _moment(at)
+        moment = parse_any_seconds(at)
     except ValueError as error:
         raise wrong(str(error), "at") from None
     return _EVENTS[event](node, moment)
 
 
-def _moment(text: str) -> float:
-    """Seconds, plain or with units: `3600`, `1h30m`."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return parse_duration(text)
-    if not 0 <= seconds < float("inf"):
-        raise ValueError(f"must be 0 or later, not {shown(text)}")
-    return seconds
-
-
 def drawn(cluster: Cluster, failures: Failures, seed: int, horizon: float) -> tuple[NodeEvent, ...]:
-    """Every node fails and returns by itself up to a moment; one that is lost then still returns."""
+    """Draw failures of every node up to the horizon; a node lost then still returns."""
     expected = 2 * len(cluster.nodes) * horizon / (failures.mtbf + failures.repair)
     if expected > MOST:
         raise InputError.at(
             "--failures",
             f"some {expected:,.0f} incidents in {horizon / 86400:,.0f} days; "
-            "take a longer mtbf, or end sooner with --until",
+            "give a longer mtbf, or end sooner with --until",
         )
     found = [event for node in cluster.nodes for event in _of_node(node.name, failures, seed, horizon)]
     return tuple(sorted(found, key=lambda event: (event.at, event.node)))
@@ -82,7 +71,7 @@ def drawn(cluster: Cluster, failures: Failures, seed: int, horizon: float) -> tu
 def _of_node(
     node: str, failures: Failures, seed: int, horizon: float
 ) -> Iterator[NodeLost | NodeReturned]:
-    # A stream for each node: another node more or less leaves the others' failures as they were.
+    # A stream for each node: adding or removing a node keeps the others' failures.
     random = Random(f"{seed}/failures/{node}")
     now = random.expovariate(1 / failures.mtbf)
     while now < horizon:

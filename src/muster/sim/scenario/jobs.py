@@ -1,4 +1,4 @@
-"""The jobs of a configuration: a trace, adapted to what was asked for, and what it holds in all."""
+"""The jobs of a configuration: a trace, adapted to the options, and its totals."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,19 +10,19 @@ from pathlib import Path
 from muster.files.errors import InputError, shown
 from muster.model.job import Job, Role, RoleSpec
 from muster.perf.learnt.batches import BatchRange
-from muster.sim.scenario.configuration import Configuration, TraceKind, kind_of
-from muster.sim.trace.front import TraceOptions, open_trace
+from muster.sim.scenario.configuration import Configuration
 from muster.sim.trace.inspect import alone
 from muster.sim.trace.left_out import LeftOut, left_out_or_raised
+from muster.sim.trace.open_trace import TraceKind, TraceOptions, kind_of, open_trace
 from muster.sim.truth import Arrival
 
 KEPT = 10_000
-"""Arrivals that are kept from the first reading; of a longer trace it is read again."""
+"""Arrivals kept from the first reading; a longer trace is read again."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """What a trace holds, from reading it once. Times in s."""
+    """The totals of a trace, from reading it once. Times in s."""
 
     jobs: int = 0
     pools: dict[str, None] = field(default_factory=dict)
@@ -30,15 +30,15 @@ class Survey:
     last: float = 0.0
     """The last submission."""
     work: float = 0.0
-    """Device-seconds, each job alone on what it asks for; where that was to be found out."""
+    """Device-seconds, each job alone on what it asks for; only if weighed."""
     longest: float = 0.0
     ranges: dict[str, BatchRange] = field(default_factory=dict)
-    """Limits of the batch by application, where they are known."""
+    """Limits of the batch by application, where known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """A trace that was read once: all of it, when wanted."""
+    """A trace that was read once, to be read again."""
 
     survey: Survey
     arrivals: Callable[[], Iterable[Arrival]]
@@ -46,7 +46,7 @@ class Jobs:
 
 
 def jobs_of(configuration: Configuration, *, weigh: bool = False) -> Jobs:
-    """Read the trace and check it; `weigh`: find out how much work it is."""
+    """Read and check the trace; `weigh`: sum up its work."""
     _refuse_useless(configuration)
     left_out = LeftOut()
     survey = Survey()
@@ -62,17 +62,17 @@ def jobs_of(configuration: Configuration, *, weigh: bool = False) -> Jobs:
 
 
 def _refuse_useless(configuration: Configuration) -> None:
-    """An option that the trace has no use for is a slip."""
+    """Refuse options that do not apply to the trace."""
     if kind_of(configuration.trace) is TraceKind.T4:
         return
     if configuration.free_batch:
-        raise InputError.at("--free-batch", "only T4 workloads say what another batch is worth")
+        raise InputError.at("--free-batch", "needs a T4 workload: only these know other batches")
     if configuration.speeds is not None:
-        raise InputError.at("--speeds", "only T4 workloads have tables of measured speeds")
+        raise InputError.at("--speeds", "needs a T4 workload: only these have measured speeds")
 
 
 def _open(configuration: Configuration, left_out: LeftOut) -> Iterator[Arrival]:
-    """The arrivals as they will be submitted."""
+    """Return the arrivals as they will be submitted."""
     kind = kind_of(configuration.trace)
     counted = left_out if configuration.skip else None
     options = TraceOptions(
@@ -86,7 +86,7 @@ def _open(configuration: Configuration, left_out: LeftOut) -> Iterator[Arrival]:
         free_batch=configuration.free_batch,
     )
     found = _in_one_line(configuration.trace, open_trace(configuration.trace, options))
-    if kind in (TraceKind.TABLE, TraceKind.T4):  # the others give every job a name of its own
+    if kind in (TraceKind.TABLE, TraceKind.T4):  # the others generate unique names
         found = _each_once(configuration.trace, found, counted)
     if configuration.first is not None:
         found = islice(found, configuration.first)
@@ -96,12 +96,12 @@ def _open(configuration: Configuration, left_out: LeftOut) -> Iterator[Arrival]:
 
 
 def _in_one_line(trace: str, arrivals: Iterator[Arrival]) -> Iterator[Arrival]:
-    """The same; a value that no reader looked at closely is bad input too, and so is time run back."""
+    """Refuse values that no reader has checked, and submissions out of order."""
     latest = 0.0
     try:
         for each in arrivals:
             if each.at < latest:
-                problem = f"{shown(each.job.name)} is submitted before the job above it: sort the file"
+                problem = f"{shown(each.job.name)} is submitted before the job above it; sort the file"
                 raise InputError.at(trace, problem)
             latest = each.at
             yield each
@@ -142,7 +142,7 @@ def _adapted(job: Job, configuration: Configuration) -> Job:
 
 @lru_cache(maxsize=4096)
 def _limited(roles: tuple[RoleSpec, ...], rigid: bool, most: int | None) -> tuple[RoleSpec, ...]:
-    """No more tasks than the gang, or no more workers than so many (the gang it keeps)."""
+    """Limit tasks to the gang if rigid, else workers to `most`, but not below the gang."""
     if rigid:
         return tuple(replace(spec, least=spec.gang, most=spec.gang) for spec in roles)
     return tuple(spec if spec.role is not Role.WORKER else _capped(spec, most) for spec in roles)
@@ -154,7 +154,7 @@ def _capped(spec: RoleSpec, most: int | None) -> RoleSpec:
 
 
 def _surveyed(arrivals: Iterable[Arrival], survey: Survey, weigh: bool) -> Iterator[Arrival]:
-    """The same arrivals, counted as they pass."""
+    """Count arrivals as they pass."""
     for each in arrivals:
         survey.jobs += 1
         survey.pools[each.job.pool] = None

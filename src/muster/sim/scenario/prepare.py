@@ -1,4 +1,4 @@
-"""From a configuration to a simulation, every file read and checked, and to its result."""
+"""Prepare a simulation from its configuration, and run it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -17,14 +17,15 @@ from muster.sim.beliefs import Beliefs, Oracle
 from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate, Result
-from muster.sim.scenario.configuration import Configuration, TraceKind, kind_of
+from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.incidents import drawn, read_incidents
 from muster.sim.scenario.jobs import Jobs, Survey, jobs_of
 from muster.sim.scenario.run import Progress, simulate
+from muster.sim.trace.open_trace import TraceKind, kind_of
 
 SLACK = 10.0
-"""Failures are drawn for the last submission and so many times the work: ten times as long as all jobs
-need one after another's heels is long enough for any policy that gets through them at all."""
+"""Failures are drawn up to the last submission plus this many times the total work: long enough for any
+policy that completes the jobs at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,11 @@ class Prepared:
     horizon: float = inf
     """s up to which failures were drawn."""
     note: str | None = None
-    """What a reader must know of the pools."""
+    """A note on the pools."""
 
 
 def prepare(configuration: Configuration) -> Prepared:
-    """Read and check everything; InputError, one line, for anything wrong."""
+    """Read and check everything; InputError is one line."""
     policy = POLICIES.get(configuration.policy)
     if policy is None:
         raise InputError.at("--policy", one_of(configuration.policy, "policy", POLICIES))
@@ -74,7 +75,7 @@ def prepare(configuration: Configuration) -> Prepared:
 def run_prepared(
     prepared: Prepared, progress: Progress | None = None, *, stints: bool = False
 ) -> Result:
-    """Simulate, and say in the result what was asked for."""
+    """Simulate, and add the configuration and notes to the result."""
     configuration, arrivals = prepared.configuration, prepared.jobs.arrivals()
     result = simulate(prepared.setting, arrivals, configuration.values(), progress, stints=stints)
     _refuse_nothing_left(configuration, result)
@@ -84,7 +85,7 @@ def run_prepared(
 
 
 def seed_matters(configuration: Configuration, policies: Iterable[str]) -> bool:
-    """Whether anything is drawn by the seed: jobs, failures, or what an informed policy is told."""
+    """Return whether the seed draws anything: jobs, failures, or measurements for a policy."""
     if kind_of(configuration.trace) is TraceKind.GENERATOR or configuration.failures is not None:
         return True
     measured = not configuration.oracle and configuration.noise > 0
@@ -94,9 +95,9 @@ def seed_matters(configuration: Configuration, policies: Iterable[str]) -> bool:
 def _pools(
     configuration: Configuration, loaded: ClusterFile, survey: Survey
 ) -> tuple[PoolTree, str | None]:
-    """The file's pools; where it has none, one for each that the trace names, all with one share."""
+    """Return the file's pools; without any, one for each of the trace's, with equal shares."""
     cluster = loaded.cluster
-    whole = {each: cluster.count_devices(each) for each in cluster.device_types()}
+    whole = cluster.devices_by_type()
     if configuration.one_pool:
         return single_pool(whole), None
     leaves = loaded.pools.leaves()
@@ -106,12 +107,12 @@ def _pools(
     if leaves == ("default",):
         try:
             made = PoolTree({name: Pool(name) for name in survey.pools})
-            return made, f"{len(survey.pools)} pools were made for those of the trace, of equal shares"
+            return made, f"{len(survey.pools)} pools of equal shares were made for the trace"
         except PoolError as error:
             raise InputError.at(configuration.trace, str(error)) from None
     hint = did_you_mean(missing[0], leaves)
     problem = (
-        f"no pool of {configuration.cluster} that takes jobs is called {shown(missing[0])}{hint}; "
+        f"{configuration.cluster} has no pool for jobs called {shown(missing[0])}{hint}; "
         "--one-pool puts all jobs into one"
     )
     raise InputError.at(configuration.trace, problem)
@@ -120,20 +121,16 @@ def _pools(
 def _beliefs(configuration: Configuration, cluster: Cluster, survey: Survey) -> Callable[[], Beliefs]:
     if configuration.oracle:
         return Oracle
-    # Imported here: an oracle does without it.
+    # Imported here: an oracle does not need it.
     from muster.sim.learnt import Learnt
 
-    kinds = [kind for kind in cluster.configurations.values() if kind.devices]
-    each = {kind.device_type: 0 for kind in kinds}
-    for kind in kinds:
-        each[kind.device_type] = max(each[kind.device_type], kind.devices)
-    return partial(Learnt, each, survey.ranges, free_batch=configuration.free_batch)
+    return partial(Learnt, cluster.node_devices(), survey.ranges, free_batch=configuration.free_batch)
 
 
 def _horizon(configuration: Configuration, survey: Survey, cluster: Cluster) -> float:
     if configuration.until is not None:
         return configuration.until
-    devices = sum(cluster.count_devices(each) for each in cluster.device_types())
+    devices = sum(cluster.devices_by_type().values())
     return survey.last + SLACK * (survey.work / max(1, devices) + survey.longest)
 
 
@@ -147,14 +144,14 @@ def _incidents(configuration: Configuration, cluster: Cluster, horizon: float) -
 
 def _refuse_nothing_left(configuration: Configuration, result: Result) -> None:
     if all(record.fate is Fate.REFUSED for record in result.records):
-        why = result.notes[0].partition(": ")[2] if result.notes else "nothing is submitted by then"
+        why = result.notes[0].partition(": ")[2] if result.notes else "none is submitted by then"
         count = len(result.records)
         jobs = f"none of its {count:,} jobs can run" if count != 1 else "its one job cannot run"
         raise InputError.at(configuration.trace, f"{jobs} on {configuration.cluster}: {why}")
 
 
 def _notes(prepared: Prepared, result: Result) -> list[str]:
-    """What a reader must know of the input."""
+    """Return notes on the input."""
     notes = []
     left_out = prepared.jobs.left_out.note()
     if left_out is not None:
@@ -163,5 +160,5 @@ def _notes(prepared: Prepared, result: Result) -> list[str]:
         notes.append(prepared.note)
     last = max((sample.at for sample in result.samples), default=0.0)
     if last > prepared.horizon:
-        notes.append(f"no node failed after {prepared.horizon:,.0f} s, up to which failures were drawn")
+        notes.append(f"node failures were drawn only up to {prepared.horizon:,.0f} s")
     return notes

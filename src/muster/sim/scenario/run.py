@@ -1,4 +1,4 @@
-"""One simulation from its configuration to its result."""
+"""Run one simulation."""
 
 import gc
 import hashlib
@@ -14,7 +14,7 @@ from muster.sim.result import JobRecord, Result
 from muster.sim.truth import Arrival
 
 Progress = Callable[[int, float], None]
-"""Told how many jobs are done, and the s that have passed."""
+"""Called with the number of completed jobs and the simulated s."""
 
 
 def simulate(
@@ -25,15 +25,15 @@ def simulate(
     *,
     stints: bool = False,
 ) -> Result:
-    """Run to the end. Equal settings, arrivals and seed give equal results, `cpu` apart."""
+    """Run to the end. Equal settings, arrivals and seed give equal results, except `cpu`."""
     with _rare_collections():
         return _simulate(setting, arrivals, configuration or {}, progress, stints=stints)
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for circles of garbage a hundred times less often than usual: a simulation makes millions of
-    values and hardly any circles, and looking took a tenth of its time."""
+    """Run the cyclic garbage collector a hundred times less often: it took a tenth of the time, and
+    simulations make hardly any cycles."""
     usual = gc.get_threshold()
     gc.set_threshold(100 * usual[0], *usual[1:])
     try:
@@ -67,6 +67,7 @@ def _simulate(
     records += [record(life, types, None) for life in engine.executor.lives.values()]
     samples.see(engine.view, engine.clock.now(), must=True)
     records += [refusal(arrival, types) for arrival in engine.gate.refused]
+    refusals = [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
     return Result(
         configuration=configuration,
         seed=setting.seed,
@@ -78,24 +79,20 @@ def _simulate(
         cycles=engine.cycles,
         events=engine.events,
         cpu=process_time() - begun,
-        notes=(*_refusals(engine), *_left_over(engine)),
+        notes=(*refusals, *_left_over(engine)),
     )
 
 
 def digest(configuration: Mapping[str, object], seed: int) -> str:
-    """Twelve hexadecimal digits of configuration and seed: enough to tell millions apart."""
+    """Return twelve hexadecimal digits of configuration and seed: enough for millions."""
     text = json.dumps({"configuration": configuration, "seed": seed}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _refusals(engine: Engine) -> list[str]:
-    return [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
-
-
 def _left_over(engine: Engine) -> list[str]:
-    """What became of the jobs that are neither done nor refused."""
+    """Return notes on the jobs that are neither completed nor refused."""
     left = Counter(state.phase for state in engine.view.jobs.values())
-    why = "nothing more could happen" if engine.stuck else "the simulation was told to stop"
+    why = "nothing more could happen" if engine.stuck else "the simulation was stopped"
     return [
         f"unfinished {n}: {phase} at {engine.clock.now():g} s, when {why}" for phase, n in left.items()
     ]

@@ -1,4 +1,4 @@
-"""The columns of a generic trace: how each is written, what a row of them means (docs/traces.md)."""
+"""The columns of a generic trace: their format, and the job of a row (docs/reference/traces.md)."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -46,13 +46,12 @@ OPTIONAL = (
 COLUMNS = (*REQUIRED, *OPTIONAL)
 
 CALENDAR = 1e8
-"""A submission from this second on is a time of the calendar (since 1970) and counts from the first
-row's: three years after 1970 nobody kept traces, and no trace lasts three years."""
+"""Submissions from this second on are calendar times (since 1970), relative to the first row's: nobody
+kept traces three years after 1970, and no trace lasts three years."""
 
 DEFAULT_EXPONENT = 1.0
-"""Speed-up of an elastic job that gives none: device-seconds then stay what the trace says, which is
-the only value that adds nothing to it. It flatters elasticity; a trace that knows better has
-the column."""
+"""Speed-up exponent of an elastic job without one: device-seconds stay those of the trace. It flatters
+elasticity; a trace that knows better has the column."""
 
 _LONGEST_WORD = 200
 _MOST_PRIORITY = 1_000_000
@@ -60,7 +59,7 @@ _MOST_BATCH = 10**9
 
 
 class CellError(ValueError):
-    """What is wrong in a row, and in which column ('' for the row itself)."""
+    """A problem in a row, and its column ('' for the row itself)."""
 
     def __init__(self, column: str, problem: str) -> None:
         super().__init__(problem)
@@ -69,7 +68,7 @@ class CellError(ValueError):
 
 
 def columns_fault(found: tuple[str, ...]) -> str | None:
-    """What is wrong with the columns of a trace, in one sentence, or None."""
+    """Return what is wrong with the columns of a trace, or None."""
     missing = [name for name in REQUIRED if name not in found]
     strange = [name for name in found if name not in COLUMNS]
     if missing:
@@ -80,17 +79,17 @@ def columns_fault(found: tuple[str, ...]) -> str | None:
         return f"the {many} missing: {', '.join(missing)}; found: {listed}{hints}"
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        return f"the column {shown(twice)} is there twice"
+        return f"the column {shown(twice)} is repeated"
     absent = [name for name in OPTIONAL if name not in found]
     for name in strange:
         hint = did_you_mean(name, absent)
-        if hint:  # A column of no likeness is somebody else's; one that is nearly ours is a slip.
+        if hint:  # Unrelated columns are ignored; one that is nearly ours is a typo.
             return f"{shown(name)} is not a column{hint}"
     return None
 
 
 def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) -> Arrival:
-    """The job of one row, with its number; CellError where a cell is not what its column holds."""
+    """Return the job of one row; CellError for an invalid cell."""
     counts = _required(cells, "devices", _devices)
     duration = _required(cells, "duration", parse_seconds)
     job = Job(
@@ -102,7 +101,7 @@ def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) 
         roles=workers(counts.least, counts.most, _need(cells)),
         device_types=_optional(cells, "type", _types, ()),
         duration=_optional(cells, "expected", parse_seconds, None),
-        pause=_optional(cells, "pause", _pause, RESTART_SECONDS),
+        pause=_optional(cells, "pause", parse_any_seconds, RESTART_SECONDS),
         batch=_optional(cells, "batch", _batch, None),
         application=_optional(cells, "application", _word, None),
         number=number,
@@ -112,34 +111,42 @@ def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) 
 
 
 def submitted_of(cells: Mapping[str, str]) -> float:
-    """When a row's job is submitted, in s, since 1970 where the row gives a time of the calendar."""
+    """Return when a row's job is submitted, in s; since 1970 for a calendar time."""
     return _required(cells, "submitted", _moment)
 
 
 def origin_of(first: float) -> float:
-    """What to subtract from all submissions of a trace, by that of its first row."""
+    """Return what to subtract from all submissions of a trace, by its first row."""
     return first if first >= CALENDAR else 0.0
 
 
 def truth_of(
     counts: Counts, duration: float, exponent: float, spread: float = 0.0, per_node: int | None = None
 ) -> Truth:
-    """A job that takes so long at its least devices; more speed it up by a power of them.
+    """Return the truth of a job that takes `duration` on its least devices, sped up by a power of more.
 
-    Where it lies matters only with a `spread` (see worlds.power)."""
+    Its placement matters only with a `spread` (see worlds.power)."""
     if counts.least == counts.most and not spread:
         return Fixed(duration, counts.least)
     return PowerLaw(duration, _speed(counts.least, exponent), spread, per_node)
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds above 0, plain or with units: `3600`, `1h30m`."""
+    """Parse seconds above 0, plain or with units: `3600`, `1h30m`."""
+    seconds = parse_any_seconds(text)
+    if not seconds:
+        raise ValueError(f"must be above 0, not {shown(text)}")
+    return seconds
+
+
+def parse_any_seconds(text: str) -> float:
+    """Parse seconds of 0 or more."""
     try:
         seconds = float(text)
     except ValueError:
         seconds = parse_duration(text)
-    if not 0 < seconds < inf:
-        raise ValueError(f"must be above 0, not {shown(text)}")
+    if not 0 <= seconds < inf:
+        raise ValueError(f"must be 0 or more, not {shown(text)}")
     return seconds
 
 
@@ -211,10 +218,6 @@ _cores = lru_cache(maxsize=1024)(parse_cores)
 _memory = lru_cache(maxsize=1024)(parse_size)
 
 
-def _pause(text: str) -> float:
-    return 0.0 if text in ("0", "0s") else parse_seconds(text)
-
-
 def _priority(text: str) -> int:
     return parse_whole(text, -_MOST_PRIORITY, _MOST_PRIORITY)
 
@@ -224,7 +227,7 @@ def _batch(text: str) -> int:
 
 
 def _word(text: str) -> str:
-    """Names are others' here, so more is allowed than in our own files."""
+    """Check a name of somebody else's: more is allowed than in our own files."""
     if len(text) > _LONGEST_WORD or not text.isprintable():
         raise ValueError(f"{shown(text)} is not a name of at most {_LONGEST_WORD} printable characters")
     return text

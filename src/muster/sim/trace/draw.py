@@ -1,6 +1,6 @@
-"""What generators draw: sizes, run times and moments, with their means in closed form.
+"""Distributions of sizes, run times and arrivals, with their means in closed form.
 
-The means matter: a load is turned into a rate of arrivals by them, not by trying.
+The means turn a load into an arrival rate.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Sizes:
         return sum(n * part for n, part in zip(self.counts, self.weights, strict=True)) / whole
 
     def draw(self, random: Random) -> int:
-        """One job's count."""
+        """Draw one job's count."""
         return random.choices(self.counts, self.weights)[0]
 
 
@@ -39,24 +39,24 @@ class Durations(Protocol):
         ...
 
     def draw(self, random: Random) -> float:
-        """One job's, s."""
+        """Draw one job's run time, s."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """No memory: how long it has run says nothing about how long it will."""
+    """Memoryless: the past of a job says nothing about its future."""
 
     mean: float
 
     def draw(self, random: Random) -> float:
-        """One job's, s."""
+        """Draw one job's run time, s."""
         return random.expovariate(1 / self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class LogUniform:
-    """Evenly spread over the orders of magnitude from `low` to `high` s."""
+    """Uniform in the logarithm from `low` to `high` s."""
 
     low: float
     high: float
@@ -67,7 +67,7 @@ class LogUniform:
         return (self.high - self.low) / log(self.high / self.low)
 
     def draw(self, random: Random) -> float:
-        """One job's, s."""
+        """Draw one job's run time, s."""
         return exp(random.uniform(log(self.low), log(self.high)))
 
 
@@ -85,7 +85,7 @@ class Mixture:
         return self.probability * self.first.mean + (1 - self.probability) * self.second.mean
 
     def draw(self, random: Random) -> float:
-        """One job's, s."""
+        """Draw one job's run time, s."""
         return (self.first if random.random() < self.probability else self.second).draw(random)
 
 
@@ -107,13 +107,13 @@ class BoundedPareto:
         return a * pow(low, a) * (pow(low, 1 - a) - pow(high, 1 - a)) / ((a - 1) * kept)
 
     def draw(self, random: Random) -> float:
-        """By inversion: x = L (1 - u (1 - (L/H)^a))^(-1/a)."""
+        """Draw by inversion: x = L (1 - u (1 - (L/H)^a))^(-1/a)."""
         kept = 1 - pow(self.low / self.high, self.shape)
         return min(self.high, self.low * pow(1 - random.random() * kept, -1 / self.shape))
 
 
 def steady(random: Random, rate: float) -> Iterator[float]:
-    """Moments of a Poisson process of so many a second."""
+    """Yield the moments of a Poisson process, `rate` per second."""
     now = 0.0
     while True:
         now += random.expovariate(rate)
@@ -121,9 +121,9 @@ def steady(random: Random, rate: float) -> Iterator[float]:
 
 
 def even(random: Random, count: int, window: float) -> Iterator[float]:
-    """So many moments drawn evenly from a window, in order, without drawing them all first.
+    """Yield `count` uniform moments of a window in order, without drawing them all first.
 
-    Of n still to come in what is left of the window, the first lies after the part 1 - u^(1/n) of it.
+    Of n left in the rest of the window, the first comes after the part 1 - u^(1/n) of it.
     """
     now = 0.0
     for left in range(count, 0, -1):
@@ -132,10 +132,10 @@ def even(random: Random, count: int, window: float) -> Iterator[float]:
 
 
 def daily(random: Random, rate: float, swing: float, peak: float) -> Iterator[float]:
-    """Moments of a Poisson process whose rate swings with the hour; by thinning (Lewis, Shedler 1979).
+    """Yield the moments of a Poisson process with a daily rate, by thinning (Lewis, Shedler 1979).
 
     rate(t) = rate · (1 + swing · cos(2π (t - peak) / 24 h)): candidates come at the highest rate, and
-    each stays with the probability that the rate of its moment has of the highest.
+    each is kept with the probability rate(t) / highest.
     """
     highest = 1 + swing
     for moment in steady(random, rate * highest):

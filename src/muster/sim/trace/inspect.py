@@ -1,6 +1,6 @@
-"""What is in a trace, before anything is played: counts, sizes, run times, load over time.
+"""Summary of a trace: counts, sizes, run times, load over time.
 
-Kept of each job are three numbers (24 bytes), so a million rows are 24 MB; everything else is counted.
+Three numbers of each job are kept (24 bytes), so a million rows take 24 MB.
 """
 
 from array import array
@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.model.job import Job, Role
+from muster.model.job import Role
 from muster.sim.truth import Arrival
 
 Floats = NDArray[np.float64]
 
 HOUR = 3600.0
 BINS = 60
-"""Points of a curve over time: what fits on a line of a terminal."""
+"""Points of a curve over time: they fit on a line of a terminal."""
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 MOST_NAMED = 10
-"""Users, pools and applications that are named; the others are counted."""
+"""Users, pools and applications listed by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tallest:
-    """Who has most jobs: the first few by name, and how many there are in all."""
+    """The names with most jobs, and the number of all names."""
 
     different: int
     most: tuple[tuple[str, int], ...]
@@ -36,15 +36,15 @@ class Tallest:
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """A curve: values of equal spans of time, each so many s long, from the first submission on."""
+    """A curve: values of equal spans of time, `span` s each, from the first submission."""
 
     span: float
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What is in a trace. Times in s, devices as asked for (the gang), run times alone on those."""
+class TraceSummary:
+    """Summary of a trace. Times in s, devices of the gang, run times alone on those."""
 
     jobs: int
     first: float
@@ -52,25 +52,25 @@ class Summary:
     elastic: int
     """Jobs that could use more than they ask for."""
     unknown: int
-    """Jobs whose run time nobody knows."""
+    """Jobs of unknown run time."""
     devices: tuple[tuple[int, int], ...]
-    """How many jobs ask for how many devices, fewest devices first."""
+    """Number of jobs by devices, fewest devices first."""
     device_hours: float
     durations: tuple[tuple[float, float], ...]
-    """Quantiles: part of the jobs, s that they take at most."""
+    """Quantiles: part of the jobs, run time in s."""
     by_hour: tuple[float, ...]
     """Jobs an hour by the hour of the day; second 0 of the trace is midnight."""
     arrivals: OverTime
     """Jobs an hour."""
     load: OverTime
-    """Devices that the jobs submitted in a span keep busy on average over it."""
+    """Mean devices that the jobs submitted in a span keep busy over it."""
     peak: int
-    """Devices in use at the worst moment if every job started at once."""
+    """Most devices in use if every job started at once."""
     users: Tallest
     pools: Tallest
     applications: Tallest
     capacity: int | None = None
-    """Devices of the cluster in mind, where one is."""
+    """Devices of the cluster, if given."""
     too_large: int = 0
     """Jobs that ask for more than it has."""
 
@@ -81,13 +81,13 @@ class Summary:
 
     @property
     def mean_load(self) -> float | None:
-        """Device-seconds asked for over those that pass between the first submission and the last."""
+        """Device-seconds asked for / those available between the first submission and the last."""
         if not self.capacity or not self.span:
             return None
         return self.device_hours * HOUR / (self.capacity * self.span)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, as `json.dumps` takes them."""
+        """Return plain values for `json.dumps`."""
         return {**asdict(self), "span": self.span, "mean_load": self.mean_load}
 
 
@@ -105,7 +105,7 @@ class _Tally:
         job = arrival.job
         spec = job.workers
         self.at.append(arrival.at)
-        self.seconds.append(_alone(arrival, spec.gang))
+        self.seconds.append(alone(arrival))
         self.devices.append(spec.gang * spec.need.devices)
         self.elastic += spec.most > spec.gang
         self.users[job.user] += 1
@@ -114,8 +114,8 @@ class _Tally:
             self.applications[job.application] += 1
 
 
-def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> Summary:
-    """Read a trace to its end and say what is in it, against a cluster of so many devices."""
+def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> TraceSummary:
+    """Read a trace to its end and summarise it, against a cluster of `capacity` devices."""
     tally = _Tally()
     for arrival in arrivals:
         tally.add(arrival)
@@ -124,7 +124,7 @@ def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> Summa
     work = np.where(known, seconds, 0.0) * devices
     sizes = Counter(int(count) for count in devices)
     first, last = (float(at.min()), float(at.max())) if len(at) else (0.0, 0.0)
-    return Summary(
+    return TraceSummary(
         jobs=len(at),
         first=first,
         last=last,
@@ -146,23 +146,16 @@ def summarise(arrivals: Iterable[Arrival], capacity: int | None = None) -> Summa
 
 
 def alone(arrival: Arrival) -> float:
-    """s that a job takes by itself on the gang it asks for; NaN where nobody knows."""
-    return _alone(arrival, arrival.job.workers.gang)
-
-
-def _alone(arrival: Arrival, gang: int) -> float:
+    """Return the s that a job takes by itself on its gang; NaN if unknown."""
     job, truth = arrival.job, arrival.truth
     if truth is None:
         return job.duration if job.duration is not None else nan
     outlook = truth.outlook(0.0)
     device_type = job.device_types[0] if job.device_types else ""
-    rate = outlook.speed.rate(device_type, gang, _servers(job) if len(job.roles) > 1 else 0)
+    servers = sum(spec.gang for spec in job.roles if spec.role is Role.SERVER)
+    rate = outlook.speed.rate(device_type, job.workers.gang, servers)
     seconds = outlook.left / rate if rate > 0 else nan
     return seconds if isfinite(seconds) else nan
-
-
-def _servers(job: Job) -> int:
-    return sum(spec.gang for spec in job.roles if spec.role is Role.SERVER)
 
 
 def _quantiles(seconds: Floats) -> tuple[tuple[float, float], ...]:
@@ -173,7 +166,7 @@ def _quantiles(seconds: Floats) -> tuple[tuple[float, float], ...]:
 
 
 def _over_time(at: Floats, amounts: Floats, first: float, last: float) -> OverTime:
-    """Amounts a second in each span; spans are as long as `BINS` of them need, at least a minute."""
+    """Return amounts a second in each of `BINS` spans of at least a minute."""
     if not len(at):
         return OverTime(0.0, ())
     span = max((last - first) / BINS, 60.0)
@@ -184,7 +177,7 @@ def _over_time(at: Floats, amounts: Floats, first: float, last: float) -> OverTi
 
 
 def _by_hour(at: Floats, first: float, last: float) -> tuple[float, ...]:
-    """Jobs an hour for each hour of the day, over the days in which the trace has that hour."""
+    """Return jobs an hour for each hour of the day, over the days that have that hour."""
     if not len(at):
         return ()
     jobs = np.bincount((at // HOUR).astype(np.int64) % 24, minlength=24)
@@ -194,7 +187,7 @@ def _by_hour(at: Floats, first: float, last: float) -> tuple[float, ...]:
 
 
 def _peak(at: Floats, seconds: Floats, devices: Floats) -> int:
-    """The most devices at once if none had to wait; what ends makes way for what begins."""
+    """Return the most devices at once if no job waited; ends come before begins."""
     if not len(at):
         return 0
     moments = np.concatenate([at + seconds, at])

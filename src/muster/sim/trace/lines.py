@@ -1,4 +1,4 @@
-"""Tables of one row a line, CSV or JSON objects: read line by line, in the file's order or sorted."""
+"""Tables of CSV or JSON lines, read line by line in the file's order or sorted."""
 
 import csv
 import json
@@ -20,31 +20,31 @@ Raw = tuple[int, bytes]
 
 
 _MARK = b"\xef\xbb\xbf"
-"""What some programs write before UTF-8."""
+"""The byte order mark of UTF-8."""
 
 
-class Form(Protocol):
-    """How a line becomes the cells of a row, by column."""
+class LineFormat(Protocol):
+    """Parses lines into cells by column."""
 
     @property
     def first(self) -> int:
-        """The number of the first line that is a row."""
+        """The number of the first row's line."""
         ...
 
     def cells(self, line: bytes) -> Mapping[str, str]:
-        """CellError for a line that is no row."""
+        """Parse a line; CellError if it is not a row."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class CsvForm:
+class CsvLines:
     """Values in the order of the header."""
 
     columns: tuple[str, ...]
     first: int = 2
 
     def cells(self, line: bytes) -> Mapping[str, str]:
-        """One value for each column."""
+        """Return one value for each column."""
         values = _split(_text(line))
         if len(values) != len(self.columns):
             raise CellError("", f"has {len(values)} values, the header has {len(self.columns)}")
@@ -52,13 +52,13 @@ class CsvForm:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonForm:
-    """An object a line, with the columns it knows."""
+class JsonLines:
+    """One object a line."""
 
     first: int = 1
 
     def cells(self, line: bytes) -> Mapping[str, str]:
-        """The values of our columns as text; null is as good as absent."""
+        """Return the values of our columns as text; null counts as absent."""
         try:
             row = json.loads(_text(line))
         except (ValueError, RecursionError) as error:
@@ -71,13 +71,13 @@ class JsonForm:
         return {key: _written(key, row[key]) for key in COLUMNS if row.get(key) is not None}
 
 
-def form_of(path: Path) -> Form:
-    """The form of a file by its name and first line, its columns checked."""
+def form_of(path: Path) -> LineFormat:
+    """Return the format of a file by its name and first line; its columns are checked."""
     if not path.is_file():
-        raise InputError.at(str(path), "is a folder" if path.is_dir() else "there is no such file")
+        raise InputError.at(str(path), "is a folder" if path.is_dir() else "no such file")
     top = next(raw_lines(path), (1, b""))[1].removeprefix(_MARK)
     if is_json(path):
-        return JsonForm()
+        return JsonLines()
     try:
         header = _header(top)
     except CellError as error:
@@ -85,16 +85,16 @@ def form_of(path: Path) -> Form:
     problem = columns_fault(header)
     if problem is not None:
         raise InputError.at(str(path), problem, line=1)
-    return CsvForm(header)
+    return CsvLines(header)
 
 
 def is_json(path: Path) -> bool:
-    """Whether a file's name says that its lines are JSON."""
+    """Return whether a file has JSON lines, by its suffix."""
     return path.suffix.lower() in (".jsonl", ".ndjson", ".json")
 
 
 def raw_lines(path: Path) -> Iterator[Raw]:
-    """Every line with something on it."""
+    """Yield every line that is not blank."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -104,17 +104,17 @@ def raw_lines(path: Path) -> Iterator[Raw]:
         raise InputError.at(str(path), f"cannot be read: {error.strerror}") from None
 
 
-def rows_in_order(path: Path, form: Form) -> Iterator[Raw]:
-    """The lines of a file whose times never run backwards, else InputError before the first of them.
+def rows_in_order(path: Path, form: LineFormat) -> Iterator[Raw]:
+    """Yield the lines of a file in order of time; InputError before the first if they are not.
 
-    The file is read twice: who plays a million jobs should hear of it now, not in an hour.
+    The file is read twice: an error after an hour of simulation would be late.
     """
     _refuse_backwards(path, form)
     return (raw for raw in raw_lines(path) if raw[0] >= form.first)
 
 
-def rows_sorted(path: Path, form: Form, left_out: LeftOut | None) -> Iterator[Raw]:
-    """The lines of a file by time of submission; kept are 24 bytes of each, and where it is."""
+def rows_sorted(path: Path, form: LineFormat, left_out: LeftOut | None) -> Iterator[Raw]:
+    """Yield the lines of a file sorted by submission, keeping 24 bytes of each."""
     times, places, numbers = array("d"), array("q"), array("q")
     place = 0
     with path.open("rb") as file:
@@ -137,7 +137,7 @@ def rows_sorted(path: Path, form: Form, left_out: LeftOut | None) -> Iterator[Ra
             yield numbers[i], file.readline()
 
 
-def _refuse_backwards(path: Path, form: Form) -> None:
+def _refuse_backwards(path: Path, form: LineFormat) -> None:
     latest, first, count = 0.0, 0, 0
     for number, line in raw_lines(path):
         if number < form.first:
@@ -145,7 +145,7 @@ def _refuse_backwards(path: Path, form: Form) -> None:
         try:
             submitted = submitted_of(form.cells(line))
         except CellError:
-            continue  # Said, or counted, when its turn comes.
+            continue  # Reported, or counted, when its turn comes.
         if submitted < latest:
             count += 1
             first = first or number
@@ -171,7 +171,7 @@ def _text(line: bytes) -> str:
 
 
 def _split(line: str) -> list[str]:
-    """The values of a line; without quotes, as nearly always, there is nothing to it."""
+    """Split a line into values; without quotes, as nearly always, by commas."""
     if '"' not in line:
         return [value.strip() for value in line.split(",")]
     try:
@@ -181,7 +181,7 @@ def _split(line: str) -> list[str]:
 
 
 def _written(column: str, value: object) -> str:
-    """A value of JSON as it would stand in a CSV."""
+    """Return a JSON value as in CSV."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

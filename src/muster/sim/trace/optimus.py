@@ -5,16 +5,22 @@ from functools import lru_cache
 from random import Random
 
 from muster.model.job import Job, Need, Role, RoleSpec
-from muster.perf.speed.curve import CurveKind
 from muster.sim.trace.draw import even
 from muster.sim.trace.generate import OptimusJobs
 from muster.sim.truth import Arrival
-from muster.sim.worlds.curves import Curves, CurveSpeed, epochs_until_converged, falling, terms_of
+from muster.sim.worlds.curves import (
+    CurveKind,
+    Curves,
+    CurveSpeed,
+    epochs_until_converged,
+    falling,
+    terms_of,
+)
 from muster.sim.worlds.optimus_types import CONTAINERS, TYPES, Containers, JobType
 
 
 def optimus_jobs(parameters: OptimusJobs, seed: int) -> Iterator[Arrival]:
-    """Type, way to synchronise and threshold of each job are drawn; servers grow with the workers."""
+    """Yield jobs of random type, synchronisation and threshold; servers grow with the workers."""
     random = Random(f"{seed}/optimus")
     containers = CONTAINERS[parameters.on]
     moments = even(Random(f"{seed}/moments"), parameters.jobs, parameters.window)
@@ -35,7 +41,7 @@ def optimus_jobs(parameters: OptimusJobs, seed: int) -> Iterator[Arrival]:
 def truth(
     kind: JobType, way: CurveKind, threshold: float, containers: Containers, parameters: OptimusJobs
 ) -> Curves:
-    """The curves of a job of this type that is synchronised so and ends at this threshold."""
+    """Return the curves of a job of this type, synchronisation and threshold."""
     batch = batch_of(kind, way, parameters.most)
     terms = terms_of(way, kind.size, containers.site, batch)
     curve = falling(kind.b0, kind.b2)
@@ -47,7 +53,7 @@ def truth(
 
 
 def batch_of(kind: JobType, way: CurveKind, most: int) -> int:
-    """Asynchronous: a worker's mini-batch. Synchronous: so many that all workers have one each."""
+    """Return a worker's mini-batch if asynchronous, else one for each of `most` workers."""
     return kind.minibatch * (1 if way is CurveKind.ASYNCHRONOUS else most)
 
 

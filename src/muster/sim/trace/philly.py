@@ -1,9 +1,9 @@
 """Jobs of Microsoft's Philly cluster: the extract with `timestamp,duration,num_gpus,gpu_time,cluster`.
 
-The file is not in order of time, so its rows are kept as arrays (26 bytes a row) and sorted; jobs
-are made one at a time, when they are asked for. A job is a gang of `num_gpus` workers of one device
-each that takes `duration` s (see worlds.fixed); its pool is its virtual cluster. Times count from the
-first submission. Source: Philly traces (CC-BY-4.0), as shipped with the Pollux OSDI'21 artifact.
+The file is not in order of time, so its rows are kept as arrays (26 bytes a row) and sorted; jobs are
+built lazily. A job is a gang of `num_gpus` workers of one device each that takes `duration` s (see
+worlds.fixed); its pool is its virtual cluster. Times count from the first submission. Source: Philly
+traces (CC-BY-4.0), as shipped with the Pollux OSDI'21 artifact.
 """
 
 import csv
@@ -25,7 +25,7 @@ from muster.sim.worlds.fixed import Fixed
 HEADER = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
 MOST_DEVICES = 32_767
-"""Of a job: what two bytes hold, and ten times the cluster."""
+"""Most devices of a job: two bytes, and ten times the cluster."""
 
 _ZERO = datetime(1970, 1, 1)
 
@@ -42,7 +42,7 @@ class _Rows:
     names: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: int, cells: Sequence[str]) -> None:
-        """Append a row; ValueError says what is wrong with it."""
+        """Append a row; ValueError if it is invalid."""
         if len(cells) != len(HEADER):
             raise ValueError(f"has {len(cells)} values instead of {len(HEADER)}")
         submitted, duration, devices = _moment(cells[0]), _seconds(cells[1]), _count(cells[2])
@@ -56,7 +56,7 @@ class _Rows:
 def read_philly(
     path: Path, *, one_pool: bool = False, left_out: LeftOut | None = None
 ) -> Iterator[Arrival]:
-    """The jobs of a Philly file by time of submission; a pool for each virtual cluster, or one."""
+    """Yield the jobs of a Philly file by submission; a pool for each virtual cluster, or one."""
     rows = _read(path, left_out)
     pools = ["default" if one_pool else name for name in rows.names]
     submitted = np.frombuffer(rows.submitted) if rows.submitted else np.empty(0)
@@ -96,7 +96,7 @@ def _moment(text: str) -> float:
         return (datetime.fromisoformat(text) - _ZERO).total_seconds()
     except (ValueError, TypeError):
         raise ValueError(
-            f"timestamp: {shown(text)} is not a time; it should look like 2017-10-09 07:01:55"
+            f"timestamp: {shown(text)} is not a time; write for example 2017-10-09 07:01:55"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Roles that many jobs of a trace share: a million jobs have a few dozen different ones."""
+"""Shared roles: a million jobs of a trace have a few dozen different ones."""
 
 from functools import lru_cache
 
@@ -9,5 +9,5 @@ ONE_DEVICE = Need(devices=1)
 
 @lru_cache(maxsize=4096)
 def workers(least: int, most: int, need: Need = ONE_DEVICE) -> tuple[RoleSpec, ...]:
-    """The role of workers that start with `least` together and may grow to `most`."""
+    """Return the role of workers that start with `least` together and may grow to `most`."""
     return (RoleSpec(Role.WORKER, need, gang=least, least=least, most=most),)

@@ -1,8 +1,8 @@
-"""A trace's summary as text, with bars that a terminal can draw."""
+"""A trace's summary as text, with bars."""
 
 from collections.abc import Iterator, Sequence
 
-from muster.sim.trace.inspect import HOUR, Summary, Tallest
+from muster.sim.trace.inspect import HOUR, Tallest, TraceSummary
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDEST = 30
@@ -10,8 +10,8 @@ WIDEST = 30
 _UNITS = ((86_400.0, "d"), (HOUR, "h"), (60.0, "m"))
 
 
-def shown_summary(summary: Summary) -> str:
-    """The summary on one screen."""
+def shown_summary(summary: TraceSummary) -> str:
+    """Format the summary on one screen."""
     if not summary.jobs:
         return "no jobs"
     return "\n".join(
@@ -20,7 +20,7 @@ def shown_summary(summary: Summary) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A bar for each value; the largest is full, and nothing at all is a blank."""
+    """Return a bar for each value; the largest is full, 0 is blank."""
     top = max(values, default=0.0)
     if top <= 0:
         return " " * len(values)
@@ -28,14 +28,14 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def time_shown(seconds: float) -> str:
-    """A time as people say it: `45 s`, `3.5 h`, `12 d`."""
+    """Format a time: `45 s`, `3.5 h`, `12 d`."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} s"
 
 
-def _heads(summary: Summary) -> Iterator[str]:
+def _heads(summary: TraceSummary) -> Iterator[str]:
     yield f"jobs          {summary.jobs:,}, {summary.elastic:,} of them elastic"
     yield f"span          {time_shown(summary.span)}"
     yield f"device-hours  {summary.device_hours:,.0f}"
@@ -44,9 +44,9 @@ def _heads(summary: Summary) -> Iterator[str]:
         load = f", a load of {summary.mean_load:.2f}" if summary.mean_load is not None else ""
         yield f"capacity      {summary.capacity:,} devices{load}"
     if summary.too_large:
-        yield f"too large     {summary.too_large:,} jobs ask for more devices than there are"
+        yield f"too large     {summary.too_large:,} jobs ask for more devices than the cluster has"
     if summary.unknown:
-        yield f"unknown       {summary.unknown:,} jobs give no run time"
+        yield f"unknown       {summary.unknown:,} jobs have no run time"
     for label, names in (
         ("users", summary.users),
         ("pools", summary.pools),
@@ -62,7 +62,7 @@ def _named(names: Tallest) -> str:
     return f"{names.different:,}: {first}{f' and {more:,} more' if more else ''}"
 
 
-def _sizes(summary: Summary) -> Iterator[str]:
+def _sizes(summary: TraceSummary) -> Iterator[str]:
     top = max(jobs for _, jobs in summary.devices)
     yield "devices       jobs"
     for devices, jobs in summary.devices:
@@ -70,14 +70,14 @@ def _sizes(summary: Summary) -> Iterator[str]:
         yield f"{devices:>7,}   {jobs:>9,} {100 * jobs / summary.jobs:5.1f} % {bar}"
 
 
-def _times(summary: Summary) -> Iterator[str]:
+def _times(summary: TraceSummary) -> Iterator[str]:
     yield "run time alone on the devices asked for"
     for part, seconds in summary.durations:
         label = {0.0: "least", 0.5: "median", 1.0: "most"}.get(part, f"{100 * part:g} %")
         yield f"{label:>7}   {time_shown(seconds):>9}"
 
 
-def _curves(summary: Summary) -> Iterator[str]:
+def _curves(summary: TraceSummary) -> Iterator[str]:
     each = time_shown(summary.arrivals.span)
     yield _curve(f"jobs an hour, every {each}", summary.arrivals.values)
     yield _curve("jobs an hour, by hour of the day", summary.by_hour)

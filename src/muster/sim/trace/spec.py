@@ -1,4 +1,4 @@
-"""Generators as people write them: `philly-like:jobs=1000,load=0.8`, `poisson:sizes=1:0.7+8:0.3`."""
+"""Parse generators: `philly-like:jobs=1000,load=0.8`, `poisson:sizes=1:0.7+8:0.3`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -7,17 +7,17 @@ from typing import Any
 
 from muster.files.errors import InputError, one_of, shown
 from muster.files.source.quantity import parse_whole
-from muster.sim.trace.columns import parse_seconds
+from muster.sim.trace.columns import parse_any_seconds, parse_seconds
 from muster.sim.trace.draw import Sizes
-from muster.sim.trace.generate import GENERATORS, Generator, OptimusJobs, Stream
+from muster.sim.trace.generate import GENERATORS, Generator, JobStream, OptimusJobs
 
 MOST = 1_000_000_000
-"""Of anything counted; a trace is made as it is read, so there may be many jobs."""
+"""Bound of every count; a trace is generated as it is read, so there may be many jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A generator, its parameters, and how it was written."""
+    """A generator, its parameters, and its text."""
 
     text: str
     generator: Generator
@@ -25,7 +25,7 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Read `name` or `name:key=value,...`; InputError for what there is not."""
+    """Parse `name` or `name:key=value,...`; InputError is one line."""
     name, _, rest = text.partition(":")
     generator = GENERATORS.get(name.strip())
     if generator is None:
@@ -67,8 +67,8 @@ def _example(generator: Generator, key: str) -> str:
 
 
 def _fault(parameters: object, given: Mapping[str, object]) -> str | None:
-    """What is wrong with parameters together."""
-    if isinstance(parameters, Stream) and {"rate", "load"} <= given.keys():
+    """Return a conflict between parameters, or None."""
+    if isinstance(parameters, JobStream) and {"rate", "load"} <= given.keys():
         return "give either rate or load, not both"
     shortest, longest = getattr(parameters, "shortest", 0.0), getattr(parameters, "longest", inf)
     if shortest >= longest:
@@ -79,7 +79,7 @@ def _fault(parameters: object, given: Mapping[str, object]) -> str | None:
 
 
 def parse_sizes(text: str) -> Sizes:
-    """Counts of devices, with weights where they differ: `4`, `1:0.7+2:0.1+8:0.2`."""
+    """Parse counts of devices with weights: `4`, `1:0.7+2:0.1+8:0.2`."""
     counts, weights = [], []
     for part in text.split("+"):
         size, colon, weight = part.partition(":")
@@ -91,13 +91,13 @@ def parse_sizes(text: str) -> Sizes:
 
 
 def written(sizes: Sizes) -> str:
-    """Sizes as `parse_sizes` reads them."""
+    """Format sizes for `parse_sizes`."""
     pairs = zip(sizes.counts, sizes.weights, strict=True)
     return "+".join(f"{n}:{weight:g}" if len(sizes.counts) > 1 else f"{n}" for n, weight in pairs)
 
 
 def _number(text: str, above: float, most: float) -> float:
-    """A number above one bound and at most the other (weights may be 0)."""
+    """Parse a number within bounds."""
     try:
         number = float(text)
     except ValueError:
@@ -142,7 +142,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "pools": _whole,
     "mean": parse_seconds,
     "swing": lambda text: _number(text, 0.0, 1.0),
-    "peak": lambda text: 0.0 if text == "0" else parse_seconds(text),
+    "peak": parse_any_seconds,
     "shape": _positive(inf),
     "shortest": parse_seconds,
     "longest": parse_seconds,
@@ -152,4 +152,4 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "high": _positive(1.0),
     "on": _containers,
 }
-"""How each parameter is written, whichever generator it belongs to."""
+"""The parser of each parameter of any generator."""

@@ -1,4 +1,4 @@
-"""Generic traces: CSV and JSONL with the columns of docs/traces.md, read in constant memory."""
+"""Generic traces: CSV and JSONL, read in constant memory: see docs/reference/traces.md."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from muster.sim.truth import Arrival
 
 
 def read_table(path: Path, *, sort: bool = False, left_out: LeftOut | None = None) -> Iterator[Arrival]:
-    """The jobs of a trace in order of submission, made one at a time as they are asked for.
+    """Yield the jobs of a trace in order of submission.
 
-    InputError, one line, for the first bad row; with `left_out` bad rows are left out and counted.
-    Times out of order are refused unless `sort` is given; that keeps 24 bytes of each row.
+    InputError for the first bad row; with `left_out` bad rows are skipped and counted. Times out of
+    order are refused unless `sort` is given, which keeps 24 bytes of each row.
     """
     form = form_of(path)
     rows = rows_sorted(path, form, left_out) if sort else rows_in_order(path, form)

@@ -6,51 +6,59 @@ Source: Peng et al., Optimus (EuroSys 2018), sections 3.1 and 3.2; seed 004. p s
     asynchronous   T = (t0 + t1 w/p + t2 w + t3 p) / w          m samples in each step of any worker
     loss           l(k) = 1 / (b0 k + b1) + b2                  after k epochs
 
-Work is counted in epochs, so that synchronous and asynchronous jobs and any batch have one unit:
-rate = batch / (samples · T) [epochs/s]. How t follows from the size of a model, its operations and
-the links is in `terms_of`; the nine job types are in `optimus_types.py`.
+Work is counted in epochs, one unit for all jobs and batches: rate = batch / (samples · T) [epochs/s].
+`terms_of` derives t from a model's size, its operations and the links; the nine job types are in
+`optimus_types.py`.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from math import inf
 
 from muster.model.outlook import Outlook
 from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.loss_curve import LossCurve
-from muster.perf.speed.curve import CurveKind
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 PATIENCE = 10
 """Epochs that must each lower the loss by less than the threshold: Optimus' published code."""
 MOST_EPOCHS = 100
-"""Its code gives up here."""
+"""Where its code gives up."""
 PARAMETER_BYTES = 4
 """Single precision."""
 MESSAGE = 1e-4
-"""s that a message between two nodes takes on gigabit Ethernet, whatever its size: the usual 50 µs of
-the wire and the switch, and as much in the two kernels."""
+"""Latency in s of a message on gigabit Ethernet: the usual 50 µs of wire and switch, and as much in the
+two kernels."""
 MESSAGES = 4
 """On each connection in a step: push, its answer, pull, its answer."""
 UPDATE_PASSES = 3
 """Times a server's memory moves a byte of gradients: read it, read the parameter, write it."""
 
 
+class CurveKind(StrEnum):
+    """Whether workers wait for each other."""
+
+    SYNCHRONOUS = "synchronous"
+    ASYNCHRONOUS = "asynchronous"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """What of a model decides its step."""
+    """What of a model determines its step."""
 
     parameters: float
     tensors: int
     operations: float
     """Of one sample's forward pass, a multiplication and its addition counted as two."""
     layer: LayerType
-    """What most of its operations are."""
+    """The layer type of most operations."""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """What tasks run on: a worker's rate, a server's cores, bytes/s between two of them."""
+class Hardware:
+    """A worker's rate, a server's cores, and bytes/s between two tasks."""
 
     worker: DeviceRate
     server_cores: float
@@ -59,7 +67,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class CurveSpeed:
-    """Optimus' speed curve in epochs/s; it goes where workers and servers are given."""
+    """Optimus' speed curve in epochs/s, by workers and servers."""
 
     kind: CurveKind
     terms: tuple[float, ...]
@@ -70,11 +78,11 @@ class CurveSpeed:
     """Of an epoch."""
 
     def step(self, workers: int, servers: int = 0) -> float:
-        """s between two steps; without a number of servers as many as there are workers."""
+        """Return s between two steps; by default with as many servers as workers."""
         return sum(self._parts(workers, servers))
 
     def synchronising(self, workers: int, servers: int = 0) -> float:
-        """The part of a step that is not computing, s."""
+        """Return the part of a step that is not computing, s."""
         return sum(self._parts(workers, servers)[1 if self.kind is CurveKind.ASYNCHRONOUS else 2 :])
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
@@ -87,11 +95,11 @@ class CurveSpeed:
 
     @property
     def gain(self) -> float:
-        """Epochs that one step does."""
+        """Epochs of one step."""
         return self.batch_size / self.samples
 
     def _parts(self, workers: int, servers: int) -> tuple[float, ...]:
-        """The summands of the formula; roles of these jobs grow in step, so w servers by default."""
+        """Return the terms of the formula; by default with w servers."""
         t, w, p = self.terms, workers, servers or workers
         if self.kind is CurveKind.ASYNCHRONOUS:
             return (t[0] / w, t[1] / p, t[2], t[3] * p / w)
@@ -107,11 +115,11 @@ class Curves:
     speed: CurveSpeed
     curve: LossCurve
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """The curve's speed, to the end."""
         return Pace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """The time of a step, and its part that is not computing."""
         if crew.workers < 1:
             return Shown(inf)
@@ -128,7 +136,7 @@ class Curves:
             }
         )
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Epochs left, and the curve itself."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
@@ -139,24 +147,24 @@ class Curves:
 
 
 def falling(b0: float, b2: float) -> LossCurve:
-    """The loss curve of these two terms that begins at 1, so that b1 = 1 / (1 - b2)."""
+    """Return the loss curve of these terms that begins at 1, so that b1 = 1 / (1 - b2)."""
     return LossCurve(b0, 1 / (1 - b2), b2, scale=1.0, since=0.0)
 
 
 def epochs_until_converged(curve: LossCurve, threshold: float) -> float:
-    """Epochs until `PATIENCE` in a row have each lowered the loss by less than the threshold."""
+    """Return the epochs until `PATIENCE` in a row have each gained less than the threshold."""
     return min(max(curve.slow_from(threshold), 1.0) + PATIENCE - 1, MOST_EPOCHS)
 
 
 def seconds_per_sample(size: ModelSize, rate: DeviceRate) -> float:
-    """Forward and backward passes are three forward passes (see perf.compute)."""
+    """Return s of forward and backward passes, three forward passes (see perf.compute)."""
     return 3 * size.operations / (rate.single * REACHED[size.layer])
 
 
-def terms_of(kind: CurveKind, size: ModelSize, site: Site, batch: int) -> tuple[float, ...]:
-    """The curve's t, s, with S bytes of gradients, B bytes/s of a link, U bytes/s of a server's memory.
+def terms_of(kind: CurveKind, size: ModelSize, site: Hardware, batch: int) -> tuple[float, ...]:
+    """Return the curve's t, s, for S bytes of gradients, B bytes/s of a link, U of a server's memory.
 
-    computing      3 operations / rate a sample, and the launches of the kernels of every tensor
+    computing      3 operations / rate per sample, and the kernel launches of every tensor
     w/p            each of w workers sends S/p to a server and fetches as much: 2S/B; the server adds
                    it to its parameters: 3S/U
     w and p        messages on each connection, whatever their size

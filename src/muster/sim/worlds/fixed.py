@@ -1,23 +1,24 @@
-"""A job of which only its run time is known: it takes so long on the workers it asked for.
+"""A job of which only the run time on its requested workers is known.
 
-Work is counted in seconds on those workers, so the rate is 1. With fewer it cannot run; more would not
-help it. Traces of production clusters (Philly) say no more than this.
+Work is counted in seconds on those workers, so the rate is 1. With fewer it cannot run, more do not
+help. Traces of production clusters (Philly) say no more.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 
 from muster.model.outlook import Outlook, Table
-from muster.sim.truth import Crew, Ideal, Pace, Shown
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown
 
 _STOPPED, _RUNNING = Pace(0.0), Pace(1.0)
 _STEP = Shown(step=1.0)
-"""Nothing is known of its steps: it reports a second of work as one."""
+"""Its steps are unknown: it reports a second of work as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Runs for `duration` s on `workers` workers, wherever they are."""
+    """Runs for `duration` s on `workers` workers, wherever placed."""
 
     duration: float
     workers: int = 1
@@ -27,15 +28,15 @@ class Fixed:
         """Seconds on its workers."""
         return self.duration
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """A second of work per second, if it has all its workers."""
         return _RUNNING if crew.workers >= self.workers else _STOPPED
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """A step a second."""
         return _STEP
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """What is left of its run time."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.duration - done), _speed(self.workers), here=here)
@@ -47,5 +48,5 @@ class Fixed:
 
 @lru_cache(maxsize=1024)
 def _speed(workers: int) -> Table:
-    """Nothing below so many workers, 1 from there on; one object for all jobs of a size."""
+    """Return speed 0 below this many workers, 1 from there on; shared by jobs of a size."""
     return Table((0.0,) * (workers - 1) + (1.0,))

@@ -1,26 +1,27 @@
-"""A job whose steps were timed with some numbers of workers: it goes as fast as it went then.
+"""A job whose steps were timed with some numbers of workers.
 
-Between numbers that were timed, and beyond them, a step is a line in the samples of one worker,
+For other numbers of workers a step is a line in the samples of one worker,
 
     T(w) = a + b / w        [s; w workers share one global batch]
 
-through the two nearest that were; of a single one all of it is taken to be shared (a = 0). Work is
-counted in steps; what a job does after its last step (`tail`) takes its time, whoever there is.
+through the two nearest timed ones; with a single one a = 0. Work is counted in steps; the `tail` after
+the last step takes its time with any workers.
 """
 
 from dataclasses import dataclass
 from math import inf
 
 from muster.model.outlook import Outlook, Table
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 LEAST = 0.01
-"""Part of the quickest step that was timed below which no line leads: a step takes some time."""
+"""Least step as a part of the quickest timed one: a step takes some time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """A step with so many workers: s, and s of it waiting for each other."""
+class TimedStep:
+    """A timed step: workers, s, and s of it waiting for each other."""
 
     workers: int
     step: float
@@ -28,23 +29,23 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """So many steps at the speeds that were measured, then the tail."""
+class MeasuredJob:
+    """A number of steps at measured speeds, then the tail."""
 
     steps: float
-    timed: tuple[Timed, ...]
+    timed: tuple[TimedStep, ...]
     """At least one, by rising number of workers."""
     tail: float = 0.0
     """s from the last step to the job's end."""
     most: int = 1
-    """Workers that it can use."""
+    """The most workers it can use."""
 
     @property
     def work(self) -> float:
         """Steps, then seconds."""
         return self.steps + self.tail
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """Steps per s, up to the last."""
         if not crew.workers:
             return Pace(0.0)
@@ -53,11 +54,11 @@ class Measured:
         return Pace(1.0)
 
     def step(self, workers: int) -> float:
-        """s of a step."""
+        """Return s of a step."""
         return self._between(workers, [(each.workers, each.step) for each in self.timed])
 
     def sync(self, workers: int) -> float:
-        """s of it waiting for each other; alone there is nobody to wait for."""
+        """Return s of a step spent waiting for each other; 0 alone."""
         known = [(each.workers, each.sync) for each in self.timed if each.workers > 1]
         if workers <= 1 or not known:
             return 0.0
@@ -71,13 +72,13 @@ class Measured:
         quickest = min(step for _, step in known)
         return max(t1 + shared * (1 / workers - 1 / w1), LEAST * quickest)
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """The time of a step, and its part that is waiting."""
         if not crew.workers:
             return Shown(inf)
         return Shown(self.step(crew.workers), self.sync(crew.workers))
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Steps left, and the speeds themselves."""
         rates = Table(tuple(1.0 / self.step(workers) for workers in range(1, self.most + 1)))
         here = None if crew is None else self.pace(crew, done).rate

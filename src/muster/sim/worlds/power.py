@@ -1,12 +1,12 @@
 """A job whose speed-up is a power of its workers: the form for which optimal shares are known (heSRPT).
 
-With k workers of a device type on n nodes, of which m would have been enough:
+With k workers of a device type on n nodes, where m nodes would suffice:
 
     rate = (k / reference)^p · factor(type) / (1 + spread · (n - m))        [s of work per s]
 
-A unit of work is one second on `reference` workers close together on a device of factor 1, so `work` is
-the run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node
-more than needed lengthens every step by `spread` of itself, as traffic that leaves a node does.
+A unit of work is one second on `reference` packed workers with devices of factor 1, so `work` is the
+run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node more
+than necessary lengthens every step by the part `spread`, like traffic that leaves a node.
 Source of s(k) = k^p: Berg, Vesilo, Harchol-Balter, heSRPT (2020).
 """
 
@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from math import inf, pow
 
 from muster.model.outlook import Outlook
-from muster.sim.truth import Crew, Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown, ideal_of
 
 
 @dataclass(frozen=True, slots=True)
 class PowerSpeed:
-    """rate = (k / reference)^exponent · factor(type), workers close together."""
+    """rate = (k / reference)^exponent · factor(type), for packed workers."""
 
     reference: int = 1
     exponent: float = 1.0
     factors: Mapping[str, float] = field(default_factory=dict)
-    """Speed of a device type against the usual one; a type that is not named has 1."""
+    """Relative speed of device types; 1 for others."""
 
     def __post_init__(self) -> None:
         if not (self.reference >= 1 and 0 < self.exponent <= 1):
@@ -44,21 +45,21 @@ class PowerSpeed:
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """So much work, at a speed that is a power of the workers."""
+    """A job with a power-law speed."""
 
     work: float
     """s on the reference workers."""
     speed: PowerSpeed = PowerSpeed()
     spread: float = 0.0
-    """By how much of itself a step is longer for each node beyond the fewest."""
+    """Part by which a step is longer for each node beyond the fewest."""
     per_node: int | None = None
-    """Workers that a node holds, which says how few nodes are enough; None: one node is."""
+    """Workers of a node, which gives the fewest nodes; None: one node."""
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """The same rate to the end."""
         return Pace(self._rate(crew))
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """A step does one second's work of the reference."""
         rate = self._rate(crew)
         return Shown(step=1 / rate if rate else inf)
@@ -68,13 +69,13 @@ class PowerLaw:
         rates = {k: self.speed.rate(device_type, k) for k in range(fewest, most + 1)}
         return ideal_of({k: self.work / rate if rate else inf for k, rate in rates.items()})
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """What is left, and the curve itself."""
         here = None if crew is None else self._rate(crew)
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
-    def _rate(self, crew: Crew) -> float:
+    def _rate(self, crew: Held) -> float:
         workers = crew.workers
         fewest = 1 if self.per_node is None else -(-workers // self.per_node)
-        extra = max(0, len(crew.nodes) - fewest)
+        extra = max(0, len(crew.shape) - fewest)
         return self.speed.rate(crew.device_type, workers) / (1 + self.spread * extra)

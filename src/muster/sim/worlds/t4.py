@@ -1,9 +1,9 @@
-"""What is true of a job that trains one of the six models measured on T4s (see t4_tables).
+"""The truth of a job that trains one of the six models measured on T4s (see t4_tables).
 
 Work is progress, counted in steps of the model's smallest batch. An epoch has one gain, so a job's pace
 holds until its end. The oracle counts in seconds on one device: what is left is exact there, and a
-speed is how many times sooner so many devices, packed on nodes of four, would be through with all that
-is left. Speeds are kept for a hundred points of a job's way, so that most answers share their speed.
+speed is the speed-up of packed devices, on nodes of four, over all that is left. Speeds are kept for a
+hundred points of a job's progress, so that most answers share theirs.
 """
 
 from bisect import bisect_right
@@ -13,26 +13,26 @@ from functools import lru_cache
 import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
-from muster.perf.learnt.tables import Tuned
-from muster.sim.truth import Crew, Ideal, Pace, Shown
-from muster.sim.worlds.t4_tables import NODE, NODES, Array, Measured, packed
+from muster.perf.learnt.held import Held
+from muster.sim.truth import Ideal, Pace, Shown
+from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
 
 GRID = 50
-"""Batches tried between the smallest and the largest, evenly in their logarithm: as many as Pollux'."""
+"""Batches tried between smallest and largest, evenly in logarithm: as many as Pollux'."""
 DEVICES = NODE * NODES
 """The most devices that the tables cover."""
 PARTS = 100
-"""Pieces of a job's way, at least, each with one speed. In a hundredth of a job, speeds relative to one
-device change by less than measured steps scatter."""
+"""Least number of pieces of a job's progress, each with one speed: over 1 % of a job, relative speeds
+change by less than measured steps scatter."""
 EDGE = 1e-9
-"""An epoch of which all but this part is done is over: sums of floats may end just short of it."""
+"""An epoch is over when all but this part is done: sums of floats may end just short of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedT4:
-    """The truth of one job: its model, its own batch, and whether it may be given another."""
+    """The truth of one job: its model, its own batch, and whether the batch may change."""
 
-    model: Measured
+    model: T4Model
     batch: int
     free: bool = False
 
@@ -42,21 +42,21 @@ class TrainedT4:
         return self.model.boundaries[-1]
 
     def most(self, cap: int | None = None) -> int:
-        """The most devices it has use for."""
+        """Return the most devices it can use."""
         most = self.model.most(self.model.range.largest if self.free else self.batch)
         return min(most, DEVICES if cap is None else cap)
 
-    def pace(self, crew: Crew, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> Pace:
         """Progress per s there, until the end of the epoch."""
         epoch = _at(self.model.boundaries, done)
-        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        timed = self.model.step(crew.shape, crew.batch or self.batch)
         rate = self.model.gains(timed.batch)[epoch] / timed.seconds
         return Pace(rate, self.model.boundaries[epoch])
 
-    def shown(self, crew: Crew, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> Shown:
         """Its step, gain and gradient noise there."""
         epoch = _at(self.model.boundaries, done)
-        timed = self.model.step(crew.nodes, crew.batch or self.batch)
+        timed = self.model.step(crew.shape, crew.batch or self.batch)
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
         return Shown(timed.seconds, timed.sync, gain, noise)
 
@@ -64,7 +64,7 @@ class TrainedT4:
         """Every epoch on the best placement that was measured, or can be told from those."""
         return _ideal(self.model, None if self.free else self.batch, fewest, most)
 
-    def outlook(self, done: float, crew: Crew | None = None) -> Outlook:
+    def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Seconds left on one device, and how many times sooner it would be on packed ones."""
         way = _way(self.model, self.most(), None if self.free else self.batch)
         piece = _at(way.ends, done)
@@ -72,22 +72,22 @@ class TrainedT4:
         speed = way.speeds[piece]
         return Outlook(alone, speed, here=None if crew is None else self._here(crew, done, speed))
 
-    def _here(self, crew: Crew, done: float, speed: Speed) -> float:
-        """The speed of so many packed ones, but for what this crew is slower or faster now."""
+    def _here(self, crew: Held, done: float, speed: Speed) -> float:
+        """Return the speed of packed devices, corrected by the pace of this placement now."""
         best = speed.batch(crew.device_type, crew.workers)
-        close = Crew(crew.device_type, packed(crew.workers), batch=best)
+        close = Held(crew.device_type, packed(crew.workers), batch=best)
         ratio = self.pace(crew, done).rate / self.pace(close, done).rate
         return speed.rate(crew.device_type, crew.workers) * ratio
 
 
 def _at(ends: tuple[float, ...], done: float) -> int:
-    """The piece, or epoch, a job is in once so much is done."""
+    """Return the piece, or epoch, of a job that has done this much."""
     return min(bisect_right(ends, done * (1 + EDGE)), len(ends) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A job's way in pieces of even pace: where each ends, and what is then left."""
+    """A job's progress in pieces of constant pace: where each ends, and what is then left."""
 
     ends: tuple[float, ...]
     rates: tuple[float, ...]
@@ -99,8 +99,8 @@ class _Way:
 
 
 @lru_cache(maxsize=256)
-def _way(model: Measured, most: int, batch: int | None) -> _Way:
-    """The way with this batch, or with the best of each epoch."""
+def _way(model: T4Model, most: int, batch: int | None) -> _Way:
+    """Return the progress with this batch, or with the best of each epoch."""
     choices = [batch] if batch is not None else _choices(model)
     columns = [_column(model, packed(devices), choices) for devices in range(1, most + 1)]
     each = -(-PARTS // len(model.boundaries))
@@ -119,13 +119,13 @@ def _way(model: Measured, most: int, batch: int | None) -> _Way:
         tuple(ends),
         tuple(rates[:, 0].tolist()),
         tuple((left - seconds)[:, 0].tolist()),
-        tuple(map(Table, tables) if batch is not None else map(Tuned, tables, batches)),
+        tuple(map(Table, tables) if batch is not None else map(Table, tables, batches)),
     )
 
 
 @lru_cache(maxsize=1024)
-def _ideal(model: Measured, batch: int | None, fewest: int, most: int) -> Ideal:
-    """Epoch by epoch, the best of all numbers of devices, placements and batches."""
+def _ideal(model: T4Model, batch: int | None, fewest: int, most: int) -> Ideal:
+    """Return the best of all numbers of devices, placements and batches, epoch by epoch."""
     choices = [batch] if batch is not None else _choices(model)
     best = [
         np.max([_column(model, shape, choices)[0] for shape in model.shapes(devices)], axis=0)
@@ -139,8 +139,8 @@ def _ideal(model: Measured, batch: int | None, fewest: int, most: int) -> Ideal:
     )
 
 
-def _column(model: Measured, shape: tuple[int, ...], choices: list[int]) -> tuple[Array, list[int]]:
-    """The best rate, and its batch, in each epoch on a placement."""
+def _column(model: T4Model, shape: tuple[int, ...], choices: list[int]) -> tuple[Array, list[int]]:
+    """Return the best rate, and its batch, in each epoch on a placement."""
     least = sum(shape) * model.range.least_each
     fitting = [each for each in choices if each >= least] or choices[-1:]
     timed = model.steps(shape, fitting)
@@ -149,6 +149,6 @@ def _column(model: Measured, shape: tuple[int, ...], choices: list[int]) -> tupl
     return rates.max(axis=0), [fitting[i] for i in best]
 
 
-def _choices(model: Measured) -> list[int]:
-    """Measured batches and those of an even grid in their logarithm."""
+def _choices(model: T4Model) -> list[int]:
+    """Return the measured batches and an even grid in logarithm."""
     return sorted({*model.range.choices(GRID), *model.batches})

@@ -1,4 +1,4 @@
-"""Reading the T4 tables and workloads: CSV files in a folder that the caller names."""
+"""Read the T4 tables and workloads: CSV files in a folder."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ import numpy as np
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.sim.truth import Arrival
 from muster.sim.worlds.t4 import TrainedT4
-from muster.sim.worlds.t4_tables import EPOCHS, Array, Gradients, Measured, Rows, TableError
+from muster.sim.worlds.t4_tables import EPOCHS, Array, Gradients, T4Model, T4Rows, TableError
 
 _PLACED = ("placement", "local_bsz", "step_time", "sync_time")
 _LARGER = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -17,28 +17,28 @@ _EPOCH = ("progress", "grad_sqr", "grad_var")
 _JOB = ("name", "time", "application", "num_replicas", "batch_size")
 
 
-def read_tables(folder: Path) -> dict[str, Measured]:
-    """The models measured in a folder, one sub-folder for each of those that are known."""
-    found = {name: Measured(_rows(folder / name)) for name in EPOCHS if (folder / name).is_dir()}
+def read_tables(folder: Path) -> dict[str, T4Model]:
+    """Read the models of a folder, one sub-folder for each known one."""
+    found = {name: T4Model(_rows(folder / name)) for name in EPOCHS if (folder / name).is_dir()}
     if not found:
-        raise TableError(f"{folder} has no folder called any of {', '.join(EPOCHS)}")
+        raise TableError(f"{folder} has none of the folders {', '.join(EPOCHS)}")
     return found
 
 
 def read_workload(
     path: Path,
-    tables: Mapping[str, Measured],
+    tables: Mapping[str, T4Model],
     *,
     most: int | None = None,
     elastic: bool = True,
     free_batch: bool = False,
     declared: bool = False,
 ) -> Iterator[Arrival]:
-    """The jobs of a workload in the order of the file.
+    """Yield the jobs of a workload in the order of the file.
 
-    Elastic ones run on 1 to `most` devices, but on no more than their batch has use for; others on the
-    number that the file gives. With a free batch, policies may choose any within the measured range. If
-    lengths are declared, a job says how many epochs it will take, though not how long they last.
+    Elastic ones run on 1 to `most` devices, but no more than their batch can use; others on the number
+    in the file. With a free batch, policies may choose any in the measured range. With `declared`, jobs
+    state their epochs, though not how long these last.
     """
     for number, (name, time, application, replicas, batch) in enumerate(_read(path, _JOB), start=1):
         if application not in tables:
@@ -59,7 +59,7 @@ def read_workload(
         yield Arrival(float(time), job, truth)
 
 
-def _rows(folder: Path) -> Rows:
+def _rows(folder: Path) -> T4Rows:
     placed: dict[tuple[int, ...], list[tuple[float, ...]]] = {}
     for placement, *numbers in _read(folder / "placements.csv", _PLACED):
         placed.setdefault(tuple(map(int, placement)), []).append(tuple(map(float, numbers)))
@@ -73,7 +73,7 @@ def _rows(folder: Path) -> Rows:
         raise TableError(f"{folder} lacks some of its {epochs} epochs at some batch")
     batches = tuple(sorted(by_batch))
     every = np.array([by_batch[batch] for batch in batches])
-    return Rows(
+    return T4Rows(
         folder.name,
         {shape: _numbers(sorted(rows)) for shape, rows in placed.items()},
         _numbers(larger),
@@ -87,7 +87,7 @@ def _numbers(rows: Iterable[Iterable[str | float]]) -> Array:
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The named columns of a CSV file, row by row."""
+    """Yield the named columns of a CSV file, row by row."""
     try:
         with path.open(newline="") as file:
             rows = csv.DictReader(file)

@@ -1,17 +1,17 @@
-"""Six models measured on nodes of four NVIDIA T4: seconds of a step, and what a step is worth.
+"""Six models measured on nodes of four NVIDIA T4: seconds and gain of a step.
 
 Source: the data of the Pollux artifact (Qiao et al., OSDI 2021; petuum/adaptdl, Apache-2.0), under the
 rules of its evaluation. For a model, a placement (devices on each node) and a batch M over K devices:
 
-    split   b samples at a time on each device and s further passes (accumulation), as dealt by
-            `perf.learnt.batches`; the batch really used is K b (s + 1)
+    split   b samples at a time on each device and s further passes (accumulation), as in
+            `perf.learnt.batches`; the batch actually used is K b (s + 1)
     time    T = t(b) + s (t(b) - sync(b))                                                   [s a step]
     gain    (var + sqr) / (var / scale + sqr), scale = batch used / smallest M0   [steps of M0 a step]
 
 t, sync: of the exact placement, in its smallest rotation, linear in b; where not measured, linear over
 (nodes, devices, b) through the means by those three, and the settings measured by number only.
 var, sqr: of the current epoch, linear between the measured batches. An epoch ends at the least progress
-that any of the measured batches had at its end.
+of any measured batch at its end.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.perf.learnt.batches import BatchRange
-from muster.sim.worlds.between import Between
+from muster.sim.worlds.interpolate import Interpolation
 
 Array = NDArray[np.float64]
 
@@ -39,12 +39,12 @@ NODES = 16
 
 
 class TableError(ValueError):
-    """Tables that cannot be read, or a setting they do not cover."""
+    """Unreadable tables, or a setting outside them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """A step somewhere: how long, how much of it is synchronising, both in s, and the batch used."""
+class T4Step:
+    """A step: s, s of it synchronising, and the batch used."""
 
     seconds: float
     sync: float
@@ -60,7 +60,7 @@ class Gradients:
     variances: Array
 
     def at(self, batch: int) -> tuple[Array, Array]:
-        """(sqr, var) of a global batch, epoch by epoch."""
+        """Return (sqr, var) of a global batch, by epoch."""
         batches = self.batches
         if not batches[0] <= batch <= batches[-1]:
             span = f"{batches[0]} to {batches[-1]}"
@@ -75,23 +75,23 @@ class Gradients:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """What was measured of one model, as read."""
+class T4Rows:
+    """The measurements of one model, as read."""
 
     name: str
     placed: dict[tuple[int, ...], Array]
     """For each placement, in its smallest rotation: rows of (local batch, step, sync), ascending."""
     larger: Array
-    """Rows of (nodes, devices, local batch, step, sync): more devices, by their number only."""
+    """Rows of (nodes, devices, local batch, step, sync): more devices, by number only."""
     gradients: Gradients
     boundaries: tuple[float, ...]
     """Progress at the end of each epoch, in steps of the smallest batch."""
 
 
-class Measured:
-    """One model's speed and gains. Never changes; what was once worked out is kept."""
+class T4Model:
+    """One model's speed and gains; immutable, with cached answers."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: T4Rows) -> None:
         self._rows = rows
         self.name = rows.name
         self.boundaries = rows.boundaries
@@ -99,43 +99,43 @@ class Measured:
         each_device = [float(batch) for each in rows.placed.values() for batch in each[:, 0]]
         most = LARGEST_LOCAL.get(rows.name, int(max(each_device)))
         self.range = BatchRange(self.batches[0], self.batches[-1], int(min(each_device)), most)
-        self._larger: Between | None = None
-        self._steps: dict[tuple[tuple[int, ...], int], Timed] = {}
+        self._larger: Interpolation | None = None
+        self._steps: dict[tuple[tuple[int, ...], int], T4Step] = {}
         self._gains: dict[int, tuple[float, ...]] = {}
         self._noises: dict[int, tuple[float | None, ...]] = {}
 
-    def __reduce__(self) -> tuple[type["Measured"], tuple[Rows]]:
-        """To another process goes only what was read."""
-        return Measured, (self._rows,)
+    def __reduce__(self) -> tuple[type["T4Model"], tuple[T4Rows]]:
+        """Send only what was read to another process."""
+        return T4Model, (self._rows,)
 
     def most(self, batch: int) -> int:
-        """The most devices a job of this batch can use."""
+        """Return the most devices a job of this batch can use."""
         return 1 if self.name in SINGLE else max(1, batch // self.range.least_each)
 
-    def step(self, shape: tuple[int, ...], batch: int) -> Timed:
-        """One step of a global batch on a placement, given as devices on each node."""
+    def step(self, shape: tuple[int, ...], batch: int) -> T4Step:
+        """Return one step of a global batch on a placement, given as devices on each node."""
         key = (shape, batch)
         if key not in self._steps:
             (self._steps[key],) = self.steps(shape, (batch,))
         return self._steps[key]
 
-    def steps(self, shape: tuple[int, ...], batches: Sequence[int]) -> list[Timed]:
-        """One step of each of several batches on a placement, all at once."""
+    def steps(self, shape: tuple[int, ...], batches: Sequence[int]) -> list[T4Step]:
+        """Return one step of each batch on a placement."""
         splits = [self.range.split(batch, sum(shape)) for batch in batches]
         at = np.array([split.at_once for split in splits], dtype=np.float64)
         return [
-            Timed(seconds + split.further * (seconds - sync), sync, split.batch)
+            T4Step(seconds + split.further * (seconds - sync), sync, split.batch)
             for split, (seconds, sync) in zip(splits, self._times(shape, at).tolist(), strict=True)
         ]
 
     def shapes(self, devices: int) -> list[tuple[int, ...]]:
-        """Placements of so many devices: those measured, or one for each number of nodes."""
+        """Return placements of the devices: those measured, or one for each number of nodes."""
         measured = [shape for shape in self._rows.placed if sum(shape) == devices]
         nodes = range(-(-devices // NODE), min(devices, NODES) + 1)
         return measured or [_even(devices, each) for each in nodes]
 
     def gains(self, batch: int) -> tuple[float, ...]:
-        """Steps of the smallest batch that one step of this batch is worth, epoch by epoch."""
+        """Return the worth of one step in steps of the smallest batch, by epoch."""
         if batch not in self._gains:
             sqr, var = self._rows.gradients.at(batch)
             gains = (var + sqr) / (var * self.range.smallest / batch + sqr)
@@ -143,9 +143,9 @@ class Measured:
         return self._gains[batch]
 
     def noises(self, batch: int) -> tuple[float | None, ...]:
-        """Pollux' phi, epoch by epoch: samples at which the gradient's noise equals its signal.
+        """Return Pollux' phi by epoch: samples at which the gradient's noise equals its signal.
 
-        None: no signal was found in all the noise.
+        None: no signal was found in the noise.
         """
         if batch not in self._noises:
             both = zip(*(each.tolist() for each in self._rows.gradients.at(batch)), strict=True)
@@ -155,7 +155,7 @@ class Measured:
         return self._noises[batch]
 
     def _times(self, shape: tuple[int, ...], at_once: Array) -> Array:
-        """(step, sync) in s for each batch of one device, without accumulation."""
+        """Return (step, sync) in s for each batch of one device, without accumulation."""
         rows = self._rows.placed.get(smallest_rotation(shape))
         if rows is None:
             return self._between(shape, at_once)
@@ -166,7 +166,7 @@ class Measured:
     def _between(self, shape: tuple[int, ...], at_once: Array) -> Array:
         if self._larger is None:
             points = np.concatenate([_means(self._rows.placed), self._rows.larger])
-            self._larger = Between(points[:, :3], points[:, 3:])
+            self._larger = Interpolation(points[:, :3], points[:, 3:])
         found = self._larger.along(min(len(shape), NODES), sum(shape), at_once)
         if np.isnan(found).any():
             raise TableError(f"{self.name} was not measured on a placement like {shape}")
@@ -174,24 +174,24 @@ class Measured:
 
 
 def smallest_rotation(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The tables' name of a placement: a ring of nodes has no first one."""
+    """Return the tables' key of a placement: a ring of nodes has no first one."""
     return min(shape[i:] + shape[:i] for i in range(len(shape)))
 
 
 def packed(devices: int) -> tuple[int, ...]:
-    """Devices on full nodes, and the rest on one more."""
+    """Return devices on full nodes, and the rest on one more."""
     full, rest = divmod(devices, NODE)
     return (NODE,) * full + ((rest,) if rest else ())
 
 
 def _even(devices: int, nodes: int) -> tuple[int, ...]:
-    """Devices spread over so many nodes."""
+    """Spread devices evenly over nodes."""
     each, more = divmod(devices, nodes)
     return (each,) * (nodes - more) + (each + 1,) * more
 
 
 def _means(placed: dict[tuple[int, ...], Array]) -> Array:
-    """Rows of (nodes, devices, local batch, step, sync), each averaged over all such placements."""
+    """Return rows of (nodes, devices, local batch, step, sync), averaged over all such placements."""
     found: dict[tuple[int, int, float], list[tuple[float, float]]] = {}
     for shape, rows in placed.items():
         for batch, *times in rows.tolist():

@@ -11,12 +11,12 @@ from muster.perf.epochs.convergence import (
     FixedEpochs,
     NoteCode,
     Remaining,
-    Stage,
     Target,
+    TrainingStage,
     remaining,
 )
 from muster.perf.epochs.loss_curve import LossPoint
-from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
 CURVES = Path(__file__).parents[4] / "examples" / "training" / "curves"
 TARGET = Target(decrease=0.002, epochs=3)
@@ -106,13 +106,19 @@ def test_the_owners_limit_bounds_the_answer() -> None:
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_few_losses_are_no_answer(count: int) -> None:
     found = refusal(points(formula(count)))
-    assert (found.why, found.detail) == (Why.TOO_FEW_POINTS, f"{count} losses so far; 5 are needed")
+    assert (found.why, found.detail) == (
+        WhyUnknown.TOO_FEW_POINTS,
+        f"{count} losses so far; 5 are needed",
+    )
 
 
 @pytest.mark.parametrize("lost", [nan, inf, -inf])
 def test_a_loss_that_ended_as_no_number_is_said_with_its_epoch(lost: float) -> None:
     found = refusal(points([*formula(10), lost, lost]))
-    assert (found.why, found.detail) == (Why.NOT_A_NUMBER, "the loss is not a number since epoch 11")
+    assert (found.why, found.detail) == (
+        WhyUnknown.NOT_A_NUMBER,
+        "the loss is not a number since epoch 11",
+    )
 
 
 def test_losses_that_never_were_numbers_are_said() -> None:
@@ -124,7 +130,7 @@ def test_a_passing_nan_is_left_out_and_named() -> None:
     losses[11] = nan
     found = answer(points(losses))
     assert found.epochs.mean == pytest.approx(answer(points(formula(30))).epochs.mean, abs=1)
-    assert [note.sentence for note in found.notes] == ["left out: no number at epoch 12"]
+    assert [note.sentence for note in found.notes] == ["ignored: no number at epoch 12"]
 
 
 def test_an_outlier_is_replaced_named_and_moves_the_answer_little() -> None:
@@ -145,7 +151,7 @@ def test_a_recorded_drop_of_the_learning_rate_is_noticed(name: str, epoch: int) 
 
 def test_just_after_a_drop_there_are_too_few_points() -> None:
     found = refusal(recorded("lstm-text-steps", 64))
-    assert found.why is Why.TOO_FEW_POINTS
+    assert found.why is WhyUnknown.TOO_FEW_POINTS
     assert found.detail == "4 points since the loss dropped at epoch 61; 5 are needed"
 
 
@@ -166,8 +172,8 @@ def test_a_training_that_is_stuck_is_called_a_plateau() -> None:
 
 
 def test_a_training_that_diverges_is_refused_before_and_after_its_losses_are_lost() -> None:
-    assert refusal(recorded("linear-diabetes-diverges", 8)).why is Why.NOT_CONVERGING
-    assert refusal(recorded("linear-diabetes-diverges")).why is Why.NOT_A_NUMBER
+    assert refusal(recorded("linear-diabetes-diverges", 8)).why is WhyUnknown.NOT_CONVERGING
+    assert refusal(recorded("linear-diabetes-diverges")).why is WhyUnknown.NOT_A_NUMBER
 
 
 def test_a_loss_that_turns_upwards_is_said() -> None:
@@ -177,25 +183,25 @@ def test_a_loss_that_turns_upwards_is_said() -> None:
 
 def test_a_loss_back_near_its_start_is_not_converging() -> None:
     found = refusal(points([*formula(30), 0.9, 1.0, 1.1]))
-    assert found.why is Why.NOT_CONVERGING
+    assert found.why is WhyUnknown.NOT_CONVERGING
     assert found.detail.startswith("the loss has risen from")
 
 
 def test_a_loss_that_has_hardly_moved_is_no_answer() -> None:
     found = refusal(recorded("mlp-digits-steps", 10))
-    assert found.why is Why.NOT_CONVERGING
+    assert found.why is WhyUnknown.NOT_CONVERGING
     assert found.detail == "the loss has fallen by 2.9% only so far"
 
 
 def test_a_slow_start_is_said() -> None:
     found = answer(recorded("mlp-wine-sgd", 12))
     assert NoteCode.SLOW_START in codes(found)
-    assert found.forecast is not None and found.forecast.stage is Stage.SLOW_START
+    assert found.forecast is not None and found.forecast.stage is TrainingStage.SLOW_START
 
 
 @pytest.mark.parametrize("losses", [[0.0] * 10, [-1.0 - k for k in range(10)]])
 def test_losses_outside_the_formula_are_not_converging(losses: list[float]) -> None:
-    assert refusal(points(losses)).why is Why.NOT_CONVERGING
+    assert refusal(points(losses)).why is WhyUnknown.NOT_CONVERGING
 
 
 def test_predicted_remaining_falls_as_a_recorded_training_goes_on() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from muster.model.topology import Link
-from muster.perf.estimate import BadMeasurementError, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Unknown, WhyUnknown
 from muster.perf.history.links import (
     HALF_LIFE,
     KEPT,
@@ -115,7 +115,7 @@ def test_a_rating_without_a_bandwidth_is_no_link(bandwidth: float) -> None:
     for observed in ([], carried(RATED, 10)):
         found = learn(Link(bandwidth, 1e-6), observed)
         assert isinstance(found, Unknown)
-        assert found.why is Why.NO_BANDWIDTH
+        assert found.why is WhyUnknown.NO_BANDWIDTH
 
 
 @pytest.mark.parametrize(

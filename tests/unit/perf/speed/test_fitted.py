@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from muster.perf.estimate import BadMeasurementError, Unknown, Why
+from muster.perf.estimate import BadMeasurementError, Unknown, WhyUnknown
 from muster.perf.speed.fitted import PRIOR, FittedSpeed, PlacedSample, fit_placed
-from muster.perf.speed.sampler import next_sample
-from muster.perf.speed.step_form import NAMES, Arrays, Reference, Setting, times
+from muster.perf.speed.step_form import NAMES, Arrays, Reference, StepSetting, times
+from support.sampler import next_sample
 
 EXTRACT = Path(__file__).parents[3] / "data" / "t4-steps.csv"
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
 SHAPES = ((1,), (2,), (4,), (1, 1), (4, 4), (1, 3), (1, 1, 1), (4, 4, 4), (1,) * 8, (4,) * 16)
-SETTINGS = [Setting(shape, batch) for shape in SHAPES for batch in (8, 32, 128)]
+SETTINGS = [StepSetting(shape, batch) for shape in SHAPES for batch in (8, 32, 128)]
 UNIT = Reference(seconds=0.2, batch=8)
 
 
-def exact(unknowns: NDArray[np.float64], settings: Sequence[Setting]) -> list[PlacedSample]:
+def exact(unknowns: NDArray[np.float64], settings: Sequence[StepSetting]) -> list[PlacedSample]:
     """Steps of a job that follows the form."""
     zero = np.zeros(len(settings))
     found = times(unknowns, Arrays.of(settings), UNIT, zero, zero)
@@ -57,7 +57,7 @@ def extract(model: str) -> list[PlacedSample]:
         rows = list(csv.DictReader(line for line in table if not line.startswith("#")))
     return [
         PlacedSample(
-            Setting(tuple(int(d) for d in row["shape"]), int(row["batch"])),
+            StepSetting(tuple(int(d) for d in row["shape"]), int(row["batch"])),
             float(row["step"]),
             float(row["sync"]),
         )
@@ -70,7 +70,9 @@ def test_the_form_by_hand() -> None:
     """Two nodes of two: g = .2 (.5 + .5 * 2)(1 + .1) = .33, C = .2 * 2 * ((1 - .5) R + .5/3) * 1.5."""
     unknowns = [math.log(x) for x in (0.5, 0.5, 0.1, 0.2, 2.0, 1.0, 1.5, 1.0, 0.05)]
     unknowns[5], unknowns[7] = 0.0, 0.0
-    found = times(np.array(unknowns), Arrays.of([Setting((2, 2), 16)]), UNIT, np.zeros(1), np.zeros(1))
+    found = times(
+        np.array(unknowns), Arrays.of([StepSetting((2, 2), 16)]), UNIT, np.zeros(1), np.zeros(1)
+    )
     compute, sync = 0.33, 0.6 * (0.5 * 1.5 / 1.75 + 0.5 / 3)
     assert math.exp(found.compute[0]) == pytest.approx(compute)
     step = 0.5 * compute + 0.05 * 2 * compute + ((0.5 * compute) ** 4 + sync**4) ** 0.25
@@ -106,13 +108,13 @@ def test_exact_samples_of_an_unusual_job_are_learnt() -> None:
 def test_no_sample_no_answer() -> None:
     answer = fit_placed([])
     assert isinstance(answer, Unknown)
-    assert answer.why is Why.TOO_FEW_POINTS
+    assert answer.why is WhyUnknown.TOO_FEW_POINTS
 
 
 def test_one_sample_is_answered_with_a_wide_interval() -> None:
-    sample = PlacedSample(Setting((1,), 32), 0.2, 0.0)
+    sample = PlacedSample(StepSetting((1,), 32), 0.2, 0.0)
     fitted = learnt([sample])
-    near, far = fitted.seconds(sample.setting), fitted.seconds(Setting((4,) * 16, 32))
+    near, far = fitted.seconds(sample.setting), fitted.seconds(StepSetting((4,) * 16, 32))
     assert near.mean == pytest.approx(0.2, rel=0.05)
     assert far.high / far.low > 3 > 1.5 > near.high / near.low
 
@@ -120,17 +122,19 @@ def test_one_sample_is_answered_with_a_wide_interval() -> None:
 @pytest.mark.parametrize("seconds", [-0.1, 0.0, math.nan, math.inf])
 def test_a_step_that_cannot_have_been_is_refused(seconds: float) -> None:
     with pytest.raises(BadMeasurementError):
-        PlacedSample(Setting((1,), 32), seconds, 0.0)
+        PlacedSample(StepSetting((1,), 32), seconds, 0.0)
 
 
 @pytest.mark.parametrize("sync", [-0.1, 0.2, math.nan])
 def test_synchronising_is_a_part_of_the_step(sync: float) -> None:
     with pytest.raises(BadMeasurementError):
-        PlacedSample(Setting((1, 1), 32), 0.2, sync)
+        PlacedSample(StepSetting((1, 1), 32), 0.2, sync)
 
 
-@pytest.mark.parametrize("setting", [Setting((), 32), Setting((0, 1), 32), Setting((1,), 0)])
-def test_a_step_without_devices_is_refused(setting: Setting) -> None:
+@pytest.mark.parametrize(
+    "setting", [StepSetting((), 32), StepSetting((0, 1), 32), StepSetting((1,), 0)]
+)
+def test_a_step_without_devices_is_refused(setting: StepSetting) -> None:
     with pytest.raises(BadMeasurementError):
         PlacedSample(setting, 0.2)
 
@@ -152,18 +156,16 @@ def test_more_samples_narrow_the_intervals() -> None:
 def test_the_running_job_corrects_its_placement_and_spares_the_others() -> None:
     """Its network here is slower than profiled; one device alone is as fast as before."""
     rows = exact(PRIOR.middles, SETTINGS)
-    before, here, alone = learnt(rows[::2]), Setting((4, 4, 4), 8), Setting((1,), 8)
+    before, here, alone = learnt(rows[::2]), StepSetting((4, 4, 4), 8), StepSetting((1,), 8)
     slow = PlacedSample(here, 1.2 * before.seconds(here).mean)
-    after = before.refined([slow] * 20)
-    assert isinstance(after, FittedSpeed)
+    after = learnt([*rows[::2], *[slow] * 20])
     assert after.seconds(here).mean == pytest.approx(slow.seconds, rel=0.05)
     assert after.seconds(alone).mean == pytest.approx(before.seconds(alone).mean, rel=0.02)
 
 
 def test_long_running_in_one_place_does_not_forget_the_others() -> None:
     rows = exact(PRIOR.middles, SETTINGS)
-    after = learnt(rows).refined([rows[0]] * 500)
-    assert isinstance(after, FittedSpeed)
+    after = learnt([*rows, *[rows[0]] * 500])
     assert len(after.samples) < len(rows) + 10
     assert {sample.setting for sample in after.samples} == set(SETTINGS)
 

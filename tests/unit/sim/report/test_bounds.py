@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.sim.report.bounds import Bounds, bounds, bounds_of, machine, mixed
+from muster.sim.report.bounds import CompletionBounds, bounds, bounds_of, machine, mixed
 from muster.sim.result import Fate
 from tests.unit.sim.report.made_up import record, result, sample
 
@@ -39,7 +39,7 @@ def test_the_mixed_bound_knows_both_the_queue_and_the_jobs_own_pace() -> None:
 
 
 def test_jobs_of_no_work_take_no_time() -> None:
-    assert bounds_of(np.zeros(2), np.zeros(2), np.zeros(2), 4) == Bounds(0.0, 0.0, 0.0)
+    assert bounds_of(np.zeros(2), np.zeros(2), np.zeros(2), 4) == CompletionBounds(0.0, 0.0, 0.0)
 
 
 def test_only_jobs_that_are_done_count_and_the_largest_cluster() -> None:

@@ -7,17 +7,24 @@ from pathlib import Path
 import pytest
 
 from muster.files.errors import InputError
-from muster.sim.report.files import Form, read_index, read_lines, read_result, write_lines, write_result
+from muster.sim.report.files import (
+    TableFormat,
+    read_index,
+    read_lines,
+    read_result,
+    write_lines,
+    write_result,
+)
 from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
 from tests.unit.sim.report.made_up import made_up, record, result, sample
 
 
-@pytest.fixture(params=list(Form))
-def form(request: pytest.FixtureRequest) -> Form:
+@pytest.fixture(params=list(TableFormat))
+def form(request: pytest.FixtureRequest) -> TableFormat:
     """Each form that can be written here."""
-    if request.param is Form.PARQUET:
+    if request.param is TableFormat.PARQUET:
         pytest.importorskip("pyarrow")
-    return Form(request.param)
+    return TableFormat(request.param)
 
 
 def awkward() -> Result:
@@ -36,18 +43,18 @@ def awkward() -> Result:
     )
 
 
-def test_a_result_comes_back_to_the_digit(form: Form, tmp_path: Path) -> None:
+def test_a_result_comes_back_to_the_digit(form: TableFormat, tmp_path: Path) -> None:
     write_result(awkward(), tmp_path / "new" / "run", form)
     assert read_result(tmp_path / "new" / "run") == awkward()
 
 
-def test_a_whole_simulation_comes_back(form: Form, tmp_path: Path) -> None:
+def test_a_whole_simulation_comes_back(form: TableFormat, tmp_path: Path) -> None:
     whole = made_up("fifo", 3)
     write_result(whole, tmp_path, form)
     assert read_result(tmp_path) == whole
 
 
-def test_nothing_comes_back_as_nothing(form: Form, tmp_path: Path) -> None:
+def test_nothing_comes_back_as_nothing(form: TableFormat, tmp_path: Path) -> None:
     write_result(result(), tmp_path, form)
     assert read_result(tmp_path) == result()
 
@@ -89,7 +96,7 @@ def test_parquet_without_its_library_names_the_way_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"Parquet needs pyarrow: pip install 'musterd\[report\]'"):
-        write_result(result(), tmp_path, Form.PARQUET)
+        write_result(result(), tmp_path, TableFormat.PARQUET)
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muster.sim.report.curve import Steps, counted
+from muster.sim.report.curve import StepFunction, counted
 from muster.sim.report.metrics import fairness, summary
 from muster.sim.result import Fate, JobRecord, Result
 from tests.unit.sim.report.made_up import record, result, sample
@@ -115,7 +115,7 @@ def test_time_before_the_first_job_is_nobodys_loss() -> None:
 
 
 def test_a_step_function_has_a_mean_between_any_moments() -> None:
-    steps = Steps(np.array([0.0, 2.0]), np.array([1.0, 3.0]))
+    steps = StepFunction(np.array([0.0, 2.0]), np.array([1.0, 3.0]))
     assert steps.mean(np.array([1.0, 4.0]), np.array([3.0, 4.0])) == pytest.approx([2.0, 3.0])
 
 

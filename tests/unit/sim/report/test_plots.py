@@ -184,7 +184,7 @@ def test_every_reference_inside_a_figure_leads_somewhere(whole: str) -> None:
 def test_the_page_explains_each_column_and_carries_the_hash(both: list[Result]) -> None:
     comparison = compare([digest(r) for r in both], count=50)
     text = page(comparison, [])
-    assert "Mean completion time, from submission to the end, in s." in text
+    assert "Mean completion time, from submission to end, in s." in text
     assert "fifo-1" in text
     assert "made up" in text
-    assert "95 % of the jobs took no longer, in s." in text
+    assert "95th percentile of the completion time, in s." in text

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.model.job import Role
+from muster.perf.learnt.held import Held
 from muster.sim.trace.draw import BoundedPareto, Exponential, LogUniform, Sizes, daily, even
 from muster.sim.trace.generate import (
     GAVEL_DURATIONS,
@@ -25,7 +26,6 @@ from muster.sim.trace.generate import (
     poisson,
 )
 from muster.sim.trace.inspect import alone
-from muster.sim.truth import Crew
 from muster.sim.worlds.curves import Curves
 from muster.sim.worlds.fixed import Fixed
 from muster.sim.worlds.optimus_types import TYPES
@@ -114,8 +114,8 @@ def test_where_a_job_lies_matters_only_with_a_spread() -> None:
     # 8 devices on two nodes of 8 instead of one: 1 / (1 + 0.25)
     (arrival,) = poisson(PoissonJobs(jobs=1, sizes=Sizes((8,), (1.0,)), spread=0.25), 0)
     assert arrival.truth is not None
-    assert arrival.truth.pace(Crew("V100", (8,)), 0.0).rate == 1.0
-    assert arrival.truth.pace(Crew("V100", (4, 4)), 0.0).rate == pytest.approx(0.8)
+    assert arrival.truth.pace(Held("V100", (8,)), 0.0).rate == 1.0
+    assert arrival.truth.pace(Held("V100", (4, 4)), 0.0).rate == pytest.approx(0.8)
     (arrival,) = poisson(PoissonJobs(jobs=1, sizes=Sizes((8,), (1.0,))), 0)
     assert isinstance(arrival.truth, Fixed)
 

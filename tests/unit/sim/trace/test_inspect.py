@@ -64,8 +64,8 @@ def test_jobs_beyond_the_capacity_and_without_a_run_time_are_counted() -> None:
     summary = summarise([_arrival(0.0, 16, 60.0), unknown], capacity=8)
     assert (summary.too_large, summary.unknown) == (1, 1)
     text = shown_summary(summary)
-    assert "1 jobs ask for more devices than there are" in text
-    assert "1 jobs give no run time" in text
+    assert "1 jobs ask for more devices than the cluster has" in text
+    assert "1 jobs have no run time" in text
 
 
 def test_nothing_in_nothing_out() -> None:

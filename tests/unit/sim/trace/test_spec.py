@@ -26,9 +26,9 @@ def test_parameters_are_read_by_their_kind() -> None:
     ("text", "problem"),
     [
         ("phily-like", "'phily-like' is not a generator (did you mean 'philly-like'?)"),
-        ("zzz", "'zzz' is not a generator; there are: optimus, philly-like"),
+        ("zzz", "'zzz' is not a generator; choose from: optimus, philly-like"),
         ("poisson:job=5", "'job' is not a parameter of poisson (did you mean 'jobs'?)"),
-        ("poisson:swing=0.5", "'swing' is not a parameter of poisson; there are: capacity, elastic"),
+        ("poisson:swing=0.5", "'swing' is not a parameter of poisson; choose from: capacity, elastic"),
         ("poisson:jobs", "jobs has no value; write for example jobs=1000"),
         ("poisson:jobs=", "jobs has no value"),
         ("poisson:jobs=0", "jobs: must be at least 1, not 0"),

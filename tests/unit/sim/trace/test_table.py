@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from muster.files.errors import InputError
+from muster.perf.learnt.held import Held
 from muster.sim.trace.left_out import LeftOut
 from muster.sim.trace.table import read_table
-from muster.sim.truth import Crew
 from muster.sim.worlds.fixed import Fixed
 from muster.sim.worlds.power import PowerLaw
 
@@ -57,9 +57,9 @@ def test_a_range_is_an_elastic_job_with_its_duration_at_the_least(tmp_path: Path
     assert (first.job.workers.gang, first.job.workers.least, first.job.workers.most) == (2, 2, 8)
     assert isinstance(first.truth, PowerLaw)
     assert isinstance(second.truth, PowerLaw)
-    assert first.truth.pace(Crew("", (2,)), 0.0).rate == 1.0
-    assert first.truth.pace(Crew("", (8,)), 0.0).rate == pytest.approx(2.0)  # (8/2)^0.5
-    assert second.truth.pace(Crew("", (4,)), 0.0).rate == pytest.approx(4.0)  # in proportion
+    assert first.truth.pace(Held("", (2,)), 0.0).rate == 1.0
+    assert first.truth.pace(Held("", (8,)), 0.0).rate == pytest.approx(2.0)  # (8/2)^0.5
+    assert second.truth.pace(Held("", (4,)), 0.0).rate == pytest.approx(4.0)  # in proportion
 
 
 def test_times_of_the_calendar_count_from_the_first_row(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_bad_json_line_is_named(tmp_path: Path, line: str, problem: str) -> No
 
 
 def test_a_file_that_is_not_there_or_is_no_text(tmp_path: Path) -> None:
-    assert "there is no such file" in _error(tmp_path / "none.csv")
+    assert "no such file" in _error(tmp_path / "none.csv")
     path = tmp_path / "trace.csv"
     path.write_bytes(b"submitted,devices,duration\n0,1,60\n\xff\xfe,1,1\n")
     assert f"{path}:3: is not text in UTF-8" in _error(path)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from muster.sim.trace.columns import COLUMNS, REQUIRED
-from muster.sim.trace.front import T4_HEADER
 from muster.sim.trace.generate import GENERATORS
+from muster.sim.trace.open_trace import T4_HEADER
 from muster.sim.trace.philly import HEADER
 
-PAGE = (Path(__file__).parents[4] / "docs/traces.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs/reference/traces.md").read_text(encoding="utf-8")
 
 
 def test_the_columns_are_those_of_the_page() -> None:

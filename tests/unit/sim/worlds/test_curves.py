@@ -9,13 +9,13 @@ from muster.files.loss_file import load_losses
 from muster.model.profile import LayerType
 from muster.perf.devices import DeviceRate
 from muster.perf.epochs.loss_curve import fit, prepare, thin
-from muster.perf.speed.curve import CurveKind
-from muster.sim.truth import Crew
+from muster.perf.learnt.held import Held
 from muster.sim.worlds.curves import (
+    CurveKind,
     Curves,
     CurveSpeed,
+    Hardware,
     ModelSize,
-    Site,
     epochs_until_converged,
     falling,
     terms_of,
@@ -26,6 +26,18 @@ CURVES = Path(__file__).parents[4] / "examples/training/curves"
 
 SYNCHRONOUS = CurveSpeed(CurveKind.SYNCHRONOUS, (0.01, 0.1, 0.4, 0.02, 0.03), 100, 1000)
 ASYNCHRONOUS = CurveSpeed(CurveKind.ASYNCHRONOUS, (0.5, 0.4, 0.02, 0.03), 10, 1000)
+FITTED_TO = {
+    "resnext-110": "resnet-digits-momentum",
+    "resnet-50": "tuning/resnet-digits-sgd",
+    "inception-bn": "cnn-digits-adam",
+    "kaggle-ndsb": "tuning/cnn-digits-sgd",
+    "cnn-rand": "cnn-digits-cosine",
+    "dssm": "factors-words-sgd",
+    "rnn-lstm": "lstm-text-adam",
+    "seq2seq": "tuning/gru-text-adam",
+    "ds2": "tuning/gru-text-cosine",
+}
+"""The recorded curve of each type's loss."""
 
 
 def test_a_synchronous_step() -> None:
@@ -52,7 +64,7 @@ def test_terms_follow_from_the_model_and_the_links() -> None:
     # 0.3 ms; w/p: 2 · 4 MB / 125 MB/s = 64 ms and 3 · 4 MB / (2 cores · 10 GB/s) = 0.6 ms; messages
     # of a connection: 4 · 0.1 ms.
     size = ModelSize(1e6, 10, 1e9, LayerType.DENSE)
-    site = Site(DeviceRate(1e12, 1e12, 1e11), server_cores=2, link=125e6)
+    site = Hardware(DeviceRate(1e12, 1e12, 1e11), server_cores=2, link=125e6)
     each = 3e9 / 0.65e12
     synchronous = (each, 3e-4, 0.0646, 4e-4, 4e-4)
     assert terms_of(CurveKind.SYNCHRONOUS, size, site, 32) == pytest.approx(synchronous)
@@ -75,7 +87,7 @@ def test_a_job_that_hardly_learns_ends_after_ten_epochs_and_a_slow_one_after_a_h
 
 def test_a_job_reports_its_steps_and_what_each_is_worth() -> None:
     truth = Curves(20.0, SYNCHRONOUS, falling(1.0, 0.0))
-    crew = Crew("GPU", (2, 2), servers=2)
+    crew = Held("GPU", (2, 2), servers=2)
     shown = truth.shown(crew, 3.0)
     assert truth.pace(crew, 3.0).rate == pytest.approx(shown.gain / shown.step)
     assert shown.sync == pytest.approx(0.94)
@@ -85,7 +97,7 @@ def test_a_job_reports_its_steps_and_what_each_is_worth() -> None:
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_losses_are_those_of_recorded_trainings(kind: JobType) -> None:
-    points = load_losses(CURVES / f"{kind.fitted_to}.csv")
+    points = load_losses(CURVES / f"{FITTED_TO[kind.name]}.csv")
     epochs, losses = np.array([p.epoch for p in points]), np.array([p.loss for p in points])
     fitted = fit(thin(prepare(epochs, losses)))[0]
     assert (kind.b0, kind.b2) == pytest.approx((fitted.b0, fitted.b2), rel=0.01)

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.sim.truth import Crew
+from muster.perf.learnt.held import Held
 from muster.sim.worlds.power import PowerLaw, PowerSpeed
 
 
 def test_the_reference_takes_the_work_in_seconds() -> None:
     truth = PowerLaw(1000.0, PowerSpeed(reference=4, exponent=0.5))
-    assert truth.pace(Crew("V100", (4,)), 0.0).rate == 1.0
+    assert truth.pace(Held("V100", (4,)), 0.0).rate == 1.0
 
 
 def test_four_times_the_workers_at_one_half_are_twice_as_fast() -> None:
     # (16 / 4)^0.5 = 2
     truth = PowerLaw(1000.0, PowerSpeed(reference=4, exponent=0.5))
-    assert truth.pace(Crew("V100", (8, 8)), 0.0).rate == pytest.approx(2.0)
-    assert truth.shown(Crew("V100", (8, 8)), 0.0).step == pytest.approx(0.5)
+    assert truth.pace(Held("V100", (8, 8)), 0.0).rate == pytest.approx(2.0)
+    assert truth.shown(Held("V100", (8, 8)), 0.0).step == pytest.approx(0.5)
 
 
 def test_a_faster_type_has_its_factor() -> None:
@@ -29,8 +29,8 @@ def test_a_faster_type_has_its_factor() -> None:
 def test_each_node_beyond_the_fewest_lengthens_a_step() -> None:
     # 8 workers fit on two nodes of 4; on four nodes there are two too many: 8 / (1 + 2 · 0.1)
     truth = PowerLaw(100.0, spread=0.1, per_node=4)
-    assert truth.pace(Crew("V100", (4, 4)), 0.0).rate == pytest.approx(8.0)
-    assert truth.pace(Crew("V100", (2, 2, 2, 2)), 0.0).rate == pytest.approx(8 / 1.2)
+    assert truth.pace(Held("V100", (4, 4)), 0.0).rate == pytest.approx(8.0)
+    assert truth.pace(Held("V100", (2, 2, 2, 2)), 0.0).rate == pytest.approx(8 / 1.2)
 
 
 def test_what_is_left_and_the_speed_are_the_oracles() -> None:

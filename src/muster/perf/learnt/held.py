@@ -1,0 +1,38 @@
+"""What a job runs on, as far as its speed goes: one shape for the simulator and the daemon."""
+
+from dataclasses import dataclass, field
+
+from muster.model.cluster import Cluster
+from muster.model.job import Role
+from muster.model.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The type of the devices, workers on each node in the cluster's order, servers, and the batch."""
+
+    device_type: str
+    shape: tuple[int, ...]
+    batch: int | None = None
+    """The global batch it was told to use; None: its own."""
+    servers: int = field(default=0, compare=False)
+    """Not compared: what is learnt of speeds does not tell numbers of servers apart."""
+
+    @property
+    def workers(self) -> int:
+        """All workers."""
+        return sum(self.shape)
+
+
+def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) -> Held:
+    """Return what a placement is for the speed; without a cluster its devices have no type."""
+    workers: dict[str, int] = {}
+    for slot in placement.slots:
+        if slot.role is Role.WORKER:
+            workers[slot.node] = workers.get(slot.node, 0) + 1
+    servers = len(placement.slots) - sum(workers.values())
+    if cluster is None:
+        return Held("", tuple(workers.values()), batch, servers)
+    nodes = sorted(workers, key=lambda name: cluster.index[name])
+    kind = cluster.configuration_of(cluster.node(nodes[0]))
+    return Held(kind.device_type, tuple(workers[node] for node in nodes), batch, servers)

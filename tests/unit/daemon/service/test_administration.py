@@ -1,0 +1,155 @@
+"""Nodes, pools, policies and tokens, as administrators and users ask for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from muster.daemon.assembly import House
+from muster.daemon.service.administration import digest
+from muster.daemon.service.protocol import (
+    Caller,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    RefusedError,
+)
+from muster.model.pool import Quota
+from tests.unit.daemon.houses import ADMIN, ANN, BOB, house, program, state_of, until
+
+
+def play(tmp_path: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
+    async def played() -> None:
+        async with house(tmp_path) as made:
+            await scenario(made)
+
+    asyncio.run(played())
+
+
+def test_a_drained_node_takes_no_jobs_until_it_is_resumed(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        (node,) = await made.front.nodes(ANN)
+        assert (await made.front.drain(ADMIN, node.name)).state == "draining"
+        await made.front.submit(ANN, program("a"))
+        await until(made, lambda: bool(made.daemon.summaries[1].code))
+        assert state_of(made, "a").phase == "waiting"
+        assert (await made.front.resume(ADMIN, node.name)).state == "up"
+        await until(made, lambda: state_of(made, "a").phase == "running")
+        with pytest.raises(NotFoundError, match="n99"):
+            await made.front.drain(ADMIN, "n99")
+
+    play(tmp_path, scenario)
+
+
+def test_users_may_change_nothing_but_their_own(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        service = made.front
+        for asked in (
+            service.drain(ANN, "any"),
+            service.set_pool(ANN, "mine", None, {}),
+            service.remove_pool(ANN, "other"),
+            service.set_policy(ANN, "srtf"),
+            service.create_token(ANN, "t", "ann", "admin"),
+        ):
+            with pytest.raises(ForbiddenError, match="admin"):
+                await asked
+
+    play(tmp_path, scenario)
+
+
+def test_a_pool_keeps_what_a_change_does_not_name(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        service = made.front
+        await service.set_pool(ADMIN, "lab", None, {"cpu": Quota(limit=2)}, shared=True)
+        changed = await service.set_pool(ADMIN, "lab", "other", {})
+        assert (changed.parent, changed.quotas[0].limit, changed.shared) == ("other", 2, True)
+        assert not (await service.set_pool(ADMIN, "lab", None, {}, shared=False)).shared
+        await service.remove_pool(ADMIN, "lab")
+        assert [pool.name for pool in await service.pools(ANN)] == ["default", "other"]
+        with pytest.raises(NotFoundError):
+            await service.remove_pool(ADMIN, "lab")
+
+    play(tmp_path, scenario)
+
+
+def test_pools_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        service = made.front
+        with pytest.raises(RefusedError, match="cpu"):
+            await service.set_pool(ADMIN, "lab", None, {"H100": Quota()})
+        with pytest.raises(RefusedError, match="5"):
+            await service.set_pool(ADMIN, "lab", None, {"cpu": Quota(reservation=1)})
+        with pytest.raises(RefusedError):
+            await service.set_pool(ADMIN, "lab", "no such pool", {})
+        await service.submit(ANN, program("a"))
+        with pytest.raises(ConflictError):
+            await service.remove_pool(ADMIN, "default")
+        await service.remove_pool(ADMIN, "other")
+        await service.stop(ANN, "a")
+        await until(made, lambda: not made.daemon.view.jobs)
+        with pytest.raises(RefusedError):
+            await service.remove_pool(ADMIN, "default")
+
+    play(tmp_path, scenario)
+
+
+def test_another_policy_is_used_from_the_next_cycle_on_and_after_a_restart(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        assert (await made.front.policy(ANN)).name == "fifo"
+        record = await made.front.set_policy(ADMIN, "srtf")
+        assert record.name == "srtf"
+        assert record.text
+        assert "fifo" in record.policies
+        assert made.daemon.deciding.policy == "srtf"
+        with pytest.raises(RefusedError, match="fifo"):
+            await made.front.set_policy(ADMIN, "luck")
+
+    play(tmp_path, scenario)
+
+    async def restarted(made: House) -> None:
+        assert (await made.front.policy(ANN)).name == "srtf"
+
+    play(tmp_path, restarted)
+
+
+def test_tokens_are_made_recognised_and_revoked(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        service = made.front
+        made_token = await service.create_token(ADMIN, "laptop", "ann", "user")
+        assert made_token.secret
+        assert await service.identify(made_token.secret) == Caller("ann")
+        assert await service.identify("guessed") is None
+        with pytest.raises(ConflictError, match="laptop"):
+            await service.create_token(ADMIN, "laptop", "bob", "user")
+        with pytest.raises(RefusedError, match="user"):
+            await service.create_token(ADMIN, "x", "bob", "king")
+        (listed,) = await service.tokens(ANN)
+        assert (listed.name, listed.secret) == ("laptop", None)
+        assert listed.used is not None
+        assert await service.tokens(BOB) == []
+        with pytest.raises(NotFoundError):
+            await service.revoke_token(BOB, "laptop")
+        await service.revoke_token(ANN, "laptop")
+        assert await service.identify(made_token.secret) is None
+
+    play(tmp_path, scenario)
+
+
+def test_a_secret_is_not_stored_as_it_is() -> None:
+    assert "secret" not in digest("secret")
+    assert digest("secret") == digest("secret") != digest("Secret")
+
+
+def test_status_counts_devices_and_jobs(tmp_path: Path) -> None:
+    async def scenario(made: House) -> None:
+        await made.front.submit(ANN, program("a", workers=3))
+        await made.front.submit(ANN, program("b", workers=2))
+        await until(made, lambda: bool(made.daemon.summaries[2].code))
+        status = await made.front.status()
+        assert (status.devices, status.free) == (4, 1)
+        assert (status.running, status.pending) == (1, 1)
+        assert (status.policy, status.trouble) == ("fifo", "")
+        assert status.cycles > 0
+
+    play(tmp_path, scenario)

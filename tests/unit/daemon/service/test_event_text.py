@@ -1,0 +1,98 @@
+"""Facts of the journal as `muster show` and `muster events` tell them."""
+
+import re
+from typing import get_args
+
+import pytest
+
+from muster.daemon.service.event_text import change_of
+from muster.model.event import (
+    Cancelled,
+    Checkpointed,
+    Ended,
+    MigrateBegun,
+    Migrated,
+    NodeAdded,
+    NodeDraining,
+    NodeLost,
+    NodeReturned,
+    Outcome,
+    PoolsSet,
+    PreemptBegun,
+    Preempted,
+    Reshaped,
+    ResizeBegun,
+    Resized,
+    StartBegun,
+    Started,
+    Submitted,
+    TasksLost,
+)
+from muster.model.job import Role
+from muster.model.pool import single_pool
+from muster.model.task import (
+    Decided,
+    Fact,
+    GangStopping,
+    PolicySet,
+    RuntimeSeen,
+    StopAsked,
+    TaskEnded,
+    TaskExited,
+    TaskId,
+    TaskOrdered,
+)
+from muster.store.batch import Journalled
+from tests.builders import cluster, job, placement, slot
+
+PLACED = placement(("n3", 1), ("n4", 1))
+TASK = TaskId(1, 2, Role.WORKER, 5)
+FACTS: list[tuple[Fact, str]] = [
+    (Submitted(job("j", 1, most=4, user="ann", pool="lab"), 0.0), "ann.*lab.*1..4"),
+    (StartBegun(1, 1, PLACED, 0.0), "start.*2.*n"),
+    (ResizeBegun(1, 1, PLACED, 0.0), "2.*n"),
+    (MigrateBegun(1, 1, PLACED, 0.0), "mov.*2.*n"),
+    (Started(1, 1, 0.0), "run"),
+    (Resized(1, 2, 0.0), "2"),
+    (Migrated(1, 2, 0.0), "2"),
+    (PreemptBegun(1, 1, 0.0), "stop"),
+    (Preempted(1, 1, 0.0), "stopped"),
+    (Checkpointed(1, 1, 0.0), "checkpoint"),
+    (TasksLost(1, 2, PLACED, 0.0), "lost.*2"),
+    (Reshaped(1, job("j", 2, most=3).roles, 0.0), "2..3"),
+    (Ended(1, 1, Outcome.FAILED, 0.0, "boom", 1), "failed"),
+    (Cancelled(1, 0.0), "cancelled"),
+    (NodeAdded(cluster(1).nodes[0], 0.0), "n0"),
+    (NodeLost("n3", 0.0), "n3.*lost"),
+    (NodeReturned("n3", 0.0), "n3"),
+    (NodeDraining("n3", 0.0), "n3"),
+    (PoolsSet(single_pool({"A100": 8}), 0.0), "default"),
+    (TaskOrdered(1, TASK, slot("n3", 1), 0.0), "worker-5.*n3"),
+    (TaskEnded(1, TaskExited(TASK, 0.0, 1), 0.0), "worker-5.*exit code 1"),
+    (RuntimeSeen(1, 0.0), "runtime"),
+    (StopAsked(1, 0.0), "stop"),
+    (GangStopping(1, "fail", 0.0), "failed"),
+    (GangStopping(1, "finish", 0.0), "complete"),
+    (GangStopping(1, "clear", 0.0), "few"),
+    (Decided(1, "wait", "waiting.devices", "no room", 0.0), "waiting.devices.*no room"),
+    (PolicySet("srtf", 0.0), "srtf"),
+]
+
+
+@pytest.mark.parametrize(("fact", "says"), FACTS, ids=lambda each: type(each).__name__)
+def test_a_fact_in_words(fact: Fact, says: str) -> None:
+    change = change_of(Journalled(7, fact, "j"))
+    assert (change.seq, change.job) == (7, "j")
+    assert re.search(says, change.text), change.text
+    assert "\n" not in change.text
+    assert "(" not in change.text.partition(" ")[0], "a sentence, not a repr"
+
+
+def test_every_kind_of_fact_has_words() -> None:
+    known = {type(fact) for fact, _ in FACTS}
+    assert known == set(get_args(Fact))
+
+
+def test_a_decision_is_named_by_its_kind() -> None:
+    assert change_of(Journalled(1, Decided(1, "wait", "c", "t", 0.0))).kind == "wait"
+    assert change_of(Journalled(1, Started(1, 1, 0.0))).kind == "Started"
