@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from muster.files.source.fields import (
-    Entry,
+    FileEntry,
     LinkEntry,
     LinkField,
     Name,
@@ -67,7 +67,7 @@ SharePerType = Annotated[
 ]
 
 
-class NvlinkEntry(Entry):
+class NvlinkEntry(FileEntry):
     """Groups of consecutive devices joined by NVLink."""
 
     group: GroupSize = Field(
@@ -83,7 +83,7 @@ class NvlinkEntry(Entry):
     )
 
 
-class LinksEntry(Entry):
+class LinksEntry(FileEntry):
     """The links inside a node: between devices under one switch, one socket, one node."""
 
     switch: LinkField = Field(
@@ -98,7 +98,7 @@ class LinksEntry(Entry):
     )
 
 
-class ConfigurationEntry(Entry):
+class ConfigurationEntry(FileEntry):
     """Equal nodes, described once. Without `device` and `devices` they have CPUs only."""
 
     device: Name | None = Field(default=None, description="Device type.", examples=["P100"])
@@ -147,7 +147,7 @@ class ConfigurationEntry(Entry):
     )
 
 
-class NodeEntry(Entry):
+class NodeEntry(FileEntry):
     """One node, or a range of nodes. A bare word is its configuration."""
 
     configuration: Name = Field(description="A name under `configurations`.", examples=["dgx1"])
@@ -163,7 +163,7 @@ class NodeEntry(Entry):
     )
 
 
-class NetworkEntry(Entry):
+class NetworkEntry(FileEntry):
     """The links above the node: of each node, rack and domain to its siblings."""
 
     rack: LinkField = Field(
@@ -182,7 +182,7 @@ class NetworkEntry(Entry):
     )
 
 
-class PoolEntry(Entry):
+class PoolEntry(FileEntry):
     """A pool. A bare number is for the cluster's only device type."""
 
     parent: Name = Field(default=ROOT, description="The pool above. Default: the cluster itself.")
@@ -204,7 +204,7 @@ NodeField = Annotated[
 ]
 
 
-class ClusterEntry(Entry):
+class ClusterEntry(FileEntry):
     """A cluster of nodes with accelerators (devices), and the pools that share it."""
 
     model_config = ConfigDict(

@@ -17,7 +17,7 @@ from muster.files.source.fields import (
     Cores,
     CountsField,
     DevicesField,
-    Entry,
+    FileEntry,
     Flag,
     Name,
     Percentage,
@@ -118,7 +118,7 @@ Command = Annotated[
 ]
 
 
-class RoleEntry(Entry):
+class RoleEntry(FileEntry):
     """Tasks of one role, and what each of them takes."""
 
     count: CountsField = Field(
@@ -135,7 +135,7 @@ class RoleEntry(Entry):
     memory: Size = Field(default="0B", validate_default=True, description="Memory of one task.")
 
 
-class RolesEntry(Entry):
+class RolesEntry(FileEntry):
     """The roles of a job."""
 
     worker: RoleEntry = Field(description="Tasks that compute gradients.", examples=[{"count": "2..8"}])
@@ -144,7 +144,7 @@ class RolesEntry(Entry):
     )
 
 
-class LocalityEntry(Entry):
+class LocalityEntry(FileEntry):
     """The locality contract. A bare word is the widest level."""
 
     widest: LevelField = Field(default="any", description="The widest level the gang may span.")
@@ -153,7 +153,7 @@ class LocalityEntry(Entry):
     )
 
 
-class StepEntry(Entry):
+class StepEntry(FileEntry):
     """What one training step does on one worker."""
 
     compute: SomeTime = Field(description="Computing time.", examples=["250ms"])
@@ -166,7 +166,7 @@ LocalityField = Annotated[
 ]
 
 
-class JobEntry(Entry):
+class JobEntry(FileEntry):
     """A training job. Everything but the command is optional."""
 
     model_config = ConfigDict(

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from muster.files.errors import shown
 from muster.files.source.fields import (
-    Entry,
+    FileEntry,
     Name,
     Operations,
     Part,
@@ -62,7 +62,7 @@ State = Annotated[int, whole(0, MAX_STATE), whole_schema(0, MAX_STATE)]
 ParameterBytes = Annotated[int, whole(1, 8), whole_schema(1, 8)]
 
 
-class ProfileEntry(Entry):
+class ProfileEntry(FileEntry):
     """The shape of a model: what a training step computes, keeps and synchronises."""
 
     model_config = ConfigDict(

@@ -13,7 +13,7 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 
 
-class Entry(BaseModel):
+class FileEntry(BaseModel):
     """A mapping of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -149,7 +149,7 @@ DevicesField = Annotated[
 ]
 
 
-class LinkEntry(Entry):
+class LinkEntry(FileEntry):
     """A link in one direction. A bare rate is its bandwidth."""
 
     bandwidth: Rate | None = Field(default=None, description="Bytes or bits per second.")
