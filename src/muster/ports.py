@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from muster.model.decision import Decision
-from muster.model.event import Event, NodeLost, NodeReturned
-from muster.model.job import Job
+from muster.model.event import NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 
 Report = TaskStarted | TaskExited | NodeLost | NodeReturned
@@ -17,18 +15,6 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return the seconds since a fixed moment."""
-        ...
-
-
-class Carrier(Protocol):
-    """Carries out decisions about whole jobs and reports the outcome."""
-
-    def carry_out(self, job: Job, decision: Decision) -> None:
-        """Begin what was decided; return at once. The outcome comes as an event."""
-        ...
-
-    def collect(self) -> Sequence[Event]:
-        """Return the facts since the last call, oldest first."""
         ...
 
 

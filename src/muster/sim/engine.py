@@ -2,8 +2,8 @@
 
 Time moves to the next event: a submission, an end, a change that takes effect, a node event, a tick.
 The facts are folded into the view, the cycle decides, the decisions are checked, and the executor
-carries them out. What that frees at once is decided on in another cycle at the same moment. With `rounds` the
-cycle runs at fixed intervals only.
+carries them out. What that frees at once is decided on in another cycle at the same moment. With
+`rounds` the cycle runs at fixed intervals only.
 """
 
 from collections import deque

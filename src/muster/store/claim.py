@@ -4,29 +4,13 @@ import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 CLAIM_LOCK = 0x6D75737465720000
 """PostgreSQL advisory lock of the active daemon ("muster" and a number), one per database."""
-
-
-class StoreClaim(Protocol):
-    """A claim that is held."""
-
-    def kept(self) -> bool:
-        """Whether nothing is known to have ended it; does no I/O on the database."""
-        ...
-
-    def alive(self) -> bool:
-        """Whether it is still held."""
-        ...
-
-    def drop(self) -> None:
-        """Release it."""
-        ...
 
 
 class FileClaim:
@@ -103,3 +87,7 @@ class SessionClaim:
         if self.kept():
             with suppress(SQLAlchemyError), self._connection.begin():
                 self._connection.exec_driver_sql(f"SELECT pg_advisory_unlock({CLAIM_LOCK})")
+
+
+StoreClaim = FileClaim | SessionClaim
+"""A claim that is held; `kept` does no I/O on the database, `alive` may."""

@@ -56,26 +56,12 @@ def add(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 def page(
     connection: Connection,
-    *,
-    statuses: Sequence[str],
-    user: str | None,
+    wanted: Sequence[ColumnElement[bool]],
     users_or_pools: tuple[str, tuple[str, ...]] | None,
-    pool: str | None,
-    name: str | None,
-    before: int | None,
     limit: int,
 ) -> list[JobRecord]:
     """Return a page of jobs, highest number first."""
-    wanted = [
-        column == value
-        for column, value in ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
-        if value is not None
-    ]
-    if statuses:
-        wanted.append(jobs.c.status.in_(statuses))
-    if before is not None:
-        wanted.append(jobs.c.number < before)
-    ways: list[list[ColumnElement[bool]]] = [wanted]
+    ways = [wanted]
     if users_or_pools is not None:
         mine, shared = users_or_pools
         ways = [[*wanted, jobs.c.user == mine]]

@@ -117,17 +117,14 @@ class Store:
     ) -> list[JobRecord]:
         """Return jobs, newest first. `before`: the last number of the previous page.
         `users_or_pools`: jobs of this user, and any user's in these pools."""
+        columns = ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
+        wanted = [column == value for column, value in columns if value is not None]
+        if statuses:
+            wanted.append(jobs.c.status.in_(statuses))
+        if before is not None:
+            wanted.append(jobs.c.number < before)
         with self._database.reading() as connection:
-            return lists.page(
-                connection,
-                statuses=statuses,
-                user=user,
-                users_or_pools=users_or_pools,
-                pool=pool,
-                name=name,
-                before=before,
-                limit=limit,
-            )
+            return lists.page(connection, wanted, users_or_pools, limit)
 
     def job(self, number: int) -> JobRecord | None:
         """Return the job of a number."""

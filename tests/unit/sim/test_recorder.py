@@ -12,6 +12,7 @@ from muster.policy.fifo import Fifo
 from muster.sim.executor import Pauses
 from muster.sim.recorder import SAMPLES, Samples, ideals, refusal
 from muster.sim.result import ClusterSample
+from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
 from muster.sim.worlds.power import PowerLaw, PowerSpeed
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
@@ -138,7 +139,7 @@ def test_ideals_are_the_best_of_the_types_allowed() -> None:
 
 def test_ideals_of_a_job_of_which_the_duration_is_all_there_is() -> None:
     asked = job("j", 4, duration=50.0)
-    refused = refusal(arrival(asked), ("A100",))
+    refused = refusal(Arrival(0.0, asked), ("A100",))
     assert (refused.alone, refused.best, refused.least) == (50.0, 50.0, 200.0)
     assert ideals(asked, Fixed(50.0, 4), ("A100",)) == (50.0, 50.0, 200.0)
 

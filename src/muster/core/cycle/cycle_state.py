@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
@@ -72,7 +73,6 @@ class CycleState:
         self.now = now
         self.rules = rules
         self.options = standing.options
-        self._board: Board | None = None
         self.quotas = standing.quotas(entitled)
         self.allocations = {each.job: each for each in allocations}
         self.outcome = CycleOutcome()
@@ -93,23 +93,17 @@ class CycleState:
         self._withheld: dict[int, list[tuple[Board, tuple[Withheld, ...]]]] = {}
         self._counted: set[int] = set()
         """Jobs whose promise counts in the quotas; before a job's turn it does not."""
-        self._by_pool: dict[tuple[str, str], list[JobState]] | None = None
-        self._grown: dict[tuple[str, str], list[JobState]] | None = None
         self._victims: dict[tuple[str, str], deque[Victim]] = {}
         self._reserved: set[int] = set()
-        self._leaving: tuple[Slot, ...] | None = None
-        self._leaving_bits: dict[str, int] | None = None
         self._failed: set[Request] = set()
         self._failed_at = standing.board.version
 
     # Queries
 
-    @property
+    @cached_property
     def board(self) -> Board:
         """What is free after this cycle's starts: a copy, made on first use."""
-        if self._board is None:
-            self._board = self.standing.board.copy()
-        return self._board
+        return self.standing.board.copy()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """Yield the options where only room is lacking: the pool could take the job there."""
@@ -161,26 +155,24 @@ class CycleState:
         """Whether this cycle neither stops nor moves the job."""
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
 
+    @cached_property
     def leaving(self) -> tuple[Slot, ...]:
-        """Return slots about to come free: stopped, shrunk or moved by an earlier cycle."""
-        if self._leaving is None:
-            found: list[Slot] = []
-            for number in sorted(self.standing.changing):
-                state = self.view.jobs[number]
-                kept = set(state.target.slots) if state.target else set()
-                found += [slot for slot in state.held() if slot not in kept]
-            self._leaving = tuple(found)
-        return self._leaving
+        """Slots about to come free: stopped, shrunk or moved by an earlier cycle."""
+        found: list[Slot] = []
+        for number in sorted(self.standing.changing):
+            state = self.view.jobs[number]
+            kept = set(state.target.slots) if state.target else set()
+            found += [slot for slot in state.held() if slot not in kept]
+        return tuple(found)
 
     def is_coming(self) -> bool:
         """Whether anything is about to come free, by changes in progress or decided so far."""
-        return bool(self._given or self.leaving())
+        return bool(self._given or self.leaving)
 
+    @cached_property
     def leaving_bits(self) -> Mapping[str, int]:
-        """Return the devices of `leaving`, by node."""
-        if self._leaving_bits is None:
-            self._leaving_bits = Placement(self.leaving()).bits()
-        return self._leaving_bits
+        """The devices of `leaving`, by node."""
+        return Placement(self.leaving).bits()
 
     def later(self) -> Board:
         """Return the board after every change in progress or decided so far.
@@ -190,35 +182,31 @@ class CycleState:
         if self._later is None:
             self._later = Board(self.view.cluster)
             self._later.take(self._taken)
-            self._later.put_back((*self.leaving(), *self._given))
+            self._later.put_back((*self.leaving, *self._given))
             for number, kept in self._withheld.items():
                 slots = self.outcome.promises[number].placement.slots
                 kept.append((self._later, self._later.withhold(slots)))
         return self._later
 
+    @cached_property
     def by_pool(self) -> Mapping[tuple[str, str], list[JobState]]:
-        """Return running and starting jobs by pool and device type."""
-        if self._by_pool is None:
-            self._by_pool = defaultdict(list)
-            for state in self.view.jobs.values():
-                if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
-                    for device_type in self.amounts(state.placement.slots):
-                        self._by_pool[state.job.pool, device_type].append(state)
-        return self._by_pool
+        """Running and starting jobs by pool and device type."""
+        found: dict[tuple[str, str], list[JobState]] = defaultdict(list)
+        for state in self.view.jobs.values():
+            if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
+                for device_type in self.amounts(state.placement.slots):
+                    found[state.job.pool, device_type].append(state)
+        return found
 
+    @cached_property
     def grown(self) -> Mapping[tuple[str, str], list[JobState]]:
-        """Return those of `by_pool` that began the cycle with more workers than their least."""
-        if self._grown is None:
-            self._grown = {
-                key: [state for state in states if self.has_grown(state)]
-                for key, states in self.by_pool().items()
-            }
-        return self._grown
-
-    def has_grown(self, state: JobState) -> bool:
-        """Whether a job began the cycle with more workers than its least."""
-        placed = state.placement
-        return placed is not None and placed.count(Role.WORKER) > self.least(state.job)
+        """Those of `by_pool` that began the cycle with more workers than their least."""
+        return {
+            key: [
+                s for s in states if s.placement and s.placement.count(Role.WORKER) > self.least(s.job)
+            ]
+            for key, states in self.by_pool.items()
+        }
 
     def placement_of(self, state: JobState) -> Placement:
         """Return the job's placement after the decisions so far."""
@@ -231,7 +219,7 @@ class CycleState:
         """Return gangs of a pool that may still be preempted, lowest priority first, then cheapest."""
         key = (pool, device_type)
         if key not in self._victims:
-            gangs = (state for state in self.by_pool()[key] if state.job.preemptible)
+            gangs = (state for state in self.by_pool[key] if state.job.preemptible)
             self._victims[key] = deque(sorted(self._victim(state) for state in gangs))
         queue = self._victims[key]
         # The cheapest go first, so those gone are mostly at the front and are dropped once.

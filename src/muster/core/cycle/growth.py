@@ -38,24 +38,17 @@ def grow(cycle: CycleState, allocation: Allocation, taken: set[str]) -> None:
     if option is None or taken & set(cycle.options.types(option)):
         return
     lacking = _admitted(cycle, state, option, base, allocation.most)
-    if lacking is None or (
-        state.number in cycle.outcome.starts and _start_larger(cycle, state, lacking)
-    ):
+    if lacking is None:
         return
-    _add(cycle, state, option, base, lacking)
-
-
-def _start_larger(cycle: CycleState, state: JobState, lacking: Plan) -> bool:
-    """Place a job that does not run yet as a whole rather than piece by piece."""
-    base = cycle.placement_of(state)
-    option = cycle.options.used_by(state.job, base)
-    assert option is not None
-    workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
-    with cycle.board.lifted(base.slots):
-        placement = cycle.place(state.job, cycle.options.request(state.job, workers, option))
-    if placement is not None:
-        cycle.replace(state, placement)
-    return placement is not None
+    whole = None
+    if state.number in cycle.outcome.starts:  # rather placed as a whole than piece by piece
+        workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
+        with cycle.board.lifted(base.slots):
+            whole = cycle.place(state.job, cycle.options.request(state.job, workers, option))
+    if whole is not None:
+        cycle.replace(state, whole)
+    else:
+        _add(cycle, state, option, base, lacking)
 
 
 def _may_grow(cycle: CycleState, state: JobState) -> bool:

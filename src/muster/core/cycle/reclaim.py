@@ -94,11 +94,11 @@ def _cheapest(cycle: CycleState, claim: _Claim) -> Clearing | None:
 def _tiers(cycle: CycleState, claim: _Claim) -> Iterator[list[Candidate]]:
     """Yield candidates: growth alone, then gangs too, a few cheap ones before all of them."""
     mine, wanted = claim.state.job.pool, claim.device_type
-    others = [pool for pool, kind in cycle.by_pool() if kind == wanted and _owes(cycle, claim, pool)]
+    others = [pool for pool, kind in cycle.by_pool if kind == wanted and _owes(cycle, claim, pool)]
     grown = [
         candidate
         for pool in (mine, *others)
-        for state in cycle.grown().get((pool, wanted), ())
+        for state in cycle.grown.get((pool, wanted), ())
         if cycle.untouched(state)
         for candidate in _growth(cycle, state)
     ]

@@ -226,5 +226,5 @@ def _still_good(cycle: CycleState, promise: Promise) -> bool:
 
 def _is_coming(cycle: CycleState, promise: Promise) -> bool:
     """Whether promised devices are about to come free."""
-    leaving = cycle.leaving_bits()
+    leaving = cycle.leaving_bits
     return any(bits & leaving.get(node, 0) for node, bits in promise.placement.bits().items())

@@ -6,6 +6,7 @@ Runs at the end of a cycle, when the board no longer changes, so equal jobs shar
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option, admission_key
@@ -29,10 +30,7 @@ class Explainer:
     def __init__(self, cycle: CycleState) -> None:
         self._cycle = cycle
         self._known: dict[tuple[object, ...], Reason] = {}
-        self._by_node: dict[str, list[tuple[int, int]]] | None = None
-        self._lenders: dict[tuple[object, ...], str | None] | None = None
         self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
-        self._amounts: list[tuple[JobState, Counter[str]]] | None = None
 
     def why_waiting(self, state: JobState) -> Reason:
         """Return the reason this job waits."""
@@ -43,8 +41,6 @@ class Explainer:
         promise = cycle.outcome.promises.get(job.number)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
             return Reason(code, holders=self._holders(promise.placement.bits()))
-        if self._lenders is None:
-            self._lenders = self._promised_elsewhere()
         workers = cycle.allocations[job.number].least
         key = (*self._likes(job), code)
         if key not in self._known:
@@ -61,11 +57,12 @@ class Explainer:
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
             return self._quota_reason(job, workers, code)
+        lender = self._lenders.get(self._likes(job))
         own = [job.number] if job.number in self._cycle.outcome.promises else []
         with self._cycle.without_promises(own):
-            return self._room_reason(job, workers)
+            return self._room_reason(job, workers, lender)
 
-    def _room_reason(self, job: Job, workers: int) -> Reason:
+    def _room_reason(self, job: Job, workers: int, lender: str | None) -> Reason:
         """Explain the option with the most free devices of those the pool could take."""
         cycle = self._cycle
         allowed = list(cycle.short_of_room(job, workers)) or cycle.options.of(job)
@@ -74,7 +71,6 @@ class Explainer:
         option = max(allowed, key=cycle.board.free_devices)
         request = cycle.options.request(job, workers, option)
         free = cycle.board.free_devices(option)
-        lender = (self._lenders or {}).get(self._likes(job))
         code = Code.WAITING_PROMISE if lender else self._room_code(job, request, free)
         return Reason(
             code,
@@ -93,7 +89,7 @@ class Explainer:
             quantity=quantity,
             holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
-            beneficiary=self._left_to(job, quantity) if quantity else None,
+            beneficiary=self._earmarked_for(job, quantity) if quantity else None,
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
@@ -122,7 +118,8 @@ class Explainer:
             return Code.WAITING_CORES
         return Code.WAITING_FRAGMENTED
 
-    def _promised_elsewhere(self) -> dict[tuple[object, ...], str | None]:
+    @cached_property
+    def _lenders(self) -> dict[tuple[object, ...], str | None]:
         """For jobs that would start if nothing were withheld: who the devices are promised to.
 
         Computed once for all waiting jobs: lifting every promise for each would be slow.
@@ -193,18 +190,20 @@ class Explainer:
         """Return the holders of these devices."""
         found: Counter[int] = Counter()
         for node, mask in wanted.items():
-            for job, bits in self._index().get(node, ()):
+            for job, bits in self._index.get(node, ()):
                 found[job] += (bits & mask).bit_count()
         return self._largest_holders(found)
 
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
         """Return the holders of the type in the pool that binds."""
-        if self._amounts is None:
-            slots = ((state, self._slots(state)) for state in self._cycle.view.jobs.values())
-            self._amounts = [(state, self._cycle.amounts(held)) for state, held in slots if held]
         around, kind = self._cycle.quotas.around, quantity.device_type
         found = {s.number: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
         return self._largest_holders(found)
+
+    @cached_property
+    def _amounts(self) -> list[tuple[JobState, Counter[str]]]:
+        slots = ((state, self._slots(state)) for state in self._cycle.view.jobs.values())
+        return [(state, self._cycle.amounts(held)) for state, held in slots if held]
 
     def _slots(self, state: JobState) -> tuple[Slot, ...]:
         """Return what the job will hold after this cycle's starts."""
@@ -216,7 +215,7 @@ class Explainer:
         jobs = [(self._cycle.view.jobs[job].job, -less) for less, job in ranked[:HOLDERS]]
         return tuple(Holder(job.name, job.pool, devices) for job, devices in jobs)
 
-    def _left_to(self, job: Job, quantity: Quantity) -> str | None:
+    def _earmarked_for(self, job: Job, quantity: Quantity) -> str | None:
         """Return the name of the older job of the pool that these devices are earmarked for."""
         older = self._cycle.quotas.left_to(job, quantity)
         return None if older is None else self._name(older)
@@ -224,14 +223,14 @@ class Explainer:
     def _name(self, job: int) -> str:
         return self._cycle.view.jobs[job].job.name
 
+    @cached_property
     def _index(self) -> dict[str, list[tuple[int, int]]]:
-        """Return the holders of each node's devices after this cycle's starts."""
-        if self._by_node is None:
-            self._by_node = {}
-            for state in self._cycle.view.jobs.values():
-                for slot in self._slots(state):
-                    self._by_node.setdefault(slot.node, []).append((state.number, slot.bits))
-        return self._by_node
+        """The holders of each node's devices after this cycle's starts."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for state in self._cycle.view.jobs.values():
+            for slot in self._slots(state):
+                found.setdefault(slot.node, []).append((state.number, slot.bits))
+        return found
 
 
 _ALL = -1
