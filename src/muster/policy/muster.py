@@ -57,13 +57,13 @@ class Muster:
         if not isinstance(memory, BidMemory) or memory.capacity != entitlements.capacity:
             memory = BidMemory(dict(entitlements.capacity))
         pools: dict[str, list[Bid]] = defaultdict(list)
-        told: list[Allocation] = []
+        allocations: list[Allocation] = []
         for state in view.jobs.values():
             if state.job.workers.need.devices:
                 bid = bid_on(view, state, room.types(state.job), now, memory)
                 pools[state.job.pool].append(bid)
             elif state.number in movable:
-                told.append(exactly(state.number, state.job.workers.gang))
+                allocations.append(exactly(state.number, state.job.workers.gang))
         measured = {}
         for bid in (bid for bids in pools.values() for bid in bids):
             known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
@@ -72,7 +72,7 @@ class Muster:
         again = inf
         for bids in pools.values():
             deal_out = _Deal(self, room, bids, movable, now)
-            told += deal_out.run()
+            allocations += deal_out.run()
             again = min(again, deal_out.again)
         curves = {
             bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
@@ -80,7 +80,10 @@ class Muster:
             for bid in bids
         }
         return Shares(
-            tuple(told), replace(memory, curves=curves, measured=measured), steers=True, again=again
+            tuple(allocations),
+            replace(memory, curves=curves, measured=measured),
+            steers=True,
+            again=again,
         )
 
 

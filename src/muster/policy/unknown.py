@@ -64,9 +64,8 @@ def remaining(view: View, state: JobState, types: Iterable[str], now: float) -> 
 
 def outlook_of(view: View, state: JobState, now: float) -> Outlook:
     """Return the job's outlook, or the assumptions above."""
-    told = view.outlooks.get(state.number)
-    if told is not None:
-        return told
+    if (known := view.outlooks.get(state.number)) is not None:
+        return known
     return Outlook(expected(state, now), Linear(max(1, state.job.workers.need.devices)), SPREAD)
 
 

@@ -100,8 +100,8 @@ def decide(
 
 def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
     """Return the jobs without a decision, which keep running unchanged, and why."""
-    told = {decision.job for decision in decided.decisions}
-    return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in told)
+    changed = {decision.job for decision in decided.decisions}
+    return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in changed)
 
 
 def _queue(cycle: CycleState) -> None:

@@ -212,11 +212,11 @@ class Ledger:
             Conflict(slot.node, room.twice, (), Why.OVERLAP),
         ]
         found = [conflict for conflict in found if conflict.bits]
-        everybody = tuple(sorted(self._jobs_on[at]))
+        everyone = tuple(sorted(self._jobs_on[at]))
         if room.millicores < 0:
-            found.append(Conflict(slot.node, 0, everybody, Why.CORES))
+            found.append(Conflict(slot.node, 0, everyone, Why.CORES))
         if room.memory < 0:
-            found.append(Conflict(slot.node, 0, everybody, Why.MEMORY))
+            found.append(Conflict(slot.node, 0, everyone, Why.MEMORY))
         return found
 
     def _duplicates(self, claim: Claim) -> list[Conflict]:

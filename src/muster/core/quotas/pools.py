@@ -8,7 +8,7 @@ tree and for each device type by itself. Of its three steps the first two are im
    above demand or limit.
 
 Step 3 of Peloton, handing out unasked devices in advance, is left out: they stay idle until the first
-cycle in which somebody asks.
+cycle in which some job asks.
 
 Peloton uses fractions; devices are whole, so the rest of a division goes to the largest remainders,
 ties to the first pool in the tree.
