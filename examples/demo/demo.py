@@ -120,7 +120,7 @@ class Show:
     def _board(self) -> ClusterFrame:
         """How things stand, jobs that are over among them."""
         jobs = [handle.record() for handle in self._handles]
-        return replace(self._gathering.board(), jobs=jobs)
+        return replace(self._gathering.frame(), jobs=jobs)
 
     def _show(self, board: ClusterFrame) -> None:
         if self._screen is not None:
