@@ -19,7 +19,7 @@ from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending
 from muster.runtime.members.link import CoordinatorLink
-from muster.runtime.members.peers import PeerServer, ask
+from muster.runtime.members.peers import PeerServer, ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans, Meeting
 from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
@@ -195,19 +195,10 @@ class Membership:
         if self.updates:
             self.owned.part(plan)
         self._meeting.stand(None)
-        until = time.monotonic() + LEAST_PATIENCE
-        for member in plan.members:
-            while time.monotonic() < until and not self._has_entered(member, plan):
-                time.sleep(0.005)
+        addresses = [member.address for member in plan.members]
+        await_peers(addresses, "formation", plan.formation, self.settings.token, LEAST_PATIENCE)
         self.leave("left")
         raise LeftError(0)
-
-    def _has_entered(self, member: Member, plan: MemberPlan) -> bool:
-        try:
-            answer = ask(member.address, {"kind": "formation"}, self.settings.token, 1.0)
-        except (OSError, ValueError):
-            return True
-        return int(answer["formation"]) >= plan.formation
 
     # entering a formation
 

@@ -146,7 +146,7 @@ class ShardUpdater:
 
     def hold(self, held: Iterable[Range]) -> None:
         """Set the held ranges, each element once; drop other state."""
-        self._held = merged(range_ for range_ in held if range_.bucket in self._slots)
+        self._held = merged(range_ for range_ in held if range_.tensor in self._slots)
         self.load_state([])
 
     def begin(self) -> None:
@@ -233,7 +233,7 @@ class ShardUpdater:
         """Map ranges to parameters and their elements."""
         found = []
         for range_ in ranges:
-            for slot in self._slots.get(range_.bucket, ()):
+            for slot in self._slots.get(range_.tensor, ()):
                 part = overlap(range_, Range(slot.bucket, slot.begin, slot.end))
                 if part is not None:
                     found.append((slot.parameter, part.begin - slot.begin, part.end - slot.begin))
@@ -243,7 +243,7 @@ class ShardUpdater:
         if not any(overlap(key, held) == key for held in self._held):
             raise MusterError(f"{key} was summed here, but this task does not hold it")
         parts, slices = [], []
-        for slot in self._slots[key.bucket]:
+        for slot in self._slots[key.tensor]:
             inside = overlap(key, Range(slot.bucket, slot.begin, slot.end))
             if inside is None:
                 continue

@@ -14,7 +14,7 @@ from math import isfinite
 
 import torch
 
-from muster.runtime.comm.base import Transfer, by_link
+from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Feed, StepPart
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
@@ -283,5 +283,5 @@ class StepEngine(Membership):
         where = (task, crew.formation, position.step + 1, position.epoch)
         times = (timing.forward, timing.backward, wait, sync, seconds)
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds))
-        for link, (size, seconds) in by_link(timing.transfers).items():
-            self.link.send(Transferred(task, crew.formation, link, size, seconds))
+        for sent in timing.transfers:
+            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))
