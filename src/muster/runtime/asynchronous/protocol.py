@@ -84,15 +84,13 @@ def _joined_once(address: str, role: str, model: int, token: str) -> socket.sock
     connection = connect(address, {"kind": KIND, "role": role, "checksum": model}, token, PATIENCE)
     try:
         answer = receive_json(connection)
-    except OSError:
+        if "lost" in answer:
+            raise LostServerError(answer["lost"])
+        if "error" in answer:
+            raise BadTrainingError(f"server {address}: {answer['error']}")
+    except BaseException:
         connection.close()
         raise
-    if "lost" in answer or "error" in answer:
-        connection.close()
-    if "lost" in answer:
-        raise LostServerError(answer["lost"])
-    if "error" in answer:
-        raise BadTrainingError(f"server {address}: {answer['error']}")
     return connection
 
 

@@ -33,15 +33,12 @@ class Shard:
         segments: Sequence[Range],
         scheduler: Any = None,
     ) -> None:
-        """Start from the current parameters and optimiser.
-
-        `scheduler`: of this optimiser; stepped with each update.
-        """
+        """Start from the current parameters and optimiser; `scheduler` steps with each update."""
         groups = groups_of(optimizer)
         state = by_parameter(pieces_of(optimizer, parameters, optimizer.state_dict()))
         self.segments = list(segments)
         self._optimizer, self._scheduler = optimizer, scheduler
-        self._lock, self._version = threading.Lock(), 0
+        self._lock, self.version = threading.Lock(), 0
         # The user's optimiser only lends its hyper-parameters and never steps; schedules would warn.
         optimizer._opt_called = True
         self._values = [
@@ -56,22 +53,17 @@ class Shard:
             slices.append((piece, groups[id(parameters[index])], parameters[index].dtype))
         self._slices = SliceOptimizer(optimizer, slices) if slices else None
 
-    @property
-    def version(self) -> int:
-        return self._version
-
     def read(self) -> tuple[int, list[Tensor]]:
         """Return the version and a copy of the parameters."""
         with self._lock:
-            return self._version, [value.clone() for value in self._values]
+            return self.version, [value.clone() for value in self._values]
 
     def snapshot(self) -> tuple[Request, list[Tensor], list[Piece]]:
-        """Return version, hyper-parameters and schedule; parameters; optimiser state: all
-        consistent."""
+        """Return version, hyper-parameters and schedule; parameters; optimiser state."""
         with self._lock:
             schedule = _carried(self._scheduler.state_dict()) if self._scheduler else None
             groups = [_carried(options) for options in options_of(self._optimizer)]
-            header = {"version": self._version, "groups": groups, "schedule": schedule}
+            header = {"version": self.version, "groups": groups, "schedule": schedule}
             held = self._slices.pieces() if self._slices else []
             pieces = [part for p in held for part in cuts([p], p.begin, p.end)]
             return header, [value.clone() for value in self._values], pieces
@@ -79,10 +71,7 @@ class Shard:
     def update(
         self, pulled: int, gradients: Sequence[Tensor], unused: Sequence[int]
     ) -> tuple[int, int]:
-        """Apply gradients of version `pulled`; return the new version, and the staleness.
-
-        Staleness: updates by others since the pull.
-        """
+        """Apply gradients of version `pulled`; return the new version, and the updates since then."""
         with self._lock:
             if self._slices is not None:
                 self._slices.step(
@@ -91,11 +80,11 @@ class Shard:
                     [gradients[place] for place in self._trained],
                 )
                 self._slices.commit(unused)
-            staleness = self._version - pulled
-            self._version += 1
+            staleness = self.version - pulled
+            self.version += 1
             if self._scheduler is not None:
                 self._scheduler.step()
-            return self._version, staleness
+            return self.version, staleness
 
     def _target(self, place: int, unused: Sequence[int]) -> Tensor:
         """Return what the optimiser works on: the values, or a copy to throw away."""
@@ -229,8 +218,7 @@ class ParameterServer:
         return {**answer, "lease": [lease.number, place.epoch, place.cursor, place.step]}
 
     def _save_due(self, leases: LeasedBatches) -> Request | None:
-        """Let the first worker that asks when a checkpoint is due write it; the last is due at the
-        end."""
+        """Let the first worker that asks write a checkpoint when due; the last is due at the end."""
         with self._changed:
             least = 1 if leases.ended else self._every
             if not self._every or leases.done < self._saved + least:

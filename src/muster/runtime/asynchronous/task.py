@@ -38,12 +38,6 @@ class AsyncTask:
 
     def run(self, losses: Forward, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         """Train to the end; workers then have the servers' parameters, and servers exit."""
-        self._run(losses, checkpoints, options)
-        self._end("finished")
-        if self._settings.role == "server":
-            raise LeftError(0)
-
-    def _run(self, losses: Forward, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         restored = self._restore(checkpoints)
         self._peers.start()
         self._link.start()
@@ -69,6 +63,9 @@ class AsyncTask:
             on_step=self._report,
             **options,
         )
+        self._end("finished")
+        if self._settings.role == "server":
+            raise LeftError(0)
 
     def _await_plan(self) -> MemberPlan:
         with self._change:
@@ -133,9 +130,8 @@ class AsyncTask:
         return save
 
     def _restore(self, checkpoints: Checkpoints | None) -> Position | None:
-        if checkpoints is None:
-            return None
-        found = checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        signature = signature_of(self._state.model, self._state.optimizer)
+        found = checkpoints.latest(signature) if checkpoints is not None else None
         if found is None:
             return None
         self._state.restore(found[1])

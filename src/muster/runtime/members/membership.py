@@ -66,16 +66,8 @@ class Membership:
         self.peers.on("state", self.donor.serve)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         self.owned = OwnedState(state, buckets, self.peers, settings)
-        builder = Builder(
-            settings.task,
-            settings.host,
-            settings.token,
-            buckets.host,
-            buckets.flats,
-            len(buckets.parameters),
-            self.owned.after_sum,
-        )
-        self._builder, self._pending = builder, Pending(builder)
+        self._builder = Builder(settings, buckets, self.owned.after_sum)
+        self._pending = Pending(self._builder)
         self.link = CoordinatorLink(settings, self.peers.address, self._hear)
         self.crew: Crew | None = None
         self._before: Crew | None = None
@@ -237,7 +229,11 @@ class Membership:
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
-        self._catch_up(crew)
+        self._pending.discard(crew.formation)
+        with self._orders:
+            early, self._early = self._early, None
+        if early is not None:
+            self._hear(early)
 
     def _start_over(self) -> None:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
@@ -281,14 +277,6 @@ class Membership:
                 ) from problem
             self.holds = True
         self._enter(crew)
-
-    def _catch_up(self, crew: Crew) -> None:
-        """Drop outdated builds; handle a plan that came early."""
-        self._pending.discard(crew.formation)
-        with self._orders:
-            early, self._early = self._early, None
-        if early is not None:
-            self._hear(early)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
         line = self._gauge.line() or (0.0, 0.0)

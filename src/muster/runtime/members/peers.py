@@ -58,15 +58,14 @@ class PeerServer:
         with contextlib.suppress(OSError, ValueError), connection:
             prepare(connection, ASKING)
             request = receive_json(connection)
-            if not isinstance(request, dict) or not self._knows(request):
+            if not isinstance(request, dict):
+                return
+            token = str(request.get("token", ""))
+            if not hmac.compare_digest(token.encode(), self._token.encode()):
                 return
             handler = self._handlers.get(str(request.get("kind")))
             if handler is not None:
                 handler(connection, request)
-
-    def _knows(self, request: Request) -> bool:
-        token = str(request.get("token", ""))
-        return hmac.compare_digest(token.encode(), self._token.encode())
 
 
 def prepare(connection: socket.socket, timeout: float | None) -> None:

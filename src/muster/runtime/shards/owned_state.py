@@ -1,8 +1,7 @@
 """Owners that also update, in a running job: `MemberPlan.owners == "update"`.
 
-Every member keeps the optimiser's state of the ranges it owns or mirrors; no one keeps all of it. So
-state moves when a formation begins, and all wait for it: these owners stall on a resize, but save
-memory and time in every step. Two things decide a step:
+Every member keeps the optimiser's state of the ranges it owns or mirrors, so state moves when a
+formation begins, and all wait for it. Two things decide a step:
 
   vote      an empty all-reduce after the sums: a member that completes it knows that all others have
             the whole update, and commits
@@ -175,10 +174,9 @@ class OwnedState:
         holders: Sequence[int],
         leavers: Sequence[Member],
     ) -> None:
-        """Begin a formation: fetch this task's part and wait for all others.
+        """Begin a formation: fetch this task's part and wait for all others, `leavers` included.
 
-        `leavers`: previous members that are not in this one, and wait for it. Raises `LostShardError`
-        on all members if a part is lost.
+        Raises `LostShardError` on all members if a part is lost.
         """
         asking = self._asking(crew, moment := _moment(crew.plan))
         shards, known = self._known(crew, rows, holders, leavers)
@@ -263,8 +261,7 @@ class OwnedState:
         return ShardUpdater(state.optimizer, state.parameters, buckets.slots, held)
 
     def _refresh(self, crew: Crew, asking: StateClient, donor: Member) -> None:
-        """Fetch what a task with its part lacks: the schedule of those ahead, or a server's
-        parameters."""
+        """Fetch what a task with its part lacks: a newer schedule, or a server's parameters."""
         if self._serves:
             before = merged(held_by(self._settings.task, self._holdings))
             wanted = held_by(self._settings.task, crew.holdings)
@@ -345,8 +342,9 @@ def _moment(plan: MemberPlan, suffix: str = "") -> SyncPoint:
 
 def _rates(optimizer: Any) -> Tensor:
     """Return all numeric hyper-parameters, in one order everywhere."""
-    groups = [group[name] for group in optimizer.param_groups for name in sorted(group)]
-    return torch.tensor([x for value in groups for x in _numbers(value)], dtype=torch.float64)
+    values = [group[name] for group in optimizer.param_groups for name in sorted(group)]
+    numbers = [float(part) for value in values for part in _parts(value) if _kind(part)]
+    return torch.tensor(numbers, dtype=torch.float64)
 
 
 def _set_rates(optimizer: Any, rates: Tensor) -> None:
@@ -368,7 +366,3 @@ def _kind(value: Any) -> Any:
     if isinstance(value, Tensor):
         return float
     return type(value) if isinstance(value, bool | int | float) else None
-
-
-def _numbers(value: Any) -> list[float]:
-    return [float(part) for part in _parts(value) if _kind(part)]

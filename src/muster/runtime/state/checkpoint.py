@@ -240,9 +240,6 @@ class _Content(RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def tell(self) -> int:
-        return self._file.tell()
-
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
         base = {SEEK_SET: 0, SEEK_CUR: self._file.tell(), SEEK_END: self._length}[whence]
         return self._file.seek(base + offset)
