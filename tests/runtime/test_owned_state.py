@@ -121,7 +121,7 @@ def test_owner_and_mirror_at_once_and_no_checkpoint(tmp_path: Path) -> None:
             job.kill(victim)
         outcome = job.wait(LONG)
     assert outcome.code == 1
-    assert "a folder for checkpoints" in outcome.error
+    assert "a checkpoint folder" in outcome.error
 
 
 @pytest.mark.parametrize(("first", "second"), [("update", "reduce"), ("reduce", "update")])

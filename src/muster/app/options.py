@@ -30,6 +30,7 @@ class UpOptions:
     interval: float = 60.0
     """s between cycles when nothing changes."""
     log_format: str = "text"
+    log_level: str = "info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

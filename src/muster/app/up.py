@@ -59,7 +59,7 @@ Ready = Callable[[Listening], None]
 
 def run(options: UpOptions, ready: Ready) -> None:
     """Run a daemon until SIGTERM or SIGINT; its jobs keep running. `ready` is called when it is."""
-    _log_to_stderr(options.log_format)
+    _log_to_stderr(options.log_format, options.log_level)
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
     cluster, pools = _cluster(options)
@@ -233,7 +233,7 @@ class _Lines:
     debug = info = warning = error = critical = exception = msg
 
 
-def _log_to_stderr(form: str) -> None:
+def _log_to_stderr(form: str, level: str) -> None:
     """Log structured lines to standard error; standard output is for announcements."""
     colours = form == "text" and sys.stderr.isatty()
     last = (
@@ -248,6 +248,7 @@ def _log_to_stderr(form: str) -> None:
             structlog.processors.format_exc_info,
             last,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=_Lines,
         cache_logger_on_first_use=False,
     )

@@ -244,9 +244,9 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         ),
         (
             "\n  a: {}\n  b: {parent: c}\n  c: {parent: b}",
-            "8: pools.b: pools form a circle: b -> c -> b",
+            "8: pools.b: pools form a cycle: b -> c -> b",
         ),
-        ("\n  a: {parent: a}", "7: pools.a: pools form a circle: a -> a"),
+        ("\n  a: {parent: a}", "7: pools.a: pools form a cycle: a -> a"),
         (
             "\n  research: {}\n  b: {parent: reserch}",
             "8: pools.b.parent: 'reserch' is not a pool (did you mean 'research'?)",

@@ -23,6 +23,14 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class LogLevel(StrEnum):
+    """Least severe lines of the daemon's own log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+
+
 Data = Annotated[
     Path | None,
     option(NETWORK, "The daemon's folder. (default: the user's data folder)", metavar="DIR"),
@@ -48,6 +56,7 @@ def up(
         str, option(OPERATION, "Longest time between two scheduling cycles.", metavar="TIME")
     ] = "60s",
     log_format: Annotated[LogFormat, option(OPERATION, "Format of the daemon's log.")] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, option(OPERATION, "Least severe lines to log.")] = LogLevel.INFO,
     detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-d")] = False,
     host: Annotated[str, option(NETWORK, "Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
@@ -94,6 +103,7 @@ def up(
         auth=auth,
         interval=checked_interval(interval),
         log_format=log_format.value,
+        log_level=log_level.value,
     )
     raise typer.Exit(run_up(options, detach=detach))
 
