@@ -80,7 +80,6 @@ def write_status(folder: Path, status: DaemonStatus) -> None:
 
 
 def read_status(folder: Path) -> DaemonStatus | None:
-    """Return what `daemon.json` says, or None."""
     try:
         return msgspec.json.decode((folder / STATUS_FILE).read_bytes(), type=DaemonStatus)
     except (OSError, msgspec.DecodeError):

@@ -9,8 +9,6 @@ PORT = 7077
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What a daemon is started with."""
-
     data: Path
     """Its folder: store, task logs, `daemon.pid`. Created if missing."""
     devices: int | None = None

@@ -42,7 +42,6 @@ class Handle:
         return self._client.logs(self.number, task, follow)
 
     def stop(self) -> JobRecord:
-        """Stop it."""
         return self._client.stop(self.number)
 
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:

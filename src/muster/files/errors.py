@@ -77,7 +77,6 @@ def one_of(word: str, kind: str, valid: Iterable[str]) -> str:
 
 
 def clipped(text: str, longest: int) -> str:
-    """Clip a text, with dots when it is longer."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -9,7 +9,6 @@ from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, TokenRecor
 
 
 def node_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/nodes."""
     router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=CHECKED)
     service = parts.service
 
@@ -34,7 +33,6 @@ def node_routes(parts: Parts) -> APIRouter:
 
 
 def pool_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/pools."""
     router = APIRouter(prefix="/v1/pools", tags=["pools"], dependencies=CHECKED)
     service = parts.service
 
@@ -61,7 +59,6 @@ def pool_routes(parts: Parts) -> APIRouter:
 
 
 def policy_routes(parts: Parts) -> APIRouter:
-    """The route /v1/policy."""
     router = APIRouter(prefix="/v1/policy", tags=["policy"], dependencies=CHECKED)
     service = parts.service
 
@@ -79,7 +76,6 @@ def policy_routes(parts: Parts) -> APIRouter:
 
 
 def token_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/tokens."""
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=CHECKED)
     service = parts.service
 

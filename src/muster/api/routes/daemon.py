@@ -12,7 +12,6 @@ _SNAPSHOT = {"application/json": {"schema": {"type": "object"}}}
 
 
 def daemon_routes(parts: Parts) -> APIRouter:
-    """The routes /v1/status, /v1/snapshot, /metrics and /healthz."""
     router = APIRouter(tags=["daemon"], dependencies=CHECKED)
     service = parts.service
 

@@ -37,7 +37,6 @@ CHANGES: dict[int | str, dict[str, Any]] = {
 
 
 def event_routes(parts: Parts) -> APIRouter:
-    """The routes /v1/events and /v1/jobs/{which}/events."""
     router = APIRouter(prefix="/v1", tags=["events"], dependencies=CHECKED)
     service = parts.service
 

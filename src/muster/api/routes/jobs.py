@@ -46,7 +46,6 @@ JOB_BODY: dict[str, Any] = {
 
 
 def job_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/jobs, and /v1/forecast."""
     router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=CHECKED)
     service = parts.service
 

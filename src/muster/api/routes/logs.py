@@ -58,7 +58,6 @@ READ: dict[int | str, dict[str, Any]] = {
 
 
 def log_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/jobs/{which}/logs."""
     router = APIRouter(prefix="/v1/jobs/{which}/logs", tags=["logs"], dependencies=CHECKED)
     service = parts.service
 

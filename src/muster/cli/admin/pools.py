@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Watched, Yes, noun, option
 
@@ -17,7 +16,7 @@ _AMOUNT = "[TYPE:]N"
 
 
 @pool.command("list")
-def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
+def list_(output: Listed = "table", watch: Watched = False) -> None:
     """List pools: what each may use of each device type, and what it uses."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.pool_table import pool_table
@@ -25,16 +24,16 @@ def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
 
     def answer() -> str:
         pools = client.pools()
-        if output is ListFormat.JSON:
+        if output == "json":
             return as_json(pools)
-        return pool_table(pools, wide=output is ListFormat.WIDE)
+        return pool_table(pools, wide=output == "wide")
 
     with daemon(listing=_LISTING) as client:
         shown(answer, watch=watch)
 
 
 @pool.command()
-def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
+def show(name: Named, output: Listed = "table") -> None:
     """Show a pool and its active jobs."""
     import time
 
@@ -45,10 +44,10 @@ def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         found = named(client.pools(), name)
-        if output is ListFormat.JSON:
+        if output == "json":
             typer.echo(as_json(found))
             return
-        wide = output is ListFormat.WIDE
+        wide = output == "wide"
         jobs = list(client.jobs(pool=name, statuses=LIVE))
         typer.echo(pool_table([found], wide=True))
         typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nNo active jobs.")

@@ -1,26 +1,19 @@
 """`muster up` and `muster down`: the daemon of this machine. Quick to import."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from muster.app.options import PORT, UpOptions
+from muster.cli.choices import Output
 from muster.cli.options import DAEMON, option
 
 machine = typer.Typer(pretty_exceptions_enable=False)
 
 CLUSTER, NETWORK, OPERATION = "Cluster", "Network and storage", "Operation"
 """Groups of options in the help."""
-
-
-class LogFormat(StrEnum):
-    """Format of the daemon's own log."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 Data = Annotated[
@@ -47,7 +40,7 @@ def up(
     interval: Annotated[
         str, option(OPERATION, "Longest time between two scheduling cycles.", metavar="TIME")
     ] = "60s",
-    log_format: Annotated[LogFormat, option(OPERATION, "Format of the daemon's log.")] = LogFormat.TEXT,
+    log_format: Annotated[Output, option(OPERATION, "Format of the daemon's log.")] = "text",
     detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-d")] = False,
     host: Annotated[str, option(NETWORK, "Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
@@ -93,7 +86,7 @@ def up(
         tls_key=tls_key,
         auth=auth,
         interval=checked_interval(interval),
-        log_format=log_format.value,
+        log_format=log_format,
     )
     raise typer.Exit(run_up(options, detach=detach))
 

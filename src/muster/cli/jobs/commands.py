@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat, Output, Resize
+from muster.cli.choices import Output, Resize
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
 from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option
@@ -75,7 +75,7 @@ def run(
         ),
     ] = False,
     yes: Annotated[bool, option(SUBMIT, "Do not ask for confirmation.", "--yes", "-y")] = False,
-    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = Output.TEXT,
+    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = "text",
 ) -> None:
     """Submit a job, after showing its plan and when it is expected to start and finish.
 
@@ -101,7 +101,7 @@ def run(
         folder=folder,
         elastic=elastic,
     )
-    as_json = output is Output.JSON
+    as_json = output == "json"
     how = Submission(dry_run=dry_run, yes=yes, follow=follow, wait=wait, as_json=as_json)
     raise typer.Exit(run_request(request, how))
 
@@ -114,7 +114,7 @@ def ps(
     ] = None,
     pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
     limit: Annotated[int, option(None, "At most N jobs.", "-n", min=1, metavar="N")] = 100,
-    output: Listed = ListFormat.TABLE,
+    output: Listed = "table",
     watch: Watched = False,
 ) -> None:
     """List jobs, newest first: progress, expected finish, and why they wait.
@@ -133,7 +133,7 @@ def ps(
 def show(
     which: Which,
     every: Annotated[bool, option(None, "All changes and predictions.", "--all", "-a")] = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
     watch: Watched = False,
 ) -> None:
     """Show a job: request, tasks, reasons, changes, predictions against reality.
@@ -149,11 +149,11 @@ def show(
 
     def answer() -> str:
         detail = client.job(which)
-        return as_json(detail) if output is Output.JSON else job_page(detail, time.time(), every=every)
+        return as_json(detail) if output == "json" else job_page(detail, time.time(), every=every)
 
     with daemon() as client:
         shown(answer, watch=watch)
-        if output is Output.TEXT:
+        if output == "text":
             hint(f"\nlogs: muster logs -f {which}")
 
 
@@ -217,7 +217,7 @@ def wait(
     timeout: Annotated[
         str | None, option(None, "Give up after this time, with exit code 101.", metavar="TIME")
     ] = None,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Wait until jobs have finished. The exit code is that of the first that did not succeed.
 
@@ -228,7 +228,7 @@ def wait(
 
     limit = None if timeout is None else seconds_of("--timeout", timeout)
     with daemon() as client:
-        raise typer.Exit(wait_for(client, which, limit, as_json=output is Output.JSON))
+        raise typer.Exit(wait_for(client, which, limit, as_json=output == "json"))
 
 
 @jobs.command(rich_help_panel=JOBS)

@@ -38,16 +38,16 @@ def list_jobs(wanted: JobFilter, form: ListFormat, *, watch: bool) -> None:
         jobs = client.jobs(statuses=statuses, user=wanted.user, pool=wanted.pool, page=page)
         found[:] = islice(jobs, most)
         some = found[: wanted.limit]
-        if form is ListFormat.JSON:
+        if form == "json":
             return as_json(some, indent=0 if watch else 2)
-        return job_table(some, time.time(), wide=form is ListFormat.WIDE)
+        return job_table(some, time.time(), wide=form == "wide")
 
     with daemon() as client:
         shown(answer, watch=watch, note=lambda: _note(found, wanted, form))
 
 
 def _note(found: list[JobRecord], wanted: JobFilter, form: ListFormat) -> None:
-    if form is ListFormat.JSON:
+    if form == "json":
         return
     if not found:
         hint("No jobs yet: muster run train.py" if wanted.every else "No active jobs; use -a for all.")

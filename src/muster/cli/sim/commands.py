@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Output
 from muster.cli.exits import INTERRUPTED
 from muster.cli.options import noun, option
 from muster.cli.sim.options import (
@@ -42,11 +41,11 @@ def run(
     policy: Annotated[str, option(INPUT, "Scheduling policy.", metavar="NAME")] = "muster",
     seed: Seed = 0,
     out: Annotated[Path | None, option(FILES, "Store jobs and samples here.", metavar="DIR")] = None,
-    form: Format = Tables.CSV,
+    form: Format = "csv",
     html: Html = None,
     plots: Plots = None,
     gantt: Gantt = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
     quiet: Quiet = False,
 ) -> None:
     """Simulate one policy; print its figures and a lower bound for any policy.
@@ -58,7 +57,7 @@ def run(
         from muster.cli.sim.parse import configuration_of
         from muster.cli.sim.run import RunOutputs, run_one
 
-        wanted = RunOutputs(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
+        wanted = RunOutputs(out, form, html, plots, gantt, output == "json", quiet)
         typer.echo(run_one(configuration_of(asked, policy, seed), wanted))
     except KeyboardInterrupt:
         typer.echo("muster: stopped without a result", err=True)
@@ -78,14 +77,14 @@ def compare(
         "sim-results"
     ),
     fresh: Annotated[bool, option(FILES, "Repeat stored simulations.", "--fresh")] = False,
-    form: Format = Tables.CSV,
+    form: Format = "csv",
     html: Annotated[
         Path | None, option(FILES, "The report. (default: DIR/report.html)", metavar="FILE")
     ] = None,
     plots: Plots = None,
     gantt: Gantt = False,
     full: Annotated[bool, option(FILES, "Print every column.", "--full")] = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
     quiet: Quiet = False,
 ) -> None:
     """Simulate several policies on the same jobs and seeds, and print them side by side.
@@ -100,10 +99,8 @@ def compare(
 
     names = policies_of(policies)
     configuration = configuration_of(asked, names[0], 0)
-    as_json = output is Output.JSON
-    wanted = Comparing(
-        names, seeds, jobs, out, fresh, form.value, html, plots, gantt, full, as_json, quiet
-    )
+    as_json = output == "json"
+    wanted = Comparing(names, seeds, jobs, out, fresh, form, html, plots, gantt, full, as_json, quiet)
     raise typer.Exit(run_compare(configuration, wanted))
 
 
@@ -125,7 +122,7 @@ def trace(
     head: Annotated[
         int | None, option(FILES, "Show the first N jobs instead.", min=1, metavar="N")
     ] = None,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Summarise a trace: jobs, sizes, run times, and the load over time.
 
@@ -149,4 +146,4 @@ def trace(
         sort=sort,
         skip=skip,
     )
-    typer.echo(run_trace(jobs, cluster, head=head, as_json=output is Output.JSON))
+    typer.echo(run_trace(jobs, cluster, head=head, as_json=output == "json"))

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from enum import StrEnum
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from muster.cli.choices import Output, Resize
 from muster.cli.options import option
@@ -20,13 +19,7 @@ INPUT, KNOWN, COSTS, WORLD, FILES = (
 """Groups of options in the help."""
 
 
-class Tables(StrEnum):
-    """Format of tables."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
+Tables = Literal["csv", "parquet"]
 Speeds = Annotated[
     Path | None,
     option(INPUT, "Folder of measured speeds, for T4 workloads.", metavar="DIR"),
@@ -89,7 +82,7 @@ class Asked:
         str | None,
         option(COSTS, "Without rounds: longest time between decisions. (default: 60s)", metavar="TIME"),
     ] = None
-    resize: Annotated[Resize, option(COSTS, "Resize running jobs live, or by a restart.")] = Resize.LIVE
+    resize: Annotated[Resize, option(COSTS, "Resize running jobs live, or by a restart.")] = "live"
     pause: Annotated[
         str | None,
         option(COSTS, "Time lost by a start or change. (default: the job's own, 30s)", metavar="TIME"),

@@ -15,16 +15,12 @@ from muster.model.task import TaskOrder
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The task's process and its start."""
-
     process: ProcessIdentity
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the task ended."""
-
     at: float
     code: int | None = None
     signal: int | None = None

@@ -62,7 +62,6 @@ class ProcessWatcher:
         self._register(descriptor, call)
 
     def on_end(self, process: ProcessIdentity, call: Call) -> None:
-        """Run a call when the process has ended."""
         try:
             descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:

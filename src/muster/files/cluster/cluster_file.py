@@ -30,8 +30,6 @@ _NEEDS_DEVICES = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """The contents of a cluster file."""
-
     cluster: Cluster
     pools: PoolTree
 
@@ -48,7 +46,6 @@ def load_cluster(path: Path) -> ClusterFile:
 
 
 def cluster_schema() -> dict[str, Any]:
-    """Return the JSON Schema of cluster files."""
     return schema_of(ClusterEntry, "Muster cluster file")
 
 

@@ -67,7 +67,6 @@ def read_job(path: Path) -> JobFile:
 
 
 def load_job(path: Path) -> Job:
-    """Return the job of a file."""
     return read_job(path).job
 
 
@@ -98,7 +97,6 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
 
 
 def job_schema() -> dict[str, Any]:
-    """Return the JSON Schema of job files."""
     return schema_of(JobEntry, "Muster job file")
 
 

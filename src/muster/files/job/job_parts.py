@@ -105,7 +105,6 @@ def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:
 
 
 def refuse_without_servers(entry: JobEntry) -> None:
-    """Refuse dedicated servers without a server role."""
     if entry.sync == "dedicated" and (entry.roles is None or entry.roles.server is None):
         raise FieldError(("sync",), "dedicated needs servers; add roles.server")
 

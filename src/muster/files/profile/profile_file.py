@@ -33,7 +33,6 @@ def load_profile(path: Path) -> ModelProfile:
 
 
 def profile_in(source: Source) -> ModelProfile:
-    """Return the profile of a file that was read."""
     entry = validated(ProfileEntry, source)
     try:
         return _profile(entry, Path(source.path))
@@ -48,7 +47,6 @@ def profile_of_data(data: dict[str, Any]) -> ModelProfile:
 
 @cache
 def shipped_profiles() -> tuple[str, ...]:
-    """Return the names of the profiles shipped with Muster."""
     names = (each.name for each in _SHIPPED.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
@@ -78,7 +76,6 @@ def named_profile(text: str, folder: Path) -> ModelProfile:
 
 
 def read_profile(text: str, folder: Path) -> Source:
-    """Read the profile file at a path from a folder."""
     if not _is_there(folder / text):
         raise UnknownProfileError(f"no such file: {shown(text)}")
     return read_source(folder / text)
@@ -92,7 +89,6 @@ def _is_there(path: Path) -> bool:
 
 
 def profile_schema() -> dict[str, Any]:
-    """Return the JSON Schema of profile files."""
     return schema_of(ProfileEntry, "Muster profile file")
 
 

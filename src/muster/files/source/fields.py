@@ -29,19 +29,16 @@ def scalar(parse: Callable[[str], T]) -> PlainValidator:
 
 
 def single(value: object) -> str:
-    """Return the text of a scalar."""
     if isinstance(value, str):
         return value
     raise ValueError(f"must be one value, not a {'list' if isinstance(value, list) else 'mapping'}")
 
 
 def whole(least: int, most: int) -> PlainValidator:
-    """Read a whole number within bounds."""
     return scalar(lambda text: quantity.parse_whole(text, least, most))
 
 
 def above_zero(parse: Callable[[str], T]) -> PlainValidator:
-    """Read an amount above 0."""
 
     def read(text: str) -> T:
         amount = parse(text)
@@ -74,13 +71,11 @@ def short_for(key: str) -> Callable[[object], object]:
 
 
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
-    """Return the schema of a text that matches a pattern."""
     schema: Schema = {"type": "string", "pattern": pattern}
     return WithJsonSchema({**schema, "examples": list(examples)} if examples else schema)
 
 
 def whole_schema(least: int, most: int) -> WithJsonSchema:
-    """Return the schema of a whole number within bounds."""
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 

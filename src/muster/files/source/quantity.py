@@ -48,7 +48,6 @@ MAX_BYTES = 1 << 62
 """Above any memory, below 64 bits."""
 
 MAX_SECONDS = 100 * 365 * 86_400
-"""A hundred years."""
 
 MAX_OPERATIONS = 10**21
 """Of one sample: a million times the largest models."""
@@ -151,7 +150,6 @@ def parse_part(text: str) -> float:
 
 
 def parse_whole(text: str, least: int, most: int) -> int:
-    """A whole number within bounds."""
     if not re.fullmatch(r"[+-]?[0-9]{1,15}", text):
         example = min(max(4, least), most)
         raise ValueError(f"{shown(text)} is not a whole number; write for example {example}")
@@ -221,7 +219,6 @@ def parse_user(text: str) -> str:
 
 
 def parse_flag(text: str) -> bool:
-    """True or false."""
     if text not in _FLAGS:
         raise ValueError(f"{shown(text)} is neither true nor false")
     return _FLAGS[text]

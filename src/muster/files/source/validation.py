@@ -109,7 +109,6 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a file."""
     body = model.model_json_schema(schema_generator=_AsWritten)
     return {"$schema": DIALECT, **body, "title": title}
 

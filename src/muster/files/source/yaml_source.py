@@ -51,7 +51,6 @@ class Source:
         return self.lines.get(self.known(loc), 1)
 
     def error(self, loc: Loc, problem: str) -> InputError:
-        """Return the error at a place."""
         return InputError.at(self.path, problem, line=self.line(loc), field=dotted(loc))
 
 
