@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 
 from muster.cli.connect import daemon
+from muster.cli.parse import writing
 from muster.cli.render.terminal import hint
-from muster.files.errors import InputError
 
 
 def write_snapshot(path: Path) -> None:
@@ -16,8 +16,6 @@ def write_snapshot(path: Path) -> None:
     if str(path) == "-":
         typer.echo(body)
         return
-    try:
+    with writing(path):
         path.write_bytes(body)
-    except OSError as error:
-        raise InputError.at(str(path), error.strerror or str(error)) from None
     hint(f"decide on it again: muster play {path}")

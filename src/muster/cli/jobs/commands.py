@@ -1,82 +1,20 @@
 """Commands about jobs, and their help. Imports stay inside the commands so that help is quick."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Output, Resize
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
-from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option
+from muster.cli.jobs.options import RunRequest, Submission
+from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option, with_options
 
 jobs = typer.Typer(pretty_exceptions_enable=False)
 
-REQUEST, SUBMIT = "Request", "Submission"
-"""Groups of options of `muster run`."""
-
 
 @jobs.command(cls=RunCommand, rich_help_panel=JOBS)
-def run(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="A Python script, a program, or a job file (docs/reference/files.md).",
-        ),
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGS", help="Its arguments; put -- before those that begin with -."),
-    ] = None,
-    devices: Annotated[
-        str | None,
-        option(
-            REQUEST,
-            "Workers, with a device each: 4, 1..8, V100:1..8; 0 for none. (default: 1)",
-            "--devices",
-            "-d",
-            metavar="N|N..M",
-        ),
-    ] = None,
-    servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None,
-    name: Annotated[
-        str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
-    ] = None,
-    pool: Annotated[str | None, option(REQUEST, "Pool to submit to.", metavar="POOL")] = None,
-    priority: Annotated[
-        int | None, option(REQUEST, "Priority; higher runs sooner.", metavar="N")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        option(
-            REQUEST,
-            "Environment variable; without a value, passed on from here. Repeatable.",
-            metavar="NAME[=VALUE]",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None, option(REQUEST, "Working directory. (default: this one)", metavar="DIR")
-    ] = None,
-    elastic: Annotated[
-        Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
-    ] = None,
-    follow: Annotated[
-        bool,
-        option(SUBMIT, "Print its output; Ctrl-C leaves it running.", "--follow", "-f"),
-    ] = False,
-    wait: Annotated[bool, option(SUBMIT, "Return when it has finished.", "--wait")] = False,
-    dry_run: Annotated[
-        bool,
-        option(
-            SUBMIT,
-            "Only print the forecast. Exit code 0: it would start now; 1: it would wait; 255: error.",
-            "--dry-run",
-        ),
-    ] = False,
-    yes: Annotated[bool, option(SUBMIT, "Do not ask for confirmation.", "--yes", "-y")] = False,
-    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = "text",
-) -> None:
+@with_options
+def run(request: RunRequest, how: Submission) -> None:
     """Submit a job, after showing its plan and when it is expected to start and finish.
 
     No file is needed. A script runs in this directory, with the Python of your environment.
@@ -87,22 +25,8 @@ def run(
       muster run -- ./train.sh a b               any program
       muster run job.yaml --pool research        a file; options override it
     """
-    from muster.cli.jobs.request import RunRequest
-    from muster.cli.jobs.submit import Submission, run_request
+    from muster.cli.jobs.submit import run_request
 
-    request = RunRequest(
-        words=(target, *(arguments or ())),
-        devices=devices,
-        servers=servers,
-        name=name,
-        pool=pool,
-        priority=priority,
-        env=tuple(env or ()),
-        folder=folder,
-        elastic=elastic,
-    )
-    as_json = output == "json"
-    how = Submission(dry_run=dry_run, yes=yes, follow=follow, wait=wait, as_json=as_json)
     raise typer.Exit(run_request(request, how))
 
 
