@@ -40,6 +40,15 @@ def event_routes(parts: Parts) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["events"], dependencies=CHECKED)
     service = parts.service
 
+    async def answer(
+        request: Request, who: Caller, which: str | None, since: int | None, limit: int, follow: bool
+    ) -> Response:
+        if not follow and EVENT_STREAM not in request.headers.get("accept", ""):
+            return reply(await service.changes(who, since, which, limit))
+        if which is not None:
+            await service.job(who, which)  # so that a missing job is a 404
+        return parts.stream(request, _changes(service, who, since, which))
+
     @router.get("/events", summary="List or stream all events", responses=CHANGES)
     async def events(
         request: Request,
@@ -51,10 +60,7 @@ def event_routes(parts: Parts) -> APIRouter:
     ) -> Response:
         """With `follow` or `Accept: text/event-stream` the answer is a stream; a line `: alive` is its
         heartbeat."""
-        since = after if last is None else last
-        if follow or _wants_stream(request):
-            return parts.stream(request, _changes(service, who, since, None))
-        return reply(await service.changes(who, since, None, limit))
+        return await answer(request, who, None, after if last is None else last, limit, follow)
 
     @router.get("/jobs/{which}/events", summary="List or stream the events of a job", responses=CHANGES)
     async def job_events(
@@ -67,17 +73,9 @@ def event_routes(parts: Parts) -> APIRouter:
         follow: Follow = False,
     ) -> Response:
         """Like /v1/events, for one job; a stream ends with the job."""
-        since = after if last is None else last
-        if follow or _wants_stream(request):
-            await service.job(who, which)  # so that a missing job is a 404
-            return parts.stream(request, _changes(service, who, since, which))
-        return reply(await service.changes(who, since, which, limit))
+        return await answer(request, who, which, after if last is None else last, limit, follow)
 
     return router
-
-
-def _wants_stream(request: Request) -> bool:
-    return EVENT_STREAM in request.headers.get("accept", "")
 
 
 async def _changes(

@@ -21,17 +21,10 @@ Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Names of no
 @node.command("list")
 def list_(output: Listed = "table", watch: Watched = False) -> None:
     """List nodes, their devices (`.` free, `x` held) and the jobs on them."""
-    from muster.cli.render.answers import as_json
-    from muster.cli.watch import shown
-
-    def answer() -> str:
-        nodes = client.nodes()
-        if output == "json":
-            return as_json(nodes)
-        return node_table(nodes, wide=output == "wide")
+    from muster.cli.watch import show_list
 
     with daemon(listing=_LISTING) as client:
-        shown(answer, watch=watch)
+        show_list(client.nodes, node_table, output, watch=watch)
 
 
 @node.command()

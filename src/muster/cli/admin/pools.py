@@ -18,18 +18,11 @@ _AMOUNT = "[TYPE:]N"
 @pool.command("list")
 def list_(output: Listed = "table", watch: Watched = False) -> None:
     """List pools: what each may use of each device type, and what it uses."""
-    from muster.cli.render.answers import as_json
     from muster.cli.render.pool_table import pool_table
-    from muster.cli.watch import shown
-
-    def answer() -> str:
-        pools = client.pools()
-        if output == "json":
-            return as_json(pools)
-        return pool_table(pools, wide=output == "wide")
+    from muster.cli.watch import show_list
 
     with daemon(listing=_LISTING) as client:
-        shown(answer, watch=watch)
+        show_list(client.pools, pool_table, output, watch=watch)
 
 
 @pool.command()

@@ -72,7 +72,7 @@ def up(
     from muster.cli.daemon.start import checked_interval, refuse_both, run_up
     from muster.cli.parse import policy_of
 
-    refuse_both(devices=devices, topology=topology, cluster=cluster, cert=tls_cert, key=tls_key)
+    refuse_both(devices=devices, topology=topology, cluster=cluster, tls_cert=tls_cert, tls_key=tls_key)
     options = UpOptions(
         data=data_folder(data),
         devices=devices,
@@ -115,9 +115,18 @@ def snapshot(
 
     Example: muster snapshot now.json && muster play now.json --policy fifo
     """
-    from muster.cli.daemon.snapshot import write_snapshot
+    from muster.cli.connect import daemon
+    from muster.cli.parse import writing
+    from muster.cli.render.terminal import hint
 
-    write_snapshot(file)
+    with daemon() as client:
+        body = client.snapshot()
+    if str(file) == "-":
+        typer.echo(body)
+        return
+    with writing(file):
+        file.write_bytes(body)
+    hint(f"decide on it again: muster play {file}")
 
 
 def data_folder(given: Path | None) -> Path:

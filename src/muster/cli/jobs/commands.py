@@ -48,9 +48,9 @@ def ps(
       muster ps -a -n 20          the last 20, finished ones too
       muster ps -o wide           more columns, and the reasons in words
     """
-    from muster.cli.jobs.list_jobs import JobFilter, list_jobs
+    from muster.cli.jobs.list_jobs import list_jobs
 
-    list_jobs(JobFilter(every, user, pool, limit), output, watch=watch)
+    list_jobs(output, every=every, user=user, pool=pool, limit=limit, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)

@@ -22,10 +22,9 @@ from muster.files.job.job_parts import (
     roles_of,
 )
 from muster.files.source.faults import Fault, FaultsError
-from muster.files.source.places import Places
 from muster.files.source.quantity import default_name, parse_name
 from muster.files.source.validation import faults_of, schema_of
-from muster.files.source.yaml_source import Source, read_source
+from muster.files.source.yaml_source import Source, read_source, source_of
 from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
 
 T = TypeVar("T")
@@ -83,7 +82,7 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
     data, faults = as_written(record, _NULLABLE)
     bad = {fault.loc[0] for fault in faults}
     try:
-        entry = _entry({key: value for key, value in data.items() if key not in bad}, Places(data))
+        entry = _entry({key: value for key, value in data.items() if key not in bad})
         job = _job(entry, name or _command_name(entry), None, "what is given for it")
     except FaultsError as error:
         faults += [fault for fault in error.faults if fault.loc[:1] not in {(key,) for key in bad}]
@@ -100,11 +99,11 @@ def job_schema() -> dict[str, Any]:
     return schema_of(JobEntry, "Muster job file")
 
 
-def _entry(data: object, places: Source | Places) -> JobEntry:
+def _entry(data: Any, source: Source | None = None) -> JobEntry:
     try:
         return JobEntry.model_validate(data)
     except ValidationError as error:
-        raise FaultsError(faults_of(JobEntry, error, places)) from None
+        raise FaultsError(faults_of(JobEntry, error, source or source_of(data))) from None
 
 
 def _job(

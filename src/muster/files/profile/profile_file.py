@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from muster.files.errors import FieldError, did_you_mean, shown
+from muster.files.errors import FieldError, did_you_mean, repeated, shown
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.source.quantity import default_name
 from muster.files.source.validation import schema_of, validated
@@ -155,11 +155,9 @@ def _check_shares(layers: dict[str, float]) -> None:
 def _check_tensors(tensors: list[Tensor]) -> None:
     if not tensors:
         raise FieldError(("tensors",), "must name at least one tensor")
-    seen: set[str] = set()
-    for position, tensor in enumerate(tensors):
-        if tensor.name in seen:
-            raise FieldError(("tensors", position), f"{shown(tensor.name)} is given twice")
-        seen.add(tensor.name)
+    again = repeated([tensor.name for tensor in tensors])
+    if again is not None:
+        raise FieldError(("tensors", again), f"{shown(tensors[again].name)} is given twice")
     for position, (before, after) in enumerate(pairwise(tensors), start=1):
         if after.ready < before.ready:
             problem = f"is ready at {after.ready:g}, before {shown(before.name)} at {before.ready:g}"
