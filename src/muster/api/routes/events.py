@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from muster.api.parts import CHECKED, MAX_NUMBER, Parts, Which, Who, reply
+from muster.api.parts import MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.streams import END, EVENT_CONTENT, EVENT_STREAM, event
 from muster.daemon.service.protocol import Caller, Service
 from muster.wire.records import ChangeRecord
@@ -36,8 +36,7 @@ CHANGES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def event_routes(parts: Parts) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["events"], dependencies=CHECKED)
+def event_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     async def answer(
@@ -74,8 +73,6 @@ def event_routes(parts: Parts) -> APIRouter:
     ) -> Response:
         """Like /v1/events, for one job; a stream ends with the job."""
         return await answer(request, who, which, after if last is None else last, limit, follow)
-
-    return router
 
 
 async def _changes(

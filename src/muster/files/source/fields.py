@@ -19,6 +19,11 @@ class FileEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def optional(text: str, examples: list[Any] | None = None) -> Any:
+    """Declare a field that may be left out."""
+    return Field(default=None, description=text, examples=examples)
+
+
 def scalar(parse: Callable[[str], T]) -> PlainValidator:
     """Read one value, not a list or a mapping."""
 
@@ -147,8 +152,8 @@ DevicesField = Annotated[
 class LinkEntry(FileEntry):
     """A link in one direction. A bare rate is its bandwidth."""
 
-    bandwidth: Rate | None = Field(default=None, description="Bytes or bits per second.")
-    latency: Time | None = Field(default=None, description="Time of the smallest message.")
+    bandwidth: Rate | None = optional("Bytes or bits per second.")
+    latency: Time | None = optional("Time of the smallest message.")
 
 
 LinkField = Annotated[
