@@ -30,8 +30,6 @@ class TakenError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """What the daemon of a folder is doing."""
-
     pid: int
     state: Literal["starting", "standby", "ready"]
     listening: Listening | None = None

@@ -32,8 +32,6 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """A daemon that is ready."""
-
     url: str
     cluster: str
     nodes: int

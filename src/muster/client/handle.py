@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A submitted job."""
-
     def __init__(self, client: "Client", record: JobRecord) -> None:
         self._client, self._record = client, record
 

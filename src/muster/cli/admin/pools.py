@@ -76,14 +76,13 @@ def set_(
       muster pool set research --reservation 4 --share 2
       muster pool set vision --parent research --limit V100:8 --limit P100:none
     """
-    from muster.cli.admin.pool_quotas import Amounts, changed_quotas
+    from muster.cli.admin.pool_quotas import changed_quotas
     from muster.cli.render.pool_table import pool_table
 
-    amounts = Amounts(tuple(reservation or ()), tuple(share or ()), tuple(limit or ()))
     with daemon(listing=_LISTING) as client:
         before = next((each for each in client.pools() if each.name == name), None)
         types = {node.device_type for node in client.nodes() if node.device_type}
-        quotas = changed_quotas(amounts, before, sorted(types))
+        quotas = changed_quotas(before, sorted(types), reservation, share, limit)
         after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared)
         typer.echo(pool_table([after], wide=True))
 

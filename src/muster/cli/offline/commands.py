@@ -158,7 +158,10 @@ def profile(
 @offline.command(rich_help_panel=OFFLINE)
 def schema(which: Annotated[Schema, typer.Argument(help="Kind of file.")]) -> None:
     """Print the JSON Schema of a kind of file, for editors."""
-    from muster.files import cluster_schema, job_schema, profile_schema, schema_text
+    from muster.files.cluster.cluster_file import cluster_schema
+    from muster.files.job.job_file import job_schema
+    from muster.files.profile.profile_file import profile_schema
+    from muster.files.source.validation import schema_text
 
     makers = {"cluster": cluster_schema, "job": job_schema, "profile": profile_schema}
     typer.echo(schema_text(makers[which]()), nl=False)

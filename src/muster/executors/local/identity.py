@@ -21,7 +21,6 @@ class ProcessIdentity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs."""
         found = ticks_of(self.pid)
         return (
             found is not None

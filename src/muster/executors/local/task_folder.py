@@ -29,8 +29,6 @@ class End:
 
 
 class TaskFolder:
-    """The files shared with the shim."""
-
     __slots__ = ("path",)
 
     def __init__(self, path: Path) -> None:

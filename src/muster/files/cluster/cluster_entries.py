@@ -18,6 +18,7 @@ from muster.files.source.fields import (
     SomeSize,
     Time,
     optional,
+    preset,
     short_for,
     single,
     whole,
@@ -80,12 +81,8 @@ class NvlinkEntry(FileEntry):
         "of whole ones.",
         examples=[4],
     )
-    bandwidth: Rate = Field(
-        default="40GB/s", validate_default=True, description="Between two devices of a group."
-    )
-    latency: Time = Field(
-        default="2us", validate_default=True, description="Of the smallest message inside a group."
-    )
+    bandwidth: Rate = preset("40GB/s", "Between two devices of a group.")
+    latency: Time = preset("2us", "Of the smallest message inside a group.")
 
 
 class LinksEntry(FileEntry):
@@ -106,9 +103,7 @@ class ConfigurationEntry(FileEntry):
     devices: DeviceCount = Field(
         default=0, description=f"Devices of one node, at most {MAX_DEVICES}.", examples=[8]
     )
-    device_memory: Size = Field(
-        default="0B", validate_default=True, description="Memory of one device; 0B: not stated."
-    )
+    device_memory: Size = preset("0B", "Memory of one device; 0B: not stated.")
     device_rate: Operations | None = optional(
         "Operations/s of one device, single precision. Default: from the data sheet of a known type.",
         examples=["14T"],

@@ -26,6 +26,7 @@ from muster.files.source.fields import (
     Time,
     User,
     optional,
+    preset,
     scalar,
     short_for,
     single,
@@ -122,15 +123,13 @@ Command = Annotated[
 class RoleEntry(FileEntry):
     """Tasks of one role, and what each of them takes."""
 
-    count: CountsField = Field(
-        default="1", validate_default=True, description="Number of tasks, or a range."
-    )
+    count: CountsField = preset("1", "Number of tasks, or a range.")
     gang: Gang | None = optional("Tasks that must start together. Default: the least of `count`.")
     devices: DevicesField | None = optional(
         "Devices of one task, on one node. Default: 1 for a worker, 0 for a server."
     )
     cores: Cores = Field(default=0, description="CPU cores of one task.")
-    memory: Size = Field(default="0B", validate_default=True, description="Memory of one task.")
+    memory: Size = preset("0B", "Memory of one task.")
 
 
 class RolesEntry(FileEntry):
@@ -207,7 +206,7 @@ class JobEntry(FileEntry):
     )
     gang: Gang | None = optional("Workers that must start together. Default: the least count.")
     cores: Cores = Field(default=0, description="CPU cores of one worker.")
-    memory: Size = Field(default="0B", validate_default=True, description="Memory of one worker.")
+    memory: Size = preset("0B", "Memory of one worker.")
     roles: RolesEntry | None = optional(
         "The tasks of each role, instead of devices, gang, cores and memory."
     )
@@ -236,16 +235,12 @@ class JobEntry(FileEntry):
     owners: Owners = Field(
         default="reduce", description="Whether owners of parameters also update them."
     )
-    grace: Time = Field(
-        default="30s", validate_default=True, description="Time between SIGTERM and SIGKILL."
-    )
+    grace: Time = preset("30s", "Time between SIGTERM and SIGKILL.")
     checkpoint_signal: Signal | None = optional(
         "Signal that requests a checkpoint before tasks are stopped."
     )
-    checkpoint_grace: Time = Field(
-        default="30s",
-        validate_default=True,
-        description="Time between that signal and SIGTERM, unless the task exits earlier.",
+    checkpoint_grace: Time = preset(
+        "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
     )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."

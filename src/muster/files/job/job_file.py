@@ -129,6 +129,7 @@ def _job(
     if faults or roles is None or types is None or folder is None or named is None:
         raise FaultsError(faults)
     restarts = entry.elastic == "restart"
+    usual_pause = RESTART_SECONDS if restarts else LIVE_SECONDS
     return Job(
         name=named,
         command=entry.command,
@@ -142,7 +143,7 @@ def _job(
         locality=Locality(LEVELS[entry.locality.widest], entry.locality.max_slowdown),
         profile=StepProfile(entry.step.compute, float(entry.step.gradients)) if entry.step else None,
         duration=entry.duration,
-        pause=_pause(entry.pause, restarts),
+        pause=usual_pause if entry.pause is None else entry.pause,
         model=model,
         batch=batch,
         work=float(entry.work) if entry.work is not None else None,
@@ -150,12 +151,6 @@ def _job(
         application=entry.application,
         program=program_of(entry, folder),
     )
-
-
-def _pause(given: float | None, restarts: bool) -> float:
-    if given is not None:
-        return given
-    return RESTART_SECONDS if restarts else LIVE_SECONDS
 
 
 def _command_name(entry: JobEntry) -> str:

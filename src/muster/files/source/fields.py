@@ -24,6 +24,11 @@ def optional(text: str, examples: list[Any] | None = None) -> Any:
     return Field(default=None, description=text, examples=examples)
 
 
+def preset(default: str, text: str) -> Any:
+    """Declare a field with a default that is parsed like the field."""
+    return Field(default=default, validate_default=True, description=text)
+
+
 def scalar(parse: Callable[[str], T]) -> PlainValidator:
     """Read one value, not a list or a mapping."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from muster.files.errors import FieldError, did_you_mean, shown
+from muster.files.errors import FieldError, Loc, did_you_mean, shown
 
 # Bounded digits: nothing real needs more, and the arithmetic stays cheap and exact.
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
@@ -193,6 +193,14 @@ def parse_name(text: str) -> str:
             "for example lab-1"
         )
     return text
+
+
+def name_at(loc: Loc, text: str) -> str:
+    """Parse a name; the error is that of its place."""
+    try:
+        return parse_name(text)
+    except ValueError as error:
+        raise FieldError(loc, str(error)) from None
 
 
 def default_name(text: str, called: str) -> str:

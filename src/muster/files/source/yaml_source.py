@@ -35,8 +35,6 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The data of a file, and the line of every part."""
-
     path: str
     data: Data
     lines: dict[Loc, int]
