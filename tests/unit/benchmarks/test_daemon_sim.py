@@ -20,7 +20,7 @@ from muster.model.event import (
 )
 from muster.perf.learnt.held import Held
 from muster.sim.truth import Shown
-from muster.sim.worlds.measured import TimedStep
+from support.measured import TimedStep
 from tests.builders import job, placement
 from tests.numbers import number
 
