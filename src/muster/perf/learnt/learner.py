@@ -20,8 +20,8 @@ import numpy as np
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
-from muster.perf.learnt.batches import BatchRange, Split, gain
-from muster.perf.learnt.costs import Array, Costs
+from muster.perf.learnt.batches import Array, BatchRange, Split, gain
+from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.lengths import FIRST, Left, Lengths
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
@@ -238,7 +238,7 @@ class Learner:
         """Return the reports of the type; without any, those of the best known type."""
         own = kind.steps.get(device_type)
         if own is not None or not kind.steps:
-            return own or _NOTHING
+            return own or StepTimes()
         return max(kind.steps.values(), key=lambda each: each.widest)
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
@@ -249,10 +249,6 @@ class Learner:
             known = self._memo[key] = state, make()
         found: T = known[1]
         return found
-
-
-_NOTHING = StepTimes()
-"""For an application without reports."""
 
 
 def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:

@@ -18,10 +18,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A simulation's figures. Times in s; None without data.
-
-    Completion time is from submission to the end, of completed jobs.
-    """
+    """A simulation's figures, explained by `report.table.columns`. Times in s; None without data."""
 
     jobs: int
     done: int
@@ -32,28 +29,20 @@ class RunSummary:
     p95: float | None
     p99: float | None
     makespan: float | None
-    """From the first submission to the last end."""
     wait: float | None
-    """Mean time from submission to the first start, of started jobs."""
     wait_p95: float | None
     slowdown: float | None
-    """Mean of completion time / time alone on what was asked for (see SHORT)."""
     rho_worst: float | None
-    """Largest finish-time fairness of a job: see `fairness`."""
     rho_unfair: float | None
-    """Share of the jobs above UNFAIR."""
     utilisation: float | None
-    """Device-seconds held / device-seconds available."""
     useful: float | None
-    """The same without lost device-seconds."""
     fragmentation: float | None
-    """Mean over the time with free devices: share of them on partly used nodes."""
     resizes: int
     preemptions: int
     migrations: int
     failures: int
     lost: float
-    """Wasted device-hours."""
+    """Device-hours."""
 
 
 def summary(result: Result) -> RunSummary:

@@ -196,7 +196,6 @@ class _PipeWatcher:
         self._last = 0.0
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """Forward it."""
         self._connection.send(("began", jobs))
 
     def moved(self, configuration: Configuration, done: int) -> None:

@@ -50,7 +50,6 @@ class Exponential:
     mean: float
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return random.expovariate(1 / self.mean)
 
 
@@ -67,7 +66,6 @@ class LogUniform:
         return (self.high - self.low) / log(self.high / self.low)
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return exp(random.uniform(log(self.low), log(self.high)))
 
 
@@ -81,11 +79,9 @@ class Mixture:
 
     @property
     def mean(self) -> float:
-        """s."""
         return self.probability * self.first.mean + (1 - self.probability) * self.second.mean
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return (self.first if random.random() < self.probability else self.second).draw(random)
 
 

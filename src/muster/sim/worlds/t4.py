@@ -15,7 +15,8 @@ import numpy as np
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.held import Held
 from muster.sim.truth import Ideal, Pace, Shown
-from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
+from muster.sim.worlds.interpolate import Array
+from muster.sim.worlds.t4_tables import NODE, NODES, T4Model, packed
 
 GRID = 50
 """Batches tried between smallest and largest, evenly in logarithm: as many as Pollux'."""
@@ -47,14 +48,12 @@ class TrainedT4:
         return min(most, DEVICES if cap is None else cap)
 
     def pace(self, crew: Held, done: float) -> Pace:
-        """Progress per s there, until the end of the epoch."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         rate = self.model.gains(timed.batch)[epoch] / timed.seconds
         return Pace(rate, self.model.boundaries[epoch])
 
     def shown(self, crew: Held, done: float) -> Shown:
-        """Its step, gain and gradient noise there."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]

@@ -19,12 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.perf.learnt.batches import BatchRange
-from muster.sim.worlds.interpolate import Interpolation
-
-Array = NDArray[np.float64]
+from muster.sim.worlds.interpolate import Array, Interpolation
 
 EPOCHS = {"bert": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 80, "yolov3": 50}
 """Epochs after which a job ends, by model: the published evaluation's."""
