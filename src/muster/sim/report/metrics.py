@@ -46,7 +46,6 @@ class RunSummary:
 
 
 def summary(result: Result) -> RunSummary:
-    """Return the figures of a simulation."""
     records, times = result.records, completion_times(result.records)
     waits = np.array([r.started - r.submitted for r in records if r.started is not None])
     rho = fairness(result)
@@ -110,6 +109,11 @@ def capacity(samples: Sequence[Sample]) -> StepFunction:
     return StepFunction(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
 
 
+def sampled(samples: Sequence[Sample], name: str) -> StepFunction:
+    """Return one of the samples' figures over time."""
+    return StepFunction(_of(samples, "at"), _of(samples, name))
+
+
 def span(result: Result) -> tuple[float, float]:
     """Return the first submission and the last end, in s; the last sample if jobs are left."""
     live = [r for r in result.records if r.fate is not Fate.REFUSED]
@@ -136,8 +140,7 @@ def _slowdowns(records: Sequence[JobRecord]) -> Floats:
 
 def _available(result: Result) -> float:
     """Return device-seconds from the first submission to the end."""
-    there = StepFunction(_of(result.samples, "at"), _of(result.samples, "capacity"))
-    begin, end = there.integral(np.array(span(result)))
+    begin, end = sampled(result.samples, "capacity").integral(np.array(span(result)))
     return float(end - begin)
 
 

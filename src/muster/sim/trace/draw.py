@@ -26,7 +26,6 @@ class Sizes:
         return sum(n * part for n, part in zip(self.counts, self.weights, strict=True)) / whole
 
     def draw(self, random: Random) -> int:
-        """Draw one job's count."""
         return random.choices(self.counts, self.weights)[0]
 
 
@@ -36,11 +35,9 @@ class Durations(Protocol):
     @property
     def mean(self) -> float:
         """s."""
-        ...
 
     def draw(self, random: Random) -> float:
         """Draw one job's run time, s."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,6 @@ class CurveSpeed:
     batch_size: int
     """M of a synchronous job, m of an asynchronous one."""
     samples: float
-    """Of an epoch."""
 
     def step(self, workers: int, servers: int = 0) -> float:
         """Return s between two steps; by default with as many servers as workers."""

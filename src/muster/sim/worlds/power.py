@@ -49,7 +49,6 @@ class PowerLaw:
     """s on the reference workers."""
     speed: PowerSpeed = PowerSpeed()
     spread: float = 0.0
-    """Part by which a step is longer for each node beyond the fewest."""
     per_node: int | None = None
     """Workers of a node, which gives the fewest nodes; None: one node."""
 

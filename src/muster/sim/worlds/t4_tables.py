@@ -175,12 +175,6 @@ def smallest_rotation(shape: tuple[int, ...]) -> tuple[int, ...]:
     return min(shape[i:] + shape[:i] for i in range(len(shape)))
 
 
-def packed(devices: int) -> tuple[int, ...]:
-    """Return devices on full nodes, and the rest on one more."""
-    full, rest = divmod(devices, NODE)
-    return (NODE,) * full + ((rest,) if rest else ())
-
-
 def _even(devices: int, nodes: int) -> tuple[int, ...]:
     """Spread devices evenly over nodes."""
     each, more = divmod(devices, nodes)
