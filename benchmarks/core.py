@@ -183,7 +183,7 @@ def measure(mix: str, devices: int, jobs: int, repeats: int) -> Row:
 
 
 def commit_rate(planners: int, nodes: int, seconds: float) -> tuple[float, float]:
-    """Approved claims per second with so many planners at once, and the share rejected.
+    """Return approved claims per second with several planners at once, and the share rejected.
 
     Each planner takes a snapshot, plans eight gangs of one to four devices on it, each on a node of its
     fancy, commits them one by one, and gives old claims back so that half of the devices stay in use.

@@ -67,8 +67,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="less of everything, without postgres")
-    parser.add_argument("--only", choices=PARTS, action="append", help="these parts")
+    parser.add_argument("--quick", action="store_true", help="shorter runs, without PostgreSQL")
+    parser.add_argument("--only", choices=PARTS, action="append", help="only these parts")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     chosen = arguments.only or [part for part in PARTS if part != "postgres" or not arguments.quick]
@@ -247,7 +247,7 @@ def _until_over(running: Running, count: int) -> None:
 
 def start(home: Path, scale: Scale) -> list[Bar]:
     """The start of a daemon with a long past."""
-    # Only now: every process that asks imports this file anew, and needs none of Muster for it.
+    # Only now: every client process imports this file, and needs none of Muster for it.
     from support.load_history import write_past
 
     (home / "data").mkdir()

@@ -97,7 +97,7 @@ def share(outcomes: Iterable[bool]) -> float:
 def main() -> None:
     """Predict, print the tables, then the targets; or measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the same: it takes two seconds")
+    parser.add_argument("--quick", action="store_true", help="no effect: it takes two seconds")
     parser.add_argument(
         "--measure", metavar="CSV", type=Path, help="time this machine's device instead"
     )
@@ -108,7 +108,7 @@ def main() -> None:
         measure(arguments.measure)
         return
     samples = measured()
-    print("The prior: samples/s measured and said, and the ratio of their times")
+    print("The prior: samples/s measured and predicted, and the ratio of their times")
     print_table("DEVICE MODEL BATCH MEASURED SAID RATIO", prior_rows(samples))
     nothing = ComputeHistory()
     lines = list(by_lines(samples))

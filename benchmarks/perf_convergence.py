@@ -182,7 +182,7 @@ def main() -> None:
     """Print the tables and the bars."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer repeats of the timing")
-    parser.add_argument("--calibrate", action="store_true", help="print the interval's constants, end")
+    parser.add_argument("--calibrate", action="store_true", help="only print the interval's constants")
     chosen = parser.parse_args()
     if chosen.calibrate:
         calibrate()

@@ -60,9 +60,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer plans; under 30 s")
-    parser.add_argument(
-        "--held-out", action="store_true", help="30 other nodes, which the planner was not built with"
-    )
+    parser.add_argument("--held-out", action="store_true", help="30 held-out nodes")
     parser.add_argument("--models", nargs="*", default=shipped_profiles(), help="only these")
     asked = parser.parse_args()
     results: list[Result] = []

@@ -87,7 +87,7 @@ def compare_cases(cases: Sequence[Case]) -> None:
     unseen = [r for r in results if r.case in other_cases()]
     if unseen:
         typical = statistics.median(abs(r.error) for r in unseen)
-        print(f"links that nothing in the predictor was looked at with: median error {typical:.1%}\n")
+        print(f"held-out links: median error {typical:.1%}\n")
     bar("transfers-median-error", statistics.median(abs(r.error) for r in results), 0.10)
     taught = learnt(known, profile, results[::2])
     again = [Result(r.case, predicted(r.case, profile, taught), r.measured) for r in results[1::2]]

@@ -166,7 +166,7 @@ def sensitivity(cluster: Cluster) -> Iterator[Sequence[str]]:
 def main() -> None:
     """Predict, print the tables, then the target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the same: it takes a second")
+    parser.add_argument("--quick", action="store_true", help="no effect: it takes a second")
     parser.parse_args()
     cluster = load_cluster(CLUSTER).cluster
     print("Loss of speed in per cent")

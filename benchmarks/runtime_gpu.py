@@ -215,7 +215,7 @@ class Pair:
 
 
 def at(line: tuple[float, float], batch: int) -> float:
-    """Seconds of so many samples."""
+    """Return the seconds of this many samples."""
     return line[0] + line[1] * batch
 
 

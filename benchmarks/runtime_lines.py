@@ -1,7 +1,7 @@
 """Lines of user code: one training written for one device, and for each system that makes it elastic.
 
 The programs are in support/lines/, formatted alike (ruff, 104 columns). What counts is lines of code:
-comments, docstrings and blank lines do not, and a line that is only indented anew is the same line.
+comments, docstrings and blank lines do not, and a line that is only re-indented is the same line.
 Against plain.py, a line with one much like it in its place is changed; others are added or removed.
 Prints a table, then one line per target.
 """
@@ -114,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="the same: it takes no time")
+    parser.add_argument("--quick", action="store_true", help="no effect: it takes no time")
     parser.parse_args()
     found = counted()
     print_table(

@@ -6,7 +6,7 @@ one thread each, all on this machine:
 muster    the stall: from the last step before the change to the first after, less the typical
           step of as many workers; the median of several rounds. Beside it the slowest step from the
           order on: joiners start, and leavers end, on the same few cores.
-restart   plain DistributedDataParallel: stop with a checkpoint, start anew at the new size, load. From
+restart   plain DistributedDataParallel: stop with a checkpoint, restart at the new size, load. From
           the last step before to the first after.
 torchrun  --nnodes=1:N, one agent for each worker: one joins or leaves, torchrun restarts the workers,
           and they load the last checkpoint. From the last step before to the first after; the steps
@@ -63,7 +63,7 @@ def main() -> None:
         try:
             restarted[change] = torchrun_seconds(change)
         except PeerError as problem:
-            print(f"torchrun {change[0]}-{change[1]} did not come back: {str(problem).splitlines()[0]}")
+            print(f"torchrun {change[0]}-{change[1]} failed: {str(problem).splitlines()[0]}")
     show_peers(ours, restarts, restarted)
     if not options.quick:
         show_torchft(options.torchft, ours)
@@ -126,7 +126,7 @@ def show_torchft(python: str, ours: "dict[Change, list[Stall]]") -> None:
 
     reason = missing(python)
     if reason:
-        print(f"torchft is left out: {reason}\n")
+        print(f"torchft skipped: {reason}\n")
         return
     for change, stalls in ours.items():
         own = median(each.stall for each in stalls)

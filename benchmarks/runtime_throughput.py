@@ -26,7 +26,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="the transformer alone, in five blocks")
-    parser.add_argument("--model", choices=MODELS, action="append", help="these alone")
+    parser.add_argument("--model", choices=MODELS, action="append", help="only these; may be repeated")
     options = parser.parse_args()
     from support.runtime_peers import end_well
     from support.runtime_turns import Turns, take_turns  # torch: only when something is measured

@@ -39,7 +39,7 @@ LENGTHS = (1_000, 4_000, 16_000, 32_000)
 
 
 def trace(name: str) -> Iterator[Arrival]:
-    """`philly`, or a Philly-like one of so many jobs at four fifths of 512 devices."""
+    """Return `philly`, or a Philly-like trace of this many jobs at four fifths of 512 devices."""
     if name == "philly":
         if not PHILLY.is_file():
             raise SystemExit(f"the extract is not there: {PHILLY} (see docs/reference/traces.md)")

@@ -3,7 +3,7 @@
 Jobs arrive over 12,000 s; the scheduler runs every 600 s; a job whose tasks change is restarted, which
 costs it 30 s. Optimus decides workers and parameter servers apart; DRF and Tetris give every worker a
 server, as in the paper, and let jobs grow while resources last. Tetris' own paper stops nobody for
-another; `tetris-anew` deals everything anew each time, as later code of Optimus' authors has it.
+another; `tetris-anew` reallocates everything each time, as later code of Optimus' authors has it.
 Everybody knows true speeds and lengths.
 
 Two controls tell what the gain is made of: `optimus-1:1` must give every worker one server as well, so
@@ -119,7 +119,7 @@ def _unplaced(state: JobState) -> JobState:
 
 
 def restarting(arrival: Arrival, number: int) -> Arrival:
-    """The paper's jobs are checkpointed and started anew to change their tasks."""
+    """The paper's jobs are checkpointed and restarted to change their tasks."""
     return replace(arrival, job=replace(arrival.job, restarts=True))
 
 

@@ -29,7 +29,7 @@ from muster.sim.executor import Pauses
 from muster.sim.report.bootstrap import Draws, draws, mean
 from muster.sim.report.curve import Floats
 from muster.sim.report.metrics import summary
-from muster.sim.result import JobRecord
+from muster.sim.result import JobResult
 from muster.sim.truth import Arrival
 from support.bars import bar
 from support.sim_clusters import cluster_of
@@ -132,12 +132,12 @@ def seen(run: Run) -> Seen:
     )
 
 
-def _each(records: Sequence[JobRecord], figure: Callable[[JobRecord], float]) -> Floats:
+def _each(records: Sequence[JobResult], figure: Callable[[JobResult], float]) -> Floats:
     return np.array([figure(record) for record in records], dtype=float)
 
 
 SINGLES, GANGS, LARGEST = (1, 1), (2, LARGE), (LARGE, LARGE)
-"""From so many devices to so many."""
+"""Fewest and most devices."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 faithful   Tiresias, Optimus + oracle and AFS-L under the published rules, against the published means
 better     Muster's own: batch fixed or free, pauses of 30 s or 1 s, decided every 60 s or at every
            event, by an oracle or by what jobs have shown; each with its ratio to the lower bound
-held out   the same on workloads drawn anew from the four (other jobs, other times), against AFS-L
+held out   the same on workloads resampled from the four (other jobs, other times), against AFS-L
 
 The data is the Pollux artifact's (OSDI'21); its rules are in the README beside it.
 """

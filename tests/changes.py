@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from muster.core.why.variants import with_need, with_workers
 from muster.model.job import Job, Role
-from muster.model.reason import Change
+from muster.model.reason import RequestChange
 from muster.model.topology import Level
 
 GB = 10**9
 LEVELS = {level.word: level for level in Level}
 
 
-def changed(job: Job, change: Change) -> Job:  # noqa: PLR0911
+def changed(job: Job, change: RequestChange) -> Job:  # noqa: PLR0911
     """The job with one field set to its new value."""
     role = Role.SERVER if change.field.startswith("server ") else Role.WORKER
     match change.field.removeprefix("server "):

@@ -20,7 +20,7 @@ WIDTHS = (384, 1024, 1024, 768, 10)
 BATCH = 128
 """Samples of a worker's step: tens of milliseconds of compute, so that overlap can be seen."""
 BUCKET = 1 << 20
-"""Gradients that are ready one after the other travel together until they make so many bytes."""
+"""Gradients travel together in buckets of this many bytes."""
 CHUNK = 64 * 1024 * 4
 """Bytes pushed to and pulled from an owner at once: 64 k floats."""
 
@@ -55,17 +55,17 @@ class Case:
 
 
 def payload_rate(rate: float) -> float:
-    """Bytes/s of payload over a link shaped to so many Mbit/s."""
+    """Return bytes/s of payload over a link shaped to this many Mbit/s."""
     return rate * 1e6 / 8 * PAYLOAD
 
 
 def device_type(workers: int) -> str:
-    """What a worker computes on: the machine's cores, shared by so many of them."""
+    """Return a worker's share of the machine's cores."""
     return f"cores-of-{workers}"
 
 
 def cluster_of(rates: Sequence[float], workers: int) -> Cluster:
-    """One node for each link, one configuration set for each rate, for a job of so many workers."""
+    """Return one node for each link, one configuration set for each rate, for this many workers."""
     sets = {f"link{rate:g}": _configuration(rate, workers) for rate in sorted(set(rates))}
     nodes = tuple(
         Node(f"n{i}", f"link{rate:g}", "rack0", "domain0", (1 << DEVICES) - 1, 8_000, 8 << 30)

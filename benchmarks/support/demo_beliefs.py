@@ -7,8 +7,9 @@ from muster.daemon.learn.beliefs import UNKNOWN
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import StepReport
 from muster.sim.learnt import Learnt
-from muster.sim.truth import Shown, Truth
+from muster.sim.truth import Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Heard:
         self._batches: dict[str | None, int] = {}
         """By application that has begun."""
 
-    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
-        """A job that runs on this crew and has done so much work reported this."""
+    def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
+        """Take in a report of a job that has done this much work."""
         self._learnt.watch(self._told(job, crew), crew, shown, done)
 
     def ended(self, job: Job, work: float) -> None:

@@ -39,7 +39,7 @@ LIMIT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job at a moment: how many steps it had done, and with how many workers it goes on."""
+    """A job at a moment: steps done, and its workers from then on."""
 
     at: float
     step: int

@@ -14,7 +14,7 @@ from typing import Any, Self
 from support.spawned import receive, stop
 
 PATIENCE = 60.0
-"""s for one answer: whoever takes longer is broken, not slow."""
+"""s for one answer: a longer one is broken, not slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Requests of one kind: so many connections, each asking again when it was answered."""
+    """Requests of one kind: connections that each ask again when answered."""
 
     requests: tuple[bytes, ...]
     """In this order; from the first again where they do not last."""

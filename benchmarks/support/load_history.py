@@ -66,7 +66,7 @@ class Past:
         self._write(facts)
 
     def train(self, rounds: int) -> None:
-        """Fill the cluster with small jobs that begin and end, so many times."""
+        """Fill the cluster with small jobs that begin and end, repeatedly."""
         nodes = self._state.view.cluster.nodes
         places = [(node.name, 1 << bit) for node in nodes for bit in range(node.free.bit_count())]
         self._write([fact for _ in range(rounds) for place in places for fact in self._life(*place)])

@@ -107,7 +107,7 @@ def _synchronise(task: Task, group: GlooGroup) -> Report:
     for name, (sync, members) in asked.items():
         choice = choose(sync, members, sizes)
         bandwidths = tuple(member.bandwidth for member in members)
-        communicator = make(choice, group, flats, members, task.rank)
+        communicator = make(choice, group, flats, members)
         ways.append((Way(name, choice, bandwidths, 0.0), communicator))
     times: list[list[float]] = [[] for _ in ways]
     for _ in range(task.rounds):

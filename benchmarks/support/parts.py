@@ -14,7 +14,7 @@ def run_parts(name: str, about: str | None, parts: Sequence[str], quick: Sequenc
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(quick)}, shortened")
     parser.add_argument(
-        "--only", choices=parts, action="append", help="these parts, however often given"
+        "--only", choices=parts, action="append", help="only these parts; may be repeated"
     )
     arguments = parser.parse_args()
     chosen = arguments.only or (quick if arguments.quick else parts)

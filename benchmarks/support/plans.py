@@ -35,7 +35,7 @@ from muster.split.batch import Bearer, shares
 ROOT = Path(__file__).parents[2]
 WORKER = Need(devices=1, millicores=2_000, memory=4 * 10**9)
 BATCHES = 8
-"""The batch of a step: so many times what one device usually takes."""
+"""The batch of a step, in usual batches of one device."""
 
 MIXED = """
 name: mixed-30
@@ -354,7 +354,7 @@ def by_hand(of: Case, how: str) -> tuple[Plan, Placement]:
 
 
 def eight_workers(servers: int, *, unequal: bool) -> Cluster:
-    """Nodes for so many servers, half of them with slower cards if unequal, then eight for workers."""
+    """Return nodes for servers, half of them with slower cards if unequal, then eight for workers."""
     slow = servers // 2 if unequal else 0
     kinds = ["slow"] * slow + ["fast"] * (servers - slow) + ["one"] * 8
     lines = (f"  n{i:02}: {{configuration: {kind}}}\n" for i, kind in enumerate(kinds))

@@ -72,7 +72,7 @@ def _losses(folder: Path, struck: Sequence[tuple[float, str]]) -> Loss:
 
 
 def _worst_gap(gaps: dict[str, list[Gap]], at: float, victim: str) -> float:
-    """The gap over the blow, of whoever waited longest among those who were there and are left."""
+    """The gap around the kill of the survivor that waited longest."""
     over = [
         gap.seconds
         for task, each in gaps.items()
@@ -104,7 +104,7 @@ def torchrun_loss(blows: int) -> Loss:
 
 
 def _next_life(folder: Path, lives: Sequence[Sequence[Path]], steps: int, log: Path) -> list[Path]:
-    """The workers' marks since the last restart, once each has done so many steps."""
+    """The workers' marks since the last restart, once each has done this many steps."""
     known = {path for life in lives for path in life}
 
     def found() -> list[Path]:

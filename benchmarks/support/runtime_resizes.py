@@ -62,7 +62,7 @@ class Stall:
 
 
 def muster_stalls(chain: Sequence[int], rounds: int) -> dict[Change, list[Stall]]:
-    """Every change of the chain, so many times, in one training each round."""
+    """Every change of the chain, `rounds` times, in one training each round."""
     found: dict[Change, list[Stall]] = defaultdict(list)
     with Tasks() as tasks:
         tasks.wait_loaded()
@@ -165,7 +165,7 @@ def torchrun_seconds(change: Change) -> float:
 
 
 def _steps_at(marks: Sequence[Mark], size: int) -> int:
-    """Steps done by so many workers."""
+    """Steps done by this many workers."""
     return len({mark.step for mark in marks if mark.size == size})
 
 

@@ -26,7 +26,7 @@ class Turns:
     """One more: before and after each of Muster's."""
     muster_busy: float
     ddp_busy: float
-    """Seconds of the processor for a step, in the median: the work, whoever else computes."""
+    """Median CPU seconds of a step: its own work, whatever else runs."""
 
     @property
     def ratios(self) -> list[float]:
@@ -90,7 +90,7 @@ def _turn(folder: Path, block: int, log: Path) -> None:
 
 
 def _await_block(folder: Path, blocks: int, log: Path) -> None:
-    """Until all workers have done so many."""
+    """Wait until all workers have done this many."""
     last = blocks * BLOCK
     await_marks(folder, lambda marks: sum(mark.step == last for mark in marks) == WORKERS, log)
 

@@ -2,7 +2,7 @@
 
 Each task of a placement is a process in its node's namespace. Workers run a real forward and backward
 pass; hooks hand each bucket of gradients over as it becomes ready; threads synchronise the buckets by
-gloo while the backward pass goes on. Steps follow each other without a barrier, as in training.
+gloo during the backward pass. Steps follow each other without a barrier, as in training.
 """
 
 import multiprocessing

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.core.cycle.cycle_state import Rules
 from muster.files.cluster.cluster_file import load_cluster
 from muster.policy.base import Policy
-from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.engine import Setting
 from muster.sim.learnt import Learnt
 from muster.sim.result import Result
@@ -80,7 +80,7 @@ def run(policy: Policy, workload: int | Path, case: Case) -> Result:
     return simulate(setting, arrivals(workload, case))
 
 
-def _learnt(case: Case) -> Beliefs:
+def _learnt(case: Case) -> OutlookSource:
     ranges = {name: model.range for name, model in tables().items()} if case.free_batch else None
     return Learnt({"T4": 4}, ranges, free_batch=case.free_batch)
 

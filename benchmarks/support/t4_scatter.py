@@ -6,7 +6,7 @@ from pathlib import Path
 
 SIDE, GAP, TOP, COLUMNS = 200, 46, 30, 3
 EVERY = 2
-"""One of so many rows is drawn: enough to see the cloud, in a small file."""
+"""Every n-th row is drawn: enough to see the cloud, in a small file."""
 
 Points = Sequence[tuple[float, float]]
 """(measured, predicted) seconds."""

@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from outcome import outcome_table
 from rich.console import Console
 from rich.live import Live
 from stage import StageError, stage
 
 from muster.cli.jobs.top import Gathering
 from muster.cli.render.live import ClusterFrame, live
-from muster.cli.render.outcome import outcome_table
 from muster.client import Client, Handle
 from muster.client.job_record import read_file
 from muster.policy.registry import POLICIES
@@ -120,7 +120,7 @@ class Show:
     def _board(self) -> ClusterFrame:
         """How things stand, jobs that are over among them."""
         jobs = [handle.record() for handle in self._handles]
-        return replace(self._gathering.board(), jobs=jobs)
+        return replace(self._gathering.frame(), jobs=jobs)
 
     def _show(self, board: ClusterFrame) -> None:
         if self._screen is not None:

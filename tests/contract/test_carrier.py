@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pytest
 
@@ -9,13 +10,24 @@ from muster.model.decision import Decision, Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
 from muster.model.job import Job
 from muster.model.reason import Code, Reason
-from muster.ports import Carrier
 from muster.sim.executor import VirtualClock, VirtualExecutor
 from tests.builders import job, placement
 from tests.numbers import name_of, number
 
 WHY = Reason(Code.STARTED)
 PLACE = placement(("n0", 1))
+
+
+class Carrier(Protocol):
+    """Carries out decisions about whole jobs and reports the outcome."""
+
+    def carry_out(self, job: Job, decision: Decision) -> None:
+        """Begin what was decided; return at once. The outcome comes as an event."""
+        ...
+
+    def collect(self) -> Sequence[Event]:
+        """Return the facts since the last call, oldest first."""
+        ...
 
 
 @dataclass(slots=True)

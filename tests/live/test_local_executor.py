@@ -12,7 +12,7 @@ from muster.executors.environment import (
     TaskPlace,
     base_environment,
     compose,
-    free_ports,
+    free_row,
 )
 from muster.executors.local import LocalExecutor
 from muster.model.job import Role
@@ -68,10 +68,9 @@ class Gang:
     def run(self, argv: Sequence[str], workers: int, servers: int = 0) -> dict[str, str]:
         """Each task's log, once all have ended well."""
         roles = [(Role.WORKER, i) for i in range(workers)] + [(Role.SERVER, i) for i in range(servers)]
-        master, *ports = free_ports(HOST, 1 + len(roles))
+        master = free_row(HOST, 1 + len(roles))
         places = tuple(
-            TaskPlace(role, index, f"{role}-{index}", "n0", HOST, (index,), port)
-            for (role, index), port in zip(roles, ports, strict=True)
+            TaskPlace(role, index, f"{role}-{index}", "n0", HOST, (index,)) for role, index in roles
         )
         gang = GangEnvironment("gang", 1, 1, places, master, threads=1, virtual=True)
         base = base_environment({"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder)})

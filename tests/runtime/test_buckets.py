@@ -52,7 +52,6 @@ def test_gradients_lie_in_the_flats_and_come_back_summed() -> None:
     buckets.spread([])
     for parameter, grad in zip(buckets.parameters, wanted, strict=True):
         assert torch.equal(parameter.grad, 3 * grad)
-    buckets.close()
 
 
 def test_unused_parameters_are_zero_in_the_sum_and_none_afterwards() -> None:
@@ -71,7 +70,6 @@ def test_unused_parameters_are_zero_in_the_sum_and_none_afterwards() -> None:
     buckets.spread([0, 1, 2, 3])
     assert [p.grad is None for p in buckets.parameters] == [True] * 4 + [False] * 2
     assert torch.equal(model[2].weight.grad, kept)
-    buckets.close()
 
 
 def test_one_without_samples_adds_nothing() -> None:
@@ -83,7 +81,6 @@ def test_one_without_samples_adds_nothing() -> None:
     assert put == [0]
     assert buckets.used.tolist() == [0.0] * 6
     assert not buckets.host[0].any()
-    buckets.close()
 
 
 def test_the_checksum_tells_models_apart() -> None:
@@ -101,4 +98,3 @@ def test_a_second_backward_pass_is_not_handed_over(twice: bool) -> None:
         model(torch.ones(2, 3)).sum().backward()
     buckets.finish()
     assert put == [0]
-    buckets.close()

@@ -184,7 +184,7 @@ def test_transfers_name_the_ring_or_the_peers() -> None:
         return ring, peers
 
     (ring, peers), (_, peers_of_bob) = together(2, act)
-    assert [(t.link, t.bytes) for t in ring] == [("ring", 32), ("ring", 16)]
+    assert [(t.link, t.bytes) for t in ring] == [("ring", 48)]
     # To bob: the push of his 2 elements and the sum of ann's own 6, 4 bytes each.
     assert [(t.link, t.bytes) for t in peers] == [("bob", 32)]
     assert [(t.link, t.bytes) for t in peers_of_bob] == [("ann", 32)]

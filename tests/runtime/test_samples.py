@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 import torch
 
-from muster.runtime.data.samples import Order, Position, cut, sample_seed
+from muster.runtime.data.samples import Order, Position, cut, mixed_seed
 from muster.runtime.errors import BadTrainingError
 
 
@@ -103,7 +103,7 @@ def test_shares_that_nobody_has_cannot_be_cut() -> None:
 
 
 def test_a_samples_seed_depends_on_training_epoch_and_sample() -> None:
-    seeds = {sample_seed(s, e, i) for s in range(3) for e in range(3) for i in range(100)}
+    seeds = {mixed_seed(s, e, i) for s in range(3) for e in range(3) for i in range(100)}
     assert len(seeds) == 900
-    assert sample_seed(1, 2, 3) == sample_seed(1, 2, 3)
+    assert mixed_seed(1, 2, 3) == mixed_seed(1, 2, 3)
     torch.Generator().manual_seed(max(seeds))  # in torch's range

@@ -123,7 +123,7 @@ class Members:
                 self._chunk(holding, begin, min(begin + CHUNK, holding.range.end))
 
     def _chunk(self, holding: OwnedRange, begin: int, end: int) -> None:
-        bucket = holding.range.bucket
+        bucket = holding.range.tensor
         summed = self.flats[bucket][begin:end].clone()
         mirrored = summed.clone()
         self.updaters[holding.owner].after_sum(bucket, begin, end, summed)
@@ -468,4 +468,4 @@ def test_every_element_gets_its_state_from_a_living_holder(
 
 
 def _elements(found: Sequence[Range]) -> set[tuple[int, int]]:
-    return {(range_.bucket, element) for range_ in found for element in range(range_.begin, range_.end)}
+    return {(range_.tensor, element) for range_ in found for element in range(range_.begin, range_.end)}

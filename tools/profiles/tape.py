@@ -68,7 +68,7 @@ class Tape:
     layers: list[Layer] = field(default_factory=list)
 
     def add(self, kind: LayerType, weights: Weights = (), operations: int = 0, kept: int = 0) -> None:
-        """One layer that has so many numbers kept."""
+        """Add one layer that keeps this many numbers."""
         self.layers.append(Layer(kind, weights, operations, kept * self.width))
 
     def keep(self, elements: int) -> None:

@@ -1,7 +1,7 @@
-"""Which tasks of a shape are alike, so that their transfers start and end together.
+"""Equivalent tasks of a shape: their transfers start and end together.
 
-Two tasks are alike if the tree around them looks the same: the tasks below each of their edges, their
-hosts, racks and domains. Two transfers are alike if their ends are and they meet at the same level.
+Two tasks are equivalent if the tree around them looks the same: the tasks below each of their edges,
+their hosts, racks and domains. Two transfers are, if their ends are and they meet at the same level.
 """
 
 from collections import Counter, defaultdict

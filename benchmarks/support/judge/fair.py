@@ -59,12 +59,12 @@ class Gates:
     """(s, gate): reports that come by themselves, such as a gradient's being ready."""
 
     def new(self, needs: int) -> int:
-        """Another gate that needs so many reports."""
+        """Add a gate that needs this many reports."""
         self.needs.append(needs)
         return len(self.needs) - 1
 
     def at(self, time: float, needs: int = 1) -> int:
-        """Another gate with one report at a time; it opens then if it needs no other."""
+        """Add a gate with one report at a time; it opens then if it needs no other."""
         gate = self.new(needs)
         self.timers.append((time, gate))
         return gate

@@ -169,7 +169,7 @@ class _Step:
         return {exchange.kinds[task]: seconds for task, seconds in self.computing.items()}
 
     def _ready(self, computing: float) -> list[float]:
-        """When a worker with so much computing may send each piece, s."""
+        """Return when a worker with this much computing may send each piece, s."""
         if self.plan.overlap is Overlap.NONE:
             return [computing] * len(self.pieces)
         return [computing * (FORWARD + (1 - FORWARD) * at) for _, at in self.pieces]

@@ -1,7 +1,7 @@
 """The same with Horovod Elastic: `horovodrun --min-np 1 --host-discovery-script hosts.sh python ...`.
 
 Survivors keep their processes. What a worker has not committed is lost with it, and its samples are
-dealt anew; the loader is made again at every change, since the batch of each worker has changed.
+redistributed; the loader is rebuilt at every change, since the batch of each worker has changed.
 """
 
 import argparse

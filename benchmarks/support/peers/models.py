@@ -97,7 +97,7 @@ class Marks:
         self._gates = Path(folder)
 
     def mark(self, step: int, size: int, samples: int = 0) -> None:
-        """This step is done, among so many workers, with so many samples here."""
+        """A step is done: workers, and samples of this one."""
         now, busy = time.monotonic(), time.process_time()
         self._file.write(f"{step} {now:.6f} {size} {samples} {busy:.6f}\n")
 

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32, help="of all workers together")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--out", required=True, help="folder of the marks")
-    parser.add_argument("--block", type=int, default=0, help="wait for a sign after so many steps")
+    parser.add_argument("--block", type=int, default=0, help="wait for a sign every N steps")
     parser.add_argument("--pace", default="", help="task=seconds,...: what a sample costs there")
     options = parser.parse_args()
     threads_from_environment()

@@ -39,7 +39,6 @@ class ShapeBody(_Body):
         return self
 
     def shape(self) -> Shape:
-        """Convert to the service's type."""
         return Shape(self.least, self.most, self.servers)
 
 
@@ -53,7 +52,6 @@ class QuotaBody(_Body):
     limit: Devices | None = Field(default=None, description="Maximum number of devices; null: none.")
 
     def quota(self) -> Quota:
-        """Convert to the model's type."""
         return Quota(self.reservation, self.share, self.limit)
 
 

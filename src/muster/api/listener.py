@@ -13,7 +13,6 @@ from fastapi import FastAPI
 LOOPBACK = "127.0.0.1"
 
 BACKLOG = 2048
-"""Connections waiting to be accepted."""
 
 PATIENCE = 5
 """s for requests in progress when the daemon stops; each takes milliseconds."""
@@ -32,7 +31,6 @@ class _Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
         yield
 
 
@@ -53,7 +51,6 @@ def bound(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def url_of(listening: socket.socket, tls: Tls | None = None) -> str:
-    """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if tls else 'http'}://{shown}:{port}"

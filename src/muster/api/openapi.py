@@ -103,7 +103,6 @@ def _loosened(schema: Any) -> Any:
 
 
 def _explain(schemas: Schema) -> None:
-    """Add the docstrings of records' fields."""
     for module in (records, problems):
         for name, kind in vars(module).items():
             if is_dataclass(kind) and name in schemas:

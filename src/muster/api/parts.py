@@ -27,7 +27,6 @@ async def caller_of(request: Request) -> Caller:
 
 
 async def known_query(request: Request) -> None:
-    """Reject unknown parameters."""
     if not request.scope["query_string"]:
         return
     known = [field.alias for field in request.scope["route"].dependant.query_params]
@@ -61,7 +60,6 @@ class Parts:
     tokens: TokenCache
     streams: Streams
     auth: bool
-    """Whether callers need a token."""
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
         """Make a streaming answer, which ends when the caller's token is revoked."""
@@ -85,5 +83,4 @@ def reply(record: object, status: int = 200, headers: dict[str, str] | None = No
 
 
 def answers(model: Any, text: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's answer."""
     return {status: {"model": model, "description": text}}

@@ -96,12 +96,14 @@ class EventStream(Response):
         self._heartbeat, self._valid = heartbeat, valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream."""
         with self._streams.place(self._key) as closing:
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
             await _send(send, b"retry: 500\n\n")
-            ends = [asyncio.create_task(_gone(receive)), asyncio.create_task(_set(closing))]
+            ends: list[asyncio.Task[bool]] = [
+                asyncio.create_task(_gone(receive)),
+                asyncio.create_task(closing.wait()),
+            ]
             try:
                 await self._pass_on(send, ends)
             finally:
@@ -154,15 +156,9 @@ async def _next(events: AsyncGenerator[bytes, None]) -> bytes | None:
 
 
 async def _gone(receive: Receive) -> bool:
-    """Return when the reader disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     return True
-
-
-async def _set(event: asyncio.Event) -> bool:
-    """Return when the event is set."""
-    return await event.wait()
 
 
 async def _send(send: Send, piece: bytes) -> None:

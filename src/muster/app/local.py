@@ -12,12 +12,13 @@ from pathlib import Path
 import structlog
 
 from muster.api.app import create_app
-from muster.app.up import executor_for, one_pool
+from muster.app.up import executor_for
 from muster.client.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
+from muster.model.pool import single_pool
 from muster.store.store import open_store
 from muster.wire.records import LIVE
 
@@ -70,13 +71,13 @@ class _DaemonThread:
         self._thread = threading.Thread(target=self.loop.run_forever, name="muster", daemon=True)
 
     def open(self) -> None:
-        """Start, and return when it answers."""
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self.loop).result(START_LIMIT)
 
     async def _open(self) -> None:
         cluster = discover(self._devices)
-        site = Site(cluster, one_pool(cluster), self._policy, self._folder / "jobs")
+        pools = single_pool(cluster.devices_by_type())
+        site = Site(cluster, pools, self._policy, self._folder / "jobs")
         self._store = open_store(str(self._folder / "muster.db"))
         if not self._store.claim():
             self._store.close()
@@ -85,7 +86,6 @@ class _DaemonThread:
         self.running.begin()
 
     def close(self) -> None:
-        """End the daemon and its thread."""
         if hasattr(self, "running"):
             asyncio.run_coroutine_threadsafe(self.running.close(), self.loop).result(START_LIMIT)
             self._store.close()

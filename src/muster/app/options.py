@@ -9,8 +9,6 @@ PORT = 7077
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What a daemon is started with."""
-
     data: Path
     """Its folder: store, task logs, `daemon.pid`. Created if missing."""
     devices: int | None = None
@@ -30,12 +28,11 @@ class UpOptions:
     interval: float = 60.0
     """s between cycles when nothing changes."""
     log_format: str = "text"
+    log_level: str = "info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """A daemon that is ready."""
-
     url: str
     cluster: str
     nodes: int

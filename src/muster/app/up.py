@@ -59,7 +59,7 @@ Ready = Callable[[Listening], None]
 
 def run(options: UpOptions, ready: Ready) -> None:
     """Run a daemon until SIGTERM or SIGINT; its jobs keep running. `ready` is called when it is."""
-    _log_to_stderr(options.log_format)
+    _log_to_stderr(options.log_format, options.log_level)
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
     cluster, pools = _cluster(options)
@@ -80,12 +80,7 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
         cluster = discover(options.devices, topology=options.topology)
     except ValueError as error:
         raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
-    return cluster, one_pool(cluster)
-
-
-def one_pool(cluster: Cluster) -> PoolTree:
-    """One pool that may use every device."""
-    return single_pool(cluster.devices_by_type())
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 def executor_for(folder: Path) -> Executor:
@@ -98,7 +93,8 @@ async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with contextlib.closing(_store(options)) as store:
+    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.closing(open_store(options.store or str(options.data / "muster.db"))) as store:
         await _take_charge(options, store, stop)
         if not stop.is_set():
             await _run(options, site, store, stop, ready)
@@ -174,11 +170,6 @@ def _folder(options: UpOptions, store: Store) -> Path:
     return options.data
 
 
-def _store(options: UpOptions) -> Store:
-    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return open_store(options.store or str(options.data / "muster.db"))
-
-
 def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path | None:
     """Let the user's own command line in, with the existing token if it is still valid."""
     ca = str(options.tls_cert) if options.tls_cert else None
@@ -227,14 +218,13 @@ class _Lines:
         """The logger's name is in the lines already."""
 
     def msg(self, line: str) -> None:
-        """Write a line."""
         with contextlib.suppress(OSError):
             print(line, file=sys.stderr, flush=True)
 
     debug = info = warning = error = critical = exception = msg
 
 
-def _log_to_stderr(form: str) -> None:
+def _log_to_stderr(form: str, level: str) -> None:
     """Log structured lines to standard error; standard output is for announcements."""
     colours = form == "text" and sys.stderr.isatty()
     last = (
@@ -249,6 +239,7 @@ def _log_to_stderr(form: str) -> None:
             structlog.processors.format_exc_info,
             last,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=_Lines,
         cache_logger_on_first_use=False,
     )

@@ -83,7 +83,6 @@ def _remedy(error: "ClientError", listing: str) -> str | None:
 
 
 def exit_code(error: "ClientError") -> int:
-    """The exit code for an error."""
     return _CODES.get(error.status, OTHER_FAILURE)
 
 

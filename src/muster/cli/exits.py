@@ -35,5 +35,4 @@ _OF_STATUS = dict(zip(OVER, (SUCCEEDED, JOB_FAILED, CANCELLED), strict=True))
 
 
 def code_of(status: str) -> int:
-    """The exit code for a job's status."""
     return _OF_STATUS.get(status, NOT_FINISHED)

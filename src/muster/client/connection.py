@@ -44,8 +44,6 @@ def place(*steps: str | int) -> str:
 
 
 class DaemonConnection:
-    """A connection to one daemon."""
-
     def __init__(
         self,
         settings: ClientSettings,
@@ -155,7 +153,6 @@ class DaemonConnection:
                 yield event
 
     def close(self) -> None:
-        """Close the connection."""
         self._http.close()
 
 

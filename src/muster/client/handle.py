@@ -11,19 +11,15 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A submitted job."""
-
     def __init__(self, client: "Client", record: JobRecord) -> None:
         self._client, self._record = client, record
 
     @property
     def number(self) -> int:
-        """Its number."""
         return self._record.number
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self._record.name
 
     def record(self) -> JobRecord:
@@ -44,7 +40,6 @@ class Handle:
         return self._client.logs(self.number, task, follow)
 
     def stop(self) -> JobRecord:
-        """Stop it."""
         return self._client.stop(self.number)
 
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:

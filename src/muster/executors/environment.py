@@ -34,8 +34,6 @@ OURS = "MUSTER_"
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A task and its place."""
-
     role: Role
     index: int
     name: str
@@ -44,8 +42,6 @@ class TaskPlace:
     host: str
     """The address at which others reach it."""
     devices: tuple[int, ...] = ()
-    port: int = 0
-    """A port of its own for its framework; 0: above the master's port by its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +66,6 @@ class GangEnvironment:
     restarts: int = 0
     """How often it may be restarted."""
     checkpoint_signal: str | None = None
-    extra: tuple[tuple[str, str], ...] = ()
-    """More variables of all tasks."""
 
     workers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
     """By rank."""
@@ -90,7 +84,6 @@ class GangEnvironment:
         )
 
     def of(self, task: TaskPlace) -> dict[str, str]:
-        """Return the variables of a task."""
         return {
             **self._devices(task),
             **self._torch(task),
@@ -98,7 +91,6 @@ class GangEnvironment:
             **self._tensorflow(task),
             **self._horovod(task),
             **self._muster(task),
-            **dict(self.extra),
         }
 
     @property
@@ -210,7 +202,7 @@ class GangEnvironment:
     def _address(self, task: TaskPlace) -> str:
         seat = self._seats[task]
         before = seat.rank + (len(self.workers) if task.role is Role.SERVER else 0)
-        port = task.port or self.master_port + 1 + before
+        port = self.master_port + 1 + before
         host = f"[{task.host}]" if ":" in task.host else task.host
         return f"{host}:{port}"
 
@@ -242,15 +234,11 @@ def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat
     }
 
 
-def base_environment(environ: Mapping[str, str], theirs: bool = False) -> dict[str, str]:
-    """Return what a task inherits from the submitting user or from the manager.
-
-    `theirs`: `environ` is the user's, whose virtual environment stays in PATH. The manager's is
-    removed: `python` in a task must not be the manager's.
-    """
+def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a task inherits from the manager, without its virtual environment in PATH."""
     kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
     own = environ.get("VIRTUAL_ENV")
-    if own and not theirs and "PATH" in kept:
+    if own and "PATH" in kept:
         folders = kept["PATH"].split(":")
         kept["PATH"] = ":".join(folder for folder in folders if folder != f"{own}/bin")
     return kept
@@ -272,13 +260,6 @@ def free_row(host: str, count: int) -> int:
                 held.enter_context(_bound(host, port))
             return first
     raise OSError(f"no {count} ports in a row are free on {host}")
-
-
-def free_ports(host: str, count: int) -> list[int]:
-    """Return different free ports: each is held until the last is found."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(_bound(host, 0)) for _ in range(count)]
-        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -34,8 +34,6 @@ KIND = "is"
 
 @dataclass(frozen=True, slots=True)
 class CycleSnapshot:
-    """What one cycle decides on."""
-
     now: float
     policy: str
     view: View
@@ -72,7 +70,7 @@ def is_snapshot(path: Path) -> bool:
         with path.open("rb") as file:
             return FORMAT.encode() in file.read(100)
     except OSError:
-        return False  # whoever opens it next says why
+        return False  # reading it will say why
 
 
 def load_snapshot(path: Path) -> CycleSnapshot:

@@ -1,1 +1,1 @@
-"""What is there and what is asked: the nouns, as frozen values."""
+"""The nouns, as frozen values: cluster, jobs, pools, events, views."""

@@ -1,13 +1,13 @@
 """The best k free devices of a bitmap: one table per configuration set, shared by all its nodes.
 
-Every bitmap of a node is an index into a few arrays of 2**n entries (n <= 16), filled once. An answer
-for (free bitmap, k) is one masked look over the k-subsets, sorted by closeness beforehand, and is
-kept; nothing here is ever computed per node.
+Every bitmap of a node is an index into a few arrays of 2**n entries (n <= 16), filled once. The answer
+for (free bitmap, k) is one masked scan of the k-subsets, presorted by closeness, and is cached; nothing
+is computed per node.
 
 Two rules choose among the k-subsets of the free devices:
 
-* pack: closest together; of equals, the one that leaves the largest whole subtree free;
-* spread: closest together; of equals, the fewest busy neighbours under the same switch, then socket
+* pack: closest together; ties: leave the largest whole subtree free;
+* spread: closest together; ties: fewest busy neighbours under the same switch, then socket
   (Xiao, section 3.2: jobs below one switch slow each other most).
 """
 
@@ -32,7 +32,7 @@ class Choice:
     """How far apart (`_apart`) the widest pair is, then the sum over all pairs: smaller is closer.
     Comparable between configuration sets."""
     neighbours: int
-    """Busy devices below the switches in use, then below the sockets in use (two base-32 digits)."""
+    """Busy devices below the switches in use, then the sockets in use (two base-32 digits)."""
 
 
 class ChoiceTable:
@@ -55,35 +55,35 @@ class ChoiceTable:
         self._shape_ids: dict[object, int] = {}
 
     def pack(self, free: int, k: int) -> Choice | None:
-        """The closest k of the free devices that leave the largest whole subtree free."""
+        """Return the closest k free devices that leave the largest whole subtree free."""
         key = (free, k)
         if key not in self._packed:
             self._packed[key] = self._choose(free, k, spread=False)
         return self._packed[key]
 
     def spread(self, free: int, k: int) -> Choice | None:
-        """The closest k of the free devices with the fewest busy neighbours."""
+        """Return the closest k free devices with the fewest busy neighbours."""
         key = (free, k)
         if key not in self._spread:
             self._spread[key] = self._choose(free, k, spread=True)
         return self._spread[key]
 
     def beside(self, free: int, held: int, k: int) -> Choice | None:
-        """The k free devices that lie closest together with those already held."""
+        """Return the k free devices closest to each other and to those already held."""
         key = (free, held, k)
         if key not in self._beside:
             self._beside[key] = self._join(free, held, k)
         return self._beside[key]
 
     def shape(self, free: int) -> int:
-        """A number shared by the bitmaps that differ only by swapping equal subtrees."""
+        """Return a number shared by bitmaps that differ only by swapping equal subtrees."""
         if free not in self._shapes:
             key = self._shape_key(free, len(self._layers) - 1, (1 << self._devices) - 1)
             self._shapes[free] = self._shape_ids.setdefault(key, len(self._shape_ids))
         return self._shapes[free]
 
     def level_of(self, bits: int) -> Level:
-        """The narrowest level inside the node that holds all of these devices."""
+        """Return the narrowest level inside the node that holds all these devices."""
         widest = int(self._distance[bits]) >> _PAIR_BITS
         return Level(-(-widest // _PER_LEVEL))
 
@@ -96,7 +96,7 @@ class ChoiceTable:
         subsets = self._subsets[k]
         fitting = subsets[(subsets & ~free) == 0]
         distances = self._distance[fitting]
-        # Pack compares pairs too; spread is content with the same widest layer.
+        # Pack compares pairs too; for spread the same widest layer is enough.
         closeness = distances >> _PAIR_BITS if spread else distances
         fitting = fitting[closeness == closeness[0]]
         neighbours = self._neighbours(fitting, free)
@@ -133,23 +133,22 @@ class ChoiceTable:
 
 
 _PER_LEVEL = 4
-"""Layers that one level may have: the tree's own and three of NVLink groups."""
+"""Layers of one level: the tree's own and up to three of NVLink groups."""
 _PAIR_BITS = 12
 """Room for the sum over pairs: at most 120 pairs of 16 devices, each at most 4 x 3: under 2**12."""
 
 
 def _apart(layers: tuple[Layer, ...]) -> list[int]:
-    """How far apart two devices are that a layer joins: by its level, less within NVLink groups.
+    """Return how far apart devices joined by each layer are: by level, less within NVLink groups.
 
-    It is the level that counts, not the layer's position, so that a node with more layers does not
-    look wider than one with fewer.
+    The level counts, not the layer's position: a node with more layers must not look wider.
     """
     levels = [layer.level for layer in layers]
     return [_PER_LEVEL * level - levels[i + 1 :].count(level) for i, level in enumerate(levels)]
 
 
 def _distances(layers: tuple[Layer, ...], devices: int) -> Ints:
-    """For each bitmap: (widest pair, sum over pairs) of how far apart they are."""
+    """For each bitmap: (widest pair, sum over pairs) of the distances."""
     joined = np.zeros((devices, devices), dtype=np.int64)
     for apart, layer in reversed(list(zip(_apart(layers), layers, strict=True))):
         for group in layer.groups:
@@ -171,7 +170,7 @@ def _distances(layers: tuple[Layer, ...], devices: int) -> Ints:
 
 
 def _whole_subtrees(layers: tuple[Layer, ...], masks: Ints) -> Ints:
-    """For each bitmap: how many groups are wholly in it, one larger group before all smaller ones."""
+    """For each bitmap: the whole groups in it, one larger group before all smaller ones."""
     score = np.zeros(len(masks), dtype=np.int64)
     weight = 1
     groups = {group for layer in layers for group in layer.groups}
@@ -185,5 +184,5 @@ def _whole_subtrees(layers: tuple[Layer, ...], masks: Ints) -> Ints:
 
 @cache
 def choice_table(layers: tuple[Layer, ...], devices: int) -> ChoiceTable:
-    """The table of this shape of node, built at the first question."""
+    """Return the table of this shape of node, built on first use."""
     return ChoiceTable(layers, devices)

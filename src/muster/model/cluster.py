@@ -1,4 +1,4 @@
-"""Nodes, and the cluster they form: an array of integers and a few small tables."""
+"""Nodes and the cluster: an array of integers and a few small tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from muster.model.topology import ConfigurationSet, Level, Link
 
 
 class NodeState(StrEnum):
-    """Whether a node takes new tasks (up), only keeps what it has (draining), or is gone (lost)."""
+    """A node accepts tasks (up), only keeps those it has (draining), or is gone (lost)."""
 
     UP = "up"
     DRAINING = "draining"
@@ -17,7 +17,7 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine: its configuration set, its place in the network tree, and what is free on it."""
+    """A machine: its configuration set, place in the network tree, and free resources."""
 
     name: str
     configuration: str
@@ -44,7 +44,7 @@ class Cluster:
         object.__setattr__(self, "index", positions)
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> "Cluster":
-        """The same cluster with its nodes in another state: names and order are the same."""
+        """Return the cluster with other node states; names and order must be the same."""
         other = object.__new__(Cluster)
         for name, value in (
             ("name", self.name),
@@ -57,15 +57,15 @@ class Cluster:
         return other
 
     def node(self, name: str) -> Node:
-        """The node of this name."""
+        """Return the node of this name."""
         return self.nodes[self.index[name]]
 
     def configuration_of(self, node: Node) -> ConfigurationSet:
-        """The configuration set that describes the node."""
+        """Return the node's configuration set."""
         return self.configurations[node.configuration]
 
     def device_types(self) -> tuple[str, ...]:
-        """The device types of the cluster, in the order of its configuration sets."""
+        """Return the device types, in the order of the configuration sets."""
         types = (c.device_type for c in self.configurations.values() if c.devices)
         return tuple(dict.fromkeys(types))
 
@@ -97,7 +97,7 @@ class Cluster:
         return free, scattered
 
     def emptied(self) -> "Cluster":
-        """The same cluster with every node up and everything on it free."""
+        """Return the cluster with every node up and free."""
         return replace(self, nodes=tuple(self._empty(node) for node in self.nodes))
 
     def _empty(self, node: Node) -> Node:
@@ -117,7 +117,7 @@ def fragmentation(free: int, scattered: int) -> float:
 
 
 def span(cluster: Cluster, names: set[str]) -> Level:
-    """The narrowest level of the network tree that holds all of these nodes."""
+    """Return the narrowest level of the network tree that holds all these nodes."""
     nodes = [cluster.node(name) for name in names]
     if len(nodes) <= 1:
         return Level.NODE

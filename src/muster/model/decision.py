@@ -1,4 +1,4 @@
-"""What the cycle answers: one decision for each job that starts, changes or waits."""
+"""What a cycle returns: a decision for each job that starts, changes or waits."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One job's outcome. `generation` is the one the job has once it is carried out."""
+    """What to do with a job. `generation` is the job's once this is carried out."""
 
     kind: Kind
     job: int
@@ -27,12 +27,12 @@ class Decision:
     reason: Reason
     placement: Placement | None = None
     batch: int | None = None
-    """The global batch to use from then on; None: the job's own."""
+    """Global batch to use from then on; None: the job's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A running job that goes on as it is, and why."""
+    """A running job that is left unchanged, and why."""
 
     job: int
     reason: Reason
@@ -40,13 +40,13 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Devices withheld from everybody else until the job can start on them."""
+    """Devices withheld from other jobs until this one can start on them."""
 
     job: int
     placement: Placement
     cause: Code
-    """How they come free: by reclaim, by migration, or (waiting.devices) by waiting for ends."""
+    """How they come free: reclaim, migration, or (waiting.devices) jobs ending."""
     until: float
-    """When the promise lapses, in s; infinity while what was cleared for it is still to come free."""
+    """When the promise lapses, in s; infinity while devices cleared for it are still held."""
     expected: float | None = None
-    """When they should be free, in s, where every end is known."""
+    """When they should be free, in s, if every end is known."""

@@ -1,4 +1,4 @@
-"""Facts, in the past tense. The journal is a list of these; the state is their fold."""
+"""Facts, in the past tense. The journal is a list of them; the state is their fold."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,16 +18,21 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A user handed over a job."""
+    """A user submitted a job."""
 
     job: Job
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class StartBegun:
-    """The devices of a gang were taken and its tasks ordered."""
+class _JobFact:
+    job: int
+    generation: int
+    at: float
 
+
+@dataclass(frozen=True, slots=True)
+class _PlacementFact:
     job: int
     generation: int
     placement: Placement
@@ -36,84 +41,53 @@ class StartBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """All tasks of the gang run."""
-
-    job: int
-    generation: int
-    at: float
+class StartBegun(_PlacementFact):
+    """The gang's devices were taken and its tasks ordered."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResizeBegun:
-    """Joiners' devices were taken; leavers still hold theirs."""
-
-    job: int
-    generation: int
-    placement: Placement
-    at: float
-    batch: int | None = None
+class Started(_JobFact):
+    """All tasks of the gang are running."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resized:
-    """The job runs on its new set of tasks; leavers' devices are free."""
-
-    job: int
-    generation: int
-    at: float
+class ResizeBegun(_PlacementFact):
+    """Joining tasks' devices were taken; leaving tasks still hold theirs."""
 
 
 @dataclass(frozen=True, slots=True)
-class MigrateBegun:
+class Resized(_JobFact):
+    """The job runs on its new set of tasks; the devices of those that left are free."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateBegun(_PlacementFact):
     """The new devices were taken; the old ones are still held."""
 
-    job: int
-    generation: int
-    placement: Placement
-    at: float
-    batch: int | None = None
-
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class Migrated(_JobFact):
     """The job runs on its new devices; the old ones are free."""
 
-    job: int
-    generation: int
-    at: float
+
+@dataclass(frozen=True, slots=True)
+class PreemptBegun(_JobFact):
+    """The gang is stopping; it holds its devices until it has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptBegun:
-    """The gang was told to stop; it holds its devices until it has."""
-
-    job: int
-    generation: int
-    at: float
+class Preempted(_JobFact):
+    """The gang stopped and is back in the queue."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preempted:
-    """The gang has stopped and waits again."""
-
-    job: int
-    generation: int
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpointed:
-    """The job's state is safe up to this moment."""
-
-    job: int
-    generation: int
-    at: float
+class Checkpointed(_JobFact):
+    """The job's state is saved up to this moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TasksLost:
-    """Some tasks are gone for good; the rest of the gang, which is whole, goes on on this placement."""
+    """Tasks outside the gang are lost; the job keeps running on this placement."""
 
     job: int
     generation: int
@@ -123,7 +97,7 @@ class TasksLost:
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """Its user asks for other numbers of tasks."""
+    """The user changed the job's numbers of tasks."""
 
     job: int
     roles: tuple[RoleSpec, ...]
@@ -132,7 +106,7 @@ class Reshaped:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The job's tasks are done: it is over."""
+    """The job's tasks ended, and with them the job."""
 
     job: int
     generation: int
@@ -144,7 +118,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Its user wants the job no more, whatever it is doing."""
+    """The user cancelled the job, in whatever phase."""
 
     job: int
     at: float
@@ -159,32 +133,29 @@ class NodeAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLost:
-    """A node is gone, and every task on it."""
-
+class _NodeFact:
     node: str
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class NodeReturned:
-    """A lost or draining node takes tasks again."""
-
-    node: str
-    at: float
+class NodeLost(_NodeFact):
+    """A node is lost, with every task on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeDraining:
-    """A node keeps its tasks and takes no new ones."""
+class NodeReturned(_NodeFact):
+    """A lost or draining node accepts tasks again."""
 
-    node: str
-    at: float
+
+@dataclass(frozen=True, slots=True)
+class NodeDraining(_NodeFact):
+    """A node keeps its tasks and accepts no new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolsSet:
-    """An administrator divided the cluster anew."""
+    """An administrator replaced the pools."""
 
     pools: PoolTree
     at: float

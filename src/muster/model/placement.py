@@ -1,4 +1,4 @@
-"""Where exactly: each task on a node, with the bits of its devices."""
+"""Each task on a node, with the bits of its devices."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from muster.model.job import Need, Role
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One task's place: a node, the bits of its devices there, and what else it takes."""
+    """One task's place: a node, the bits of its devices, and what it needs."""
 
     role: Role
     index: int
@@ -19,23 +19,23 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The places of all tasks of a job."""
+    """The slots of all tasks of a job."""
 
     slots: tuple[Slot, ...]
 
     def bits(self) -> dict[str, int]:
-        """The devices held on each node."""
+        """Return the devices held on each node."""
         held: dict[str, int] = {}
         for slot in self.slots:
             held[slot.node] = held.get(slot.node, 0) | slot.bits
         return held
 
     def nodes(self) -> set[str]:
-        """The nodes in use."""
+        """Return the nodes in use."""
         return {slot.node for slot in self.slots}
 
     def count(self, role: Role) -> int:
-        """How many tasks of a role are placed."""
+        """Count the tasks of a role."""
         return sum(1 for slot in self.slots if slot.role is role)
 
     @property
@@ -44,18 +44,18 @@ class Placement:
         return sum(slot.bits.bit_count() for slot in self.slots)
 
     def with_slots(self, slots: Iterable[Slot]) -> "Placement":
-        """This placement and more tasks."""
+        """Return this placement with more tasks."""
         return Placement((*self.slots, *slots))
 
     def without(self, slots: Iterable[Slot]) -> "Placement":
-        """This placement less some tasks."""
+        """Return this placement without some tasks."""
         gone = set(slots)
         return Placement(tuple(slot for slot in self.slots if slot not in gone))
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a planner proposes for one gang: give these tasks back, take those, as one act."""
+    """What a planner proposes for one gang: give back and take slots, atomically."""
 
     job: int
     version: int

@@ -1,4 +1,4 @@
-"""How a job is laid out: how many tasks of each role, how they synchronise, who takes what part."""
+"""How a job is laid out: tasks by role, synchronisation, and each task's share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,20 +20,20 @@ class Sync(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What of a synchronisation runs beside the computing."""
+    """Which part of synchronisation overlaps with computing."""
 
     NONE = "none"
     """Everything waits for the end of the backward pass."""
     BARRIER = "barrier"
-    """Gradients go as they become ready; after all have arrived, parameters come during the next
+    """Gradients are sent as they become ready; once all have arrived, parameters return during the next
     forward pass (synchronous replicas of TensorFlow's parameter servers)."""
     FULL = "full"
-    """Each piece goes when it is ready and comes back as soon as it is summed."""
+    """Each piece is sent when ready and returns as soon as it is summed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """So many alike tasks of one role."""
+    """Equal tasks of one role."""
 
     role: Role
     count: int
@@ -42,31 +42,31 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The tasks of a job, by role, and what each of them does in a step."""
+    """A job's tasks by role, and what each does in a step."""
 
     parts: tuple[Part, ...]
     sync: Sync = Sync.RING
     batch: tuple[int, ...] = ()
-    """Samples of each worker in one step, by its index; empty: not decided."""
+    """Samples per step by worker index; empty: undecided."""
     owners: tuple[float, ...] = ()
-    """Share of the parameters (sum 1) of each owner, by its index; empty: even."""
+    """Share of the parameters (sum 1) by owner index; empty: even."""
     overlap: Overlap = Overlap.FULL
 
     @property
     def devices(self) -> int:
-        """All devices the plan takes."""
+        """Total devices."""
         return sum(part.count * part.need.devices for part in self.parts)
 
     @property
     def millicores(self) -> int:
-        """All thousandths of a core the plan takes."""
+        """Total thousandths of a core."""
         return sum(part.count * part.need.millicores for part in self.parts)
 
     @property
     def memory(self) -> int:
-        """All bytes of memory the plan takes."""
+        """Total bytes of memory."""
         return sum(part.count * part.need.memory for part in self.parts)
 
     def count(self, role: Role) -> int:
-        """How many tasks of a role."""
+        """Count the tasks of a role."""
         return sum(part.count for part in self.parts if part.role is role)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 ROOT = "cluster"
-"""The root of every tree: all the devices there are."""
+"""The root of every tree: all devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A pool's claim on one device type. No limit is None."""
+    """A pool's quota for one device type. None: no limit."""
 
     reservation: int = 0
     share: float = 1.0
@@ -19,14 +19,14 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A node of the tree of quotas. A device type without a quota has the default one."""
+    """A node of the tree. Device types without a quota have the default one."""
 
     name: str
     parent: str = ROOT
     quotas: Mapping[str, Quota] = field(default_factory=dict)
 
     def quota(self, device_type: str) -> Quota:
-        """The pool's quota for a device type."""
+        """Return the pool's quota for a device type."""
         return self.quotas.get(device_type, _DEFAULT)
 
 
@@ -34,7 +34,7 @@ _DEFAULT = Quota()
 
 
 class PoolError(ValueError):
-    """A tree of pools that cannot be, and the pool at fault."""
+    """An invalid tree, and the pool at fault."""
 
     def __init__(self, pool: str, problem: str) -> None:
         super().__init__(f"pool {pool!r}: {problem}")
@@ -44,37 +44,37 @@ class PoolError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PoolTree:
-    """Pools by name. Jobs go to leaves only."""
+    """Pools by name. Only leaves take jobs."""
 
     pools: Mapping[str, Pool]
     below: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if ROOT in self.pools:
-            raise PoolError(ROOT, "the name is kept for the whole cluster")
+            raise PoolError(ROOT, "the name is reserved for the whole cluster")
         below: dict[str, list[str]] = {ROOT: []}
         for pool in self.pools.values():
             below.setdefault(pool.name, [])
         for pool in self.pools.values():
             if pool.parent not in below:
-                raise PoolError(pool.name, f"no pool is called {pool.parent!r}")
+                raise PoolError(pool.name, f"no such pool: {pool.parent!r}")
             below[pool.parent].append(pool.name)
         object.__setattr__(self, "below", {name: tuple(kids) for name, kids in below.items()})
-        self._refuse_circles()
-        self._refuse_bad_quotas()
+        self._reject_cycles()
+        self._reject_bad_quotas()
 
     def leaves(self) -> tuple[str, ...]:
-        """The pools that take jobs."""
+        """Return the pools that take jobs."""
         return tuple(name for name in self.pools if not self.below[name])
 
     def ancestry(self, name: str) -> Iterator[str]:
-        """The pool and its ancestors up to, not including, the root."""
+        """Yield the pool and its ancestors, without the root."""
         while name != ROOT:
             yield name
             name = self.pools[name].parent
 
     def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
-        """The first type of which the pools reserve more than there is, both amounts; else None."""
+        """Return the first type of which pools reserve more than there is, and both amounts."""
         for device_type, there in devices.items():
             top = (self.pools[name].quota(device_type) for name in self.below[ROOT])
             promised = sum(quota.reservation for quota in top)
@@ -82,29 +82,29 @@ class PoolTree:
                 return device_type, promised, there
         return None
 
-    def _refuse_circles(self) -> None:
+    def _reject_cycles(self) -> None:
         sound = {ROOT}
         for name in self.pools:
             seen: list[str] = []
             at = name
             while at not in sound:
                 if at in seen:
-                    circle = " -> ".join([*seen[seen.index(at) :], at])
-                    raise PoolError(at, f"pools form a circle: {circle}")
+                    cycle = " -> ".join([*seen[seen.index(at) :], at])
+                    raise PoolError(at, f"pools form a cycle: {cycle}")
                 seen.append(at)
                 at = self.pools[at].parent
             sound.update(seen)
 
-    def _refuse_bad_quotas(self) -> None:
+    def _reject_bad_quotas(self) -> None:
         for pool in self.pools.values():
             for device_type, quota in pool.quotas.items():
                 problem = _fault(quota)
                 if problem is not None:
                     raise PoolError(pool.name, f"{device_type}: {problem}")
                 if pool.parent != ROOT:
-                    self._refuse_overbooked(self.pools[pool.parent], device_type)
+                    self._reject_overbooked(self.pools[pool.parent], device_type)
 
-    def _refuse_overbooked(self, pool: Pool, device_type: str) -> None:
+    def _reject_overbooked(self, pool: Pool, device_type: str) -> None:
         kids = (self.pools[name] for name in self.below[pool.name])
         promised = sum(kid.quota(device_type).reservation for kid in kids)
         held = pool.quota(device_type).reservation
@@ -116,7 +116,7 @@ class PoolTree:
 
 
 def _fault(quota: Quota) -> str | None:
-    """What is wrong with a quota by itself."""
+    """Return what is wrong with a quota by itself."""
     if not 0 < quota.share < inf:
         return f"share must be above 0, not {quota.share:g}"
     if quota.reservation < 0:
@@ -128,18 +128,18 @@ def _fault(quota: Quota) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Entitlements:
-    """What each pool, leaf or not, may use now of each device type."""
+    """Devices of each type that each pool, leaf or not, may use now."""
 
     devices: Mapping[tuple[str, str], int]
     capacity: Mapping[str, int] = field(default_factory=dict)
-    """Devices of each type there are for all pools together."""
+    """Devices of each type for all pools together."""
 
     def of(self, pool: str, device_type: str) -> int:
-        """Devices of a type that a pool may use now."""
+        """Return the devices of a type that a pool may use now."""
         return self.devices.get((pool, device_type), 0)
 
 
 def single_pool(reserved: Mapping[str, int] | None = None, name: str = "default") -> PoolTree:
-    """The tree of a cluster that nobody divided: one pool, with all the devices it is given."""
+    """Return a tree of one pool with these reservations."""
     quotas = {device_type: Quota(reservation=n) for device_type, n in (reserved or {}).items()}
     return PoolTree({name: Pool(name, quotas=quotas)})

@@ -10,7 +10,7 @@ from functools import cached_property
 
 
 class LayerType(StrEnum):
-    """What a layer computes; devices reach different shares of their rate on each."""
+    """What a layer computes; devices reach a different share of their peak on each."""
 
     CONVOLUTION = "convolution"
     POINTWISE = "pointwise"
@@ -35,37 +35,37 @@ class Tensor:
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """A model's shape. Tensors stand in the order in which their gradients become ready."""
+    """A model's shape. Tensors are in the order in which their gradients become ready."""
 
     name: str
     tensors: tuple[Tensor, ...]
     operations: float
-    """Floating-point operations of the forward pass for one sample; a multiply-add counts as two."""
+    """Floating-point operations of the forward pass per sample; a multiply-add counts as two."""
     activations: int
-    """Bytes kept for the backward pass, for one sample."""
+    """Bytes kept for the backward pass, per sample."""
     layers: tuple[tuple[LayerType, float], ...]
-    """The share of the operations done in layers of each type."""
+    """Share of the operations by layer type."""
     samples: int
-    """Samples of the dataset: one epoch."""
+    """Samples in one epoch."""
     sample_bytes: int
-    """Bytes of one sample as it is handed to the device."""
+    """Bytes of one sample on its way to the device."""
     batch: int
-    """Samples a device usually takes at once."""
+    """Usual batch of one device."""
     state: int = 4
-    """Bytes the optimiser keeps for each parameter (SGD with momentum: 4; Adam: 8)."""
+    """Optimiser bytes per parameter (SGD with momentum: 4; Adam: 8)."""
     parameter_bytes: int = 4
     """Bytes of one parameter (fp32: 4)."""
 
     def __hash__(self) -> int:
-        """Cheap, as profiles are keys: models that differ in all else but these are rare."""
+        """Cheap, as profiles are keys: different models that agree in these are rare."""
         return hash((self.name, len(self.tensors), self.operations))
 
     @cached_property
     def gradients(self) -> int:
-        """Bytes of all gradients: what one synchronisation moves."""
+        """Bytes that one synchronisation moves."""
         return sum(tensor.bytes for tensor in self.tensors)
 
     @property
     def parameters(self) -> int:
-        """How many parameters there are."""
+        """Number of parameters."""
         return self.gradients // self.parameter_bytes

@@ -1,6 +1,6 @@
-"""Why: a code of a fixed set, with the figures behind it.
+"""Reasons: a code from a fixed set, with the figures behind it.
 
-`docs/reference/reasons.md` is generated from this file, so each code carries the sentence a user reads.
+`docs/reference/reasons.md` is generated from this file.
 """
 
 from dataclasses import dataclass
@@ -42,30 +42,30 @@ class Code(StrEnum):
 
 SENTENCES: dict[Code, str] = {
     Code.STARTED: "the gang fits within its pool's entitlement",
-    Code.STARTED_BORROWING: "starts on idle devices beyond its pool's entitlement",
-    Code.STARTED_BACKFILLED: "will end before the devices promised to another job are free",
-    Code.STARTED_PROMISED: "the devices promised to the gang are free",
+    Code.STARTED_BORROWING: "started on idle devices beyond its pool's entitlement",
+    Code.STARTED_BACKFILLED: "ends before the devices promised to another job come free",
+    Code.STARTED_PROMISED: "the devices promised to it are free",
     Code.GROWN: "devices are free, and the job can use more",
-    Code.SHRUNK: "another job's gang needs the devices above this job's minimum",
-    Code.SHRUNK_ASKED: "its user now asks for fewer tasks",
-    Code.RESIZED_POLICY: "its share has changed by more than a resize costs",
-    Code.MIGRATED: "moved to make room for a gang that would not fit otherwise",
-    Code.MIGRATED_POLICY: "the policy wants it on another type of device",
-    Code.PREEMPTED: "its borrowed devices were reclaimed by the owning pool",
+    Code.SHRUNK: "another job's gang needs the workers above this job's minimum",
+    Code.SHRUNK_ASKED: "the user asked for fewer tasks than it has",
+    Code.RESIZED_POLICY: "the policy's share for it changed by more than a resize costs",
+    Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
+    Code.MIGRATED_POLICY: "the policy wants it on another device type",
+    Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
-    Code.CONTINUES: "no better allocation was found",
-    Code.AT_MOST: "has all it asked for",
-    Code.CHANGING: "is being started, resized, moved or stopped",
-    Code.WAITING_LIMIT: "its pool would exceed its limit",
-    Code.WAITING_RESERVATION: "not preemptible, and its pool's reservation is used up",
-    Code.WAITING_QUOTA: "its pool has used its entitlement, and no device is idle",
+    Code.CONTINUES: "keeps running: no better size or placement found",
+    Code.AT_MOST: "running with all it asked for",
+    Code.CHANGING: "starting, resizing, migrating or stopping",
+    Code.WAITING_LIMIT: "would exceed the pool's limit",
+    Code.WAITING_RESERVATION: "not preemptible, and the pool's reservation is used up",
+    Code.WAITING_QUOTA: "the pool has used its entitlement, and no device is idle",
     Code.WAITING_RECLAIM: "the jobs on its devices are being stopped or shrunk",
-    Code.WAITING_MIGRATION: "smaller jobs are being moved to make room",
+    Code.WAITING_MIGRATION: "smaller jobs are being moved out of the way",
     Code.WAITING_PROMISE: "enough devices are free, but promised to another job",
     Code.WAITING_NODES: "would fit if lost or draining nodes came back",
-    Code.WAITING_DEVICES: "too few devices of its types are free",
-    Code.WAITING_FRAGMENTED: "enough devices are free, but too far apart for its contract",
-    Code.WAITING_CORES: "devices are free, but not with the CPU cores and memory it needs",
+    Code.WAITING_DEVICES: "too few free devices of its types",
+    Code.WAITING_FRAGMENTED: "enough devices are free, but too far apart for its locality contract",
+    Code.WAITING_CORES: "devices are free, but too few CPU cores or too little memory beside them",
     Code.WAITING_POLICY: "other jobs come first under the policy",
 }
 
@@ -81,18 +81,18 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What was asked and what was there."""
+    """Devices requested and available."""
 
     asked: int
     free: int
     largest: int
-    """Most devices of the gang that would fit inside one group of the contract's level."""
+    """Most devices of the gang that fit inside one group of the contract's level."""
     widest: Level
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A pool's books for a device type: what is asked of it, what it uses, and what binds it."""
+    """A pool's device type: requested, used, and the bound that applies."""
 
     pool: str
     device_type: str
@@ -102,8 +102,8 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The smallest change of the request with which it would start now: one field, new value."""
+class RequestChange:
+    """The smallest change of a request that would start now: a field and its new value."""
 
     field: str
     value: str
@@ -111,17 +111,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code, and whichever figures belong to it."""
+    """A code and its figures."""
 
     code: Code
     shortfall: Shortfall | None = None
     quantity: Quantity | None = None
     holders: tuple[Holder, ...] = ()
-    would_start: Change | None = None
+    would_start: RequestChange | None = None
     beneficiary: str | None = None
-    """The name of the job that a migration, a preemption or a shrinking serves, or that devices are
-    kept for."""
+    """Name of the job that a migration, preemption or shrink serves, or that devices are kept for."""
     cost: float | None = None
-    """Device-seconds of work the decision costs."""
+    """Device-seconds of work lost by the decision."""
     gain: float | None = None
-    """Device-seconds of waiting it is expected to save."""
+    """Device-seconds of waiting expected to be saved."""

@@ -1,4 +1,4 @@
-"""One process of a job as an executor knows it: what it is told to run, and what it reports."""
+"""One process of a job, as an executor sees it: orders, and reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from muster.model.placement import Slot
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskId:
-    """A task that was once ordered: never used twice."""
+    """Identifies a task; never reused."""
 
     number: int
-    """Of its job (`Job.number`)."""
+    """`Job.number`."""
     generation: int
-    """Of its job when it was ordered."""
+    """The job's, when the task was ordered."""
     role: Role
     index: int
-    """Of its name. A job of the runtime never uses one again: a replacement has the next."""
+    """Of its name. Jobs of the runtime never reuse one: a replacement gets the next."""
     attempt: int = 0
     """Restarts under the same name."""
 
@@ -47,20 +47,19 @@ class TaskOrder:
     id: TaskId
     node: str
     devices: tuple[int, ...]
-    """The numbers of its devices on that node, as the node's own tools count them."""
+    """Device numbers on that node, as the node's own tools count them."""
     argv: tuple[str, ...]
     environ: Mapping[str, str]
-    """All of its environment: nothing of the manager's comes through."""
+    """Its whole environment: nothing is inherited from the executor."""
     folder: str
-    """Where it works; made if it is not there."""
+    """Working folder; created if missing."""
     log: str
-    """Where its output goes, below the executor's folder of logs: `<job>/<generation>/<task>.log`.
-    It is appended to: attempts follow each other."""
+    """Log file below the log folder: `<job>/<generation>/<task>.log`. Attempts append to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStarted:
-    """The process runs."""
+    """The process is running."""
 
     task: TaskId
     at: float
@@ -69,33 +68,33 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True)
 class TaskExited:
-    """The process is gone, and its whole process group with it."""
+    """The process and its whole process group are gone."""
 
     task: TaskId
     at: float
     code: int | None = None
     signal: int | None = None
-    """The signal that ended it; without code and signal nobody knows how it ended."""
+    """The signal that ended it; without code and signal, how it ended is unknown."""
     error: str = ""
-    """Why it could not be started or was given up, in words."""
+    """Why it could not be started or was given up."""
     begun: bool = True
-    """Whether it has ever run."""
+    """Whether it ever ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """A part of a log: the bytes from `offset`, and where the next part begins."""
+    """Bytes of a log from `offset`, and where the next part begins."""
 
     data: bytes
     offset: int
-    """Where the data begins: later than was asked if the log was trimmed meanwhile."""
+    """Where the data begins: later than requested if the log was trimmed."""
     next: int
-    """Pass it to go on reading; an offset counts bytes ever written, trimmed ones included."""
+    """Offset to continue from; counts all bytes ever written, trimmed ones included."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOrdered:
-    """A task is about to be ordered, for this place of its job."""
+    """A task is about to be ordered, for this slot of its job."""
 
     job: int
     task: TaskId
@@ -105,22 +104,22 @@ class TaskOrdered:
 
 @dataclass(frozen=True, slots=True)
 class TaskEnded:
-    """A task is gone, and the job it was of has taken note."""
+    """A task is gone, and its job has accounted for it."""
 
     job: int
     exited: TaskExited
     at: float
     tail: str = ""
-    """The last lines it printed, where it failed."""
+    """The last lines it printed, if it failed."""
     fault: bool = False
-    """Whether it counts against the job's budget of failures."""
+    """Counts against the job's budget of failures."""
     lost: bool = False
-    """Whether it counts against its budget of losses."""
+    """Counts against its budget of losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSeen:
-    """A task of the job has spoken to the coordinator: the job can change its tasks while it trains."""
+    """A task of the job has contacted the coordinator: the job can be resized live."""
 
     job: int
     at: float
@@ -128,7 +127,7 @@ class RuntimeSeen:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """Its user wants the job no more: it is cancelled once its tasks are gone."""
+    """The user cancelled the job; it ends once its tasks are gone."""
 
     job: int
     at: float
@@ -136,7 +135,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class GangStopping:
-    """A gang's tasks are being stopped, or left to end, for a reason that no other fact tells."""
+    """A gang's tasks are stopping or ending, for a reason that no other fact records."""
 
     job: int
     goal: str
@@ -148,7 +147,7 @@ class GangStopping:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A cycle decided something about a job, or found another reason why it waits."""
+    """A cycle decided about a job, or found a new reason why it waits."""
 
     job: int
     kind: str
@@ -156,27 +155,27 @@ class Decided:
     code: str
     """One of `model.reason.Code`."""
     text: str
-    """The reason in words, with its figures."""
+    """The reason as text, with its figures."""
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """An administrator chose another policy."""
+    """An administrator changed the policy."""
 
     policy: str
     at: float
 
 
 TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | GangStopping | Decided | PolicySet
-"""Facts that the journal holds beside those of `model.event`: the view does not depend on them."""
+"""Facts of the journal beside those of `model.event`; the view does not depend on them."""
 
 Fact = Event | TaskFact
-"""What the journal holds."""
+"""A fact of the journal."""
 
 
 def job_of(fact: Fact) -> int | None:
-    """The number of the job that a fact is about; None: it is about none."""
+    """Return the number of the job a fact is about; None: no job."""
     match fact:
         case Submitted(job=job):
             return job.number

@@ -1,7 +1,7 @@
-"""The tree a device sits in: levels, links, and alike nodes described once.
+"""The tree a device sits in: levels, links, and equal nodes described once.
 
 Source: Xiao, "All You Need to Know about Scheduling Deep Learning Jobs", section 2: a *configuration
-set* holds the device type and the topology of alike nodes, so that a node itself is one bitmap.
+set* holds the device type and the topology of equal nodes, so a node itself is one bitmap.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 MAX_DEVICES = 16
-"""Devices a node may have: the tables of `choice` index all 2**n bitmaps of a node."""
+"""Devices per node: the tables of `choice` index all 2**n bitmaps of a node."""
 
 
 class Level(IntEnum):
@@ -25,13 +25,13 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for this level in files and messages; `any` is the whole cluster."""
+        """The level in files and messages; `any` is the whole cluster."""
         return "any" if self is Level.CLUSTER else self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link carries one way: bandwidth in bytes/s, latency in s."""
+    """One direction of a link: bandwidth in bytes/s, latency in s."""
 
     bandwidth: float
     latency: float
@@ -55,7 +55,7 @@ DEFAULT_HOST = Link(3e9, 20e-6)
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Alike nodes described once. Layers run from narrow to wide and nest; the last is the node."""
+    """Equal nodes described once. Layers run from narrow to wide and nest; the last is the node."""
 
     name: str
     device_type: str
@@ -67,20 +67,20 @@ class ConfigurationSet:
     memory: int
     nic: Link
     host: Link = DEFAULT_HOST
-    """What one process takes in, or gives out, through the node's memory."""
+    """What one process reads or writes through the node's memory."""
     device_rate: float | None = None
-    """Operations/s of one device in single precision, where the cluster's file states it."""
+    """Operations/s of one device in single precision, if the cluster file states it."""
     device_bandwidth: float | None = None
-    """Bytes/s of the device's own memory, where the cluster's file states it."""
+    """Bytes/s of the device's own memory, if the cluster file states it."""
 
     @property
     def all_devices(self) -> int:
-        """The bitmap of a node whose devices are all free."""
+        """The bitmap of all devices of a node."""
         return (1 << self.devices) - 1
 
     @property
     def tree(self) -> tuple[Layer, ...]:
-        """The layers of the tree, one for each level: where a level has several, the widest."""
+        """The layers of the tree, one per level: the widest where there are several."""
         return tuple({layer.level: layer for layer in self.layers}.values())
 
     @property
@@ -90,19 +90,19 @@ class ConfigurationSet:
         return tuple(layer for layer in self.layers if layer not in tree)
 
     def level_of(self, bits: int) -> Level:
-        """The narrowest level inside the node that holds all of these devices."""
+        """Return the narrowest level inside the node that holds all these devices."""
         if bits.bit_count() <= 1:
             return Level.DEVICE
         return next(layer.level for layer in self.layers if holds(layer, bits))
 
 
 def holds(layer: Layer, bits: int) -> bool:
-    """Whether one group of the layer holds all of these devices."""
+    """Whether one group of the layer holds all these devices."""
     return any(bits & ~group == 0 for group in layer.groups)
 
 
 def each_bit(bits: int) -> Iterator[int]:
-    """The positions of the set bits, lowest first."""
+    """Yield the positions of the set bits, lowest first."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1

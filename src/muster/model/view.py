@@ -1,4 +1,4 @@
-"""A frozen, versioned picture of everything a cycle may look at."""
+"""A frozen, versioned snapshot of everything a cycle may read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from muster.model.pool import PoolTree
 
 
 class Phase(StrEnum):
-    """Where a job is in its life."""
+    """A live job's phase."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -25,42 +25,42 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job, and what has become of it so far. Times in s; None is never."""
+    """A job and its state. Times in s; None is never."""
 
     job: Job
     phase: Phase
     submitted: float
     generation: int = 0
     run: int = 0
-    """The generation with which the current (or next) run began: reports of older ones are late."""
+    """Generation at which the current (or next) run began: reports of older ones are stale."""
     started: float | None = None
-    """Begin of the current run."""
+    """Start of the current run."""
     checkpointed: float | None = None
     placement: Placement | None = None
     target: Placement | None = None
-    """The placement a resize or migration in progress leads to."""
+    """The placement after the resize or migration in progress."""
     batch: int | None = None
-    """The global batch it was told to use; None: its own."""
+    """The global batch in use; None: its own."""
     served: float = 0.0
-    """Device-seconds it had held by the moment `since`."""
+    """Device-seconds held before `since`."""
     since: float | None = None
-    """When it got the devices it holds; None: it holds none."""
+    """When it got its current devices; None: it holds none."""
     reshaped: bool = False
-    """Whether its user has changed the numbers of tasks since: it may have more than it asks for."""
+    """Whether the user changed its numbers of tasks: it may have more than requested."""
 
     @property
     def number(self) -> int:
-        """The job's number, which is its key."""
+        """The job's number, its key."""
         return self.job.number
 
     def attained(self, now: float) -> float:
-        """Device-seconds the job has held by now: Tiresias' two-dimensional attained service."""
+        """Return the device-seconds held by now: Tiresias' two-dimensional attained service."""
         if self.since is None or self.placement is None:
             return self.served
         return self.served + self.placement.devices * max(0.0, now - self.since)
 
     def held(self) -> tuple[Slot, ...]:
-        """Every slot the job holds now: during a change both the old and the new ones."""
+        """Return every slot held now: during a change, both the old and the new ones."""
         now = self.placement.slots if self.placement else ()
         coming = self.target.slots if self.target else ()
         return tuple(dict.fromkeys((*now, *coming)))
@@ -68,7 +68,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Cluster, pools and live jobs at one version. Ended jobs are not in it."""
+    """Cluster, pools and live jobs at one version."""
 
     version: int
     cluster: Cluster
@@ -76,9 +76,9 @@ class View:
     jobs: Mapping[int, JobState]
     """By number."""
     outlooks: Mapping[int, Outlook] = field(default_factory=dict)
-    """What is believed about live jobs; one that is not in it is unknown."""
+    """What is believed about live jobs; others are unknown."""
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """Live jobs' numbers by name, to resolve what people write and to keep names unique."""
+    """Live jobs' numbers by name, to resolve user input and keep names unique."""
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.jobs):

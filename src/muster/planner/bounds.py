@@ -79,7 +79,7 @@ class StepBounds:
         return self._step(compute, self._any(layout))
 
     def rough(self, layout: Layout, family: Family, compute: float) -> float:
-        """Return the least step of a family on a layout, whoever owns what, s."""
+        """Return the least step of a family on a layout for any owners, s."""
         return self._step(compute, *self._parts(layout, family, 0.0), self._wait(layout, family))
 
     def fine(self, layout: Layout, family: Family, compute: float) -> float:

@@ -1,21 +1,21 @@
-"""AFS, apathetic future share: one device at a time, to the winner of comparisons in pairs.
+"""AFS, apathetic future share: one device at a time, to the winner of pairwise comparisons.
 
 Source: Hwang et al., "Elastic resource sharing for distributed deep learning", NSDI'21 (KAIST). Let p
 be a job's speed (work per s) with what it has been dealt, p' with one more worker. Of two jobs
 
-- without anything: the one with the shorter time left on its first grant gets it;
-- else, s being the one that would end sooner as things are (time left = work left / p, in s) and l the
-  other: l gets it if and only if (p'_l - p_l) / p'_l > (p'_s - p_s) / p_s, else s.
+- with nothing yet: the one with the shorter time left on its first grant gets it;
+- else, s being the one that would now end sooner (time left = work left / p, in s) and l the other: l
+  gets it if and only if (p'_l - p_l) / p'_l > (p'_s - p_s) / p_s, else s.
 
-The inequality compares the sums of the two completion times, taking it that whoever is left keeps its
-share when the other is done: the future does not matter ("apathetic"). A job drops out once one more
-worker does not raise its speed. `known` lengths are AFS-L. Without (AFS-P), what a job has had stands
-for what it has left (`unknown.expected`), at the speed per device of its gang.
+The inequality compares the sums of the two completion times, assuming the job left keeps its share when
+the other ends: the future does not matter ("apathetic"). A job drops out once one more worker does not
+raise its speed. `known` lengths are AFS-L. Otherwise (AFS-P) attained service stands for work left
+(`unknown.expected`), at the speed per device of its gang.
 
-The paper deals in single devices. Here a job's first grant is its gang, and workers may take several
-devices, so both sides are divided by the devices of the grant: gains per device. The relation of pairs
-can go round in circles, so the order of comparing matters: jobs meet in order of priority and age, the
-winner going on to the next.
+The paper deals single devices. Here a job's first grant is its gang, and workers may take several
+devices, so both sides are divided by the devices of the grant: gains per device. The relation is not
+transitive, so the order matters: jobs are compared in order of priority and age, the winner with the
+next.
 """
 
 from dataclasses import dataclass
@@ -31,17 +31,17 @@ from muster.policy.unknown import Crowd, Prospect, expected, prospects
 
 @dataclass(frozen=True, slots=True)
 class Afs:
-    """Winner of pairs, device by device."""
+    """Winner of pairwise comparisons, device by device."""
 
     name: str = "afs"
     informed: bool = True
     known: bool = True
     """Whether the outlooks' work left is used."""
     cap: int | None = None
-    """Devices that no job gets more of, beyond its gang; None: as many as it can use."""
+    """Most devices of a job beyond its gang; None: as many as it can use."""
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """So many workers for each job, found one grant at a time."""
+        """Allocate workers, one grant at a time."""
         room = Room(view, entitlements)
         queue = prospects(view, room.movable, now)
         crowd = Crowd(entitlements.capacity)
@@ -49,30 +49,18 @@ class Afs:
         contest = _Contest([bid for bid in bids if bid.enter(room, crowd, self.cap)])
         while contest.live and any(room.free(each) > 0 for each in entitlements.capacity):
             contest.settle(contest.winner.grant(room, crowd))
-        # Small jobs are placed first, as in the evaluations of both Optimus and AFS.
+        # Small jobs are placed first, as in the evaluations of Optimus and AFS.
         dealt = sorted((bid.gets() for bid in bids), key=attrgetter("most"))
         return Shares(tuple(dealt), memory, steers=True)
 
 
 class _Bid:
-    """A job, what it has been dealt, and what one more grant would change."""
-
-    __slots__ = (
-        "ahead",
-        "behind",
-        "device_type",
-        "first",
-        "had",
-        "limit",
-        "prospect",
-        "time",
-        "workers",
-    )
+    """A job, what it was dealt, and what one more grant would change."""
 
     def __init__(self, prospect: Prospect, had: float | None) -> None:
         self.prospect = prospect
         self.had = had
-        """Device-seconds that stand for what is left; None: the work left is known."""
+        """Device-seconds that stand for the work left; None: it is known."""
         self.device_type = ""
         self.workers = 0
         self.limit = prospect.most
@@ -81,12 +69,12 @@ class _Bid:
         self.first = inf
         """s left with its gang."""
         self.behind = 0.0
-        """(p' - p) / p' for each device of the grant: what counts if it is the longer."""
+        """(p' - p) / p' per device of the grant: counts if it is the longer."""
         self.ahead = inf
-        """(p' - p) / p for each device of the grant: what counts if it is the shorter."""
+        """(p' - p) / p per device of the grant: counts if it is the shorter."""
 
     def enter(self, room: Room, crowd: Crowd, cap: int | None) -> bool:
-        """Whether it takes part; a job without devices gets its gang and does not."""
+        """Return whether it takes part; a job without devices gets its gang and does not."""
         prospect = self.prospect
         if not prospect.each:
             self.workers = prospect.gang
@@ -96,7 +84,7 @@ class _Bid:
         return self._choose(room, crowd)
 
     def grant(self, room: Room, crowd: Crowd) -> bool:
-        """Give it one more worker, or its gang; whether it still takes part after."""
+        """Give it one more worker, or its gang; return whether it still takes part."""
         more = 1 if self.workers else self.prospect.gang
         if room.most(self.prospect.job, self.device_type) < more:
             return not self.workers and self._choose(room, crowd)
@@ -115,7 +103,7 @@ class _Bid:
         return self._weigh()
 
     def _weigh(self) -> bool:
-        """Work out times and gains; False: one more is of no use."""
+        """Compute times and gains; False: one more is of no use."""
         if self.workers >= self.limit:
             return False
         prospect, held = self.prospect, self.workers
@@ -138,9 +126,9 @@ class _Bid:
 
 
 class _Contest:
-    """Jobs in order, and the winner among the first, the first two, the first three ... of them.
+    """Jobs in order, and the winner among each prefix of them.
 
-    After a grant only the winner has changed, so that the comparisons before its turn still hold.
+    After a grant only the winner has changed, so comparisons before its turn still hold.
     """
 
     def __init__(self, live: list[_Bid]) -> None:
@@ -153,7 +141,7 @@ class _Contest:
         return self.live[self._leads[-1]]
 
     def settle(self, stays: bool) -> None:
-        """Compare anew after the winner's grant, without it if it does not stay."""
+        """Compare again after the winner's grant, without it if it does not stay."""
         changed = self._leads[-1]
         if not stays:
             del self.live[changed]

@@ -1,10 +1,9 @@
-"""What every policy is: a function from a view to an ordered list of allocations.
+"""The interface of a policy: a function from a view to an ordered list of allocations.
 
-There are two kinds. A policy that *queues* names jobs in order, each with its least and most workers;
-the cycle starts gangs in that order, never stops one for another of its pool, and lets jobs grow into
-what is left. A policy that *steers* says how many workers each job is to have now, no more and no
-less: the cycle stops, shrinks, starts and grows until it is so. A job that either leaves out keeps what
-it has.
+A policy that *queues* lists jobs in order, each with its least and most workers; the cycle starts gangs
+in that order, never stops one for another of its pool, and lets jobs grow into what is left. A policy
+that *steers* sets the exact number of workers of each job: the cycle stops, shrinks, starts and grows
+jobs to match. Jobs left out keep what they have.
 """
 
 from dataclasses import dataclass
@@ -17,17 +16,17 @@ from muster.model.view import View
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Workers for one job: `least` before anybody gets more than their least, up to `most` after."""
+    """Workers for one job: `least` before any job gets more than its least, then up to `most`."""
 
     job: int
     least: int
     most: int
     servers: int | None = None
-    """Parameter servers; None: as many as go with the workers."""
+    """Parameter servers; None: in proportion to the workers."""
     device_type: str | None = None
-    """The type of its devices; None: the job's own preference decides."""
+    """Device type; None: by the job's preference."""
     batch: int | None = None
-    """The global batch it is to use; None: its own."""
+    """Global batch; None: its own."""
 
 
 def exactly(
@@ -38,31 +37,31 @@ def exactly(
     device_type: str | None = None,
     batch: int | None = None,
 ) -> Allocation:
-    """What a steering policy says about a job; 0 workers: it is to hold nothing."""
+    """Return a steering policy's allocation; 0 workers: the job is to hold nothing."""
     return Allocation(job, workers, workers, servers, device_type, batch)
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A policy's answer, most urgent job first, and what it wants to remember."""
+    """A policy's answer, most urgent job first, and its memory."""
 
     allocations: tuple[Allocation, ...]
     memory: object = None
     steers: bool = False
     """Whether the allocations are exact (see above)."""
     again: float = inf
-    """When the policy wants to be asked again even if nothing has happened, in s."""
+    """When the policy wants another cycle even if nothing happens, in s."""
 
 
 class Policy(Protocol):
-    """Pure: everything it knows comes in, everything it wants to keep goes out."""
+    """Pure: all it knows is passed in, all it remembers is returned."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def informed(self) -> bool:
-        """Whether it looks at the view's outlooks; for one that does not they need not be made."""
+        """Whether it reads the view's outlooks; otherwise they need not be computed."""
         ...
 
     def allocate(

@@ -1,4 +1,4 @@
-"""A job as Muster's own policy sees it: what is left, its weight, what every share is worth to it."""
+"""A job as Muster's own policy sees it: work left, weight, and the worth of every share."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ from muster.policy.uncertainty import counts_as
 from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
-"""Less than this, of work or of work per s, is none: its inverse must still be a number."""
+"""Less work, or work per s, counts as none: its inverse must stay finite."""
 ABOUT = 0.05
-"""Speeds this close are taken for equal: as well as steps are measured."""
+"""Speeds this close count as equal: the precision of measured steps."""
 STEEPEST = 20
-"""Steps of priority beyond which weights do not go: 2^20 is as good as for ever."""
+"""Steps of priority beyond which weights do not grow: 2^20 is effectively infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A job's speeds on one device type, for each number of workers worth a thought."""
+    """A job's speeds on one device type, by number of workers."""
 
     workers: tuple[int, ...]
     devices: tuple[int, ...]
@@ -34,11 +34,11 @@ class Curve:
     slowness: Array
     """s per unit of work."""
     peaks: tuple[float, ...]
-    """The best speed with so many workers or fewer."""
+    """The best speed with at most these workers."""
     ladder: Array
     """Work per s that each further device adds, on the concave hull."""
     servers: tuple[int, ...] = ()
-    """Parameter servers that go with each number of workers; empty: it has none."""
+    """Parameter servers for each number of workers; empty: none."""
 
 
 Curves = Mapping[str, Curve]
@@ -46,32 +46,32 @@ Curves = Mapping[str, Curve]
 
 
 Roles = tuple[RoleSpec, ...]
-"""What a job asks for; its user may change that."""
+"""A job's request, which its user may change."""
 
 Measured = tuple[str, int, float, float]
-"""Device type, workers, work per s, and when that was measured, s."""
+"""Device type, workers, work per s, and when measured, in s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What the policy keeps from one call to the next."""
+class BidMemory:
+    """What the policy keeps between calls."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
     curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(
         default_factory=dict, compare=False, metadata={"cache": True}
     )
-    """Of jobs whose speed and request are still the same: they save time and change nothing."""
+    """A cache for jobs of unchanged speed and request."""
     measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
-    """Of jobs that were spread over more nodes than they needed: how fast they were there."""
+    """Speeds of jobs while spread over more nodes than needed."""
 
     def recall(self, job: Job, speed: Speed) -> Curves | None:
-        """The job's curves, if they are those of this very speed and request."""
+        """Return the job's curves, if its speed and request are unchanged."""
         seen = self.curves.get(job.number)
         return seen[2] if seen is not None and seen[0] is speed and seen[1] == job.roles else None
 
 
 def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
-    """The job's speeds on each of these types where it can run at all."""
+    """Return the job's speeds on each type where it can run."""
     made = ((each, _curve(prospect, each, capacity[each])) for each in types)
     return {each: curve for each, curve in made if curve is not None}
 
@@ -94,7 +94,7 @@ def _curve(prospect: Prospect, device_type: str, capacity: int) -> Curve | None:
 
 
 def _servers(prospect: Prospect, device_type: str, workers: int) -> int:
-    """The fewest servers with which so many workers are about as fast as with any number."""
+    """Return the fewest servers with which these workers are about as fast as with any number."""
     spec = next((spec for spec in prospect.job.roles if spec.role is Role.SERVER), None)
     if spec is None:
         return 0
@@ -107,24 +107,6 @@ def _servers(prospect: Prospect, device_type: str, workers: int) -> int:
 class Bid:
     """A job in a deal."""
 
-    __slots__ = (
-        "_here",
-        "_measured",
-        "curves",
-        "each",
-        "held",
-        "job",
-        "left",
-        "number",
-        "outlook",
-        "price",
-        "state",
-        "type",
-        "type_held",
-        "weight",
-        "workers",
-    )
-
     def __init__(self, view: View, state: JobState, outlook: Outlook, curves: Curves) -> None:
         self.state = state
         self.job: Job = state.job
@@ -133,26 +115,26 @@ class Bid:
         self.curves = curves
         self.each = state.job.workers.need.devices
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
-        """Work left, as urgent as it is."""
+        """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
         self.price = 0.0
-        """s by which the sum of completion times shrinks with a unit of its work done."""
+        """s by which a unit of its work shortens the sum of completion times."""
         self.held = holds(state)
         self.type_held = type_held(view, state) if self.held else None
         self._here = outlook.here if _scattered(view, state, self.type_held) else None
         self._measured: tuple[Measured, ...] = ()
         self.type = ""
-        """The type it is dealt, and how many workers there."""
+        """The type it is dealt, with `workers`."""
         self.workers = 0
 
     def time(self, devices: Mapping[str, int]) -> float:
-        """s left at its best on what there is at most; the price order goes by it."""
+        """Return the s left at its best on these devices, which orders the pricing."""
         within = ((curve, upto(curve.devices, devices.get(t, 0))) for t, curve in self.curves.items())
         best = max((curve.peaks[count - 1] for curve, count in within if count), default=0.0)
         return self.left / best / self.weight if best > NOTHING else 0.0
 
     def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
-        """Take in what was measured of it since some moment, and what is measured now."""
+        """Add the current measurement to those since some moment."""
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
         if self._here is not None and self.type_held is not None and self._settled(now):
             found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
@@ -160,11 +142,11 @@ class Bid:
         return self._measured
 
     def offer(self, device_type: str, horizon: float, now: float) -> Offer:
-        """What each number of devices of the type is worth to it."""
+        """Return what each number of devices of the type is worth to it."""
         curve = self.curves[device_type]
         held = self.held if device_type == self.type_held and self.held in curve.workers else None
         if held is not None and not self._settled(now):
-            # A change is not called off before it can have been worth anything.
+            # A change is not undone before it can have paid off.
             at = curve.workers.index(held)
             return Offer((0, curve.devices[at]), (0.0, self.price * float(curve.rates[at])))
         rates, slowness = self._had(curve, device_type)
@@ -178,8 +160,8 @@ class Bid:
         return Offer((0, *curve.devices), (0.0, *values))
 
     def _had(self, curve: Curve, device_type: str) -> tuple[Array, Array]:
-        """Speeds and their inverses, where they were measured of late no better than that: what was
-        spread over too many nodes a moment ago would be so again."""
+        """Return speeds and their inverses, capped by recent measurements: what was just spread over
+        too many nodes would be so again."""
         caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
         if not caps:
             return curve.rates, curve.slowness
@@ -195,7 +177,7 @@ class Bid:
         return since is None or now > since + self.job.pause
 
     def gets(self) -> Allocation:
-        """What it was dealt, as the policy says it. Another batch alone costs nothing."""
+        """Return its allocation. Changing only the batch costs nothing."""
         if not self.workers:
             return exactly(self.number, 0)
         curve = self.curves[self.type]
@@ -214,8 +196,8 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     return len(nodes) * on_node >= state.placement.devices + on_node
 
 
-def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: Memory) -> Bid:
-    """The job's bid, with the curves of before where its speed is the same."""
+def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: BidMemory) -> Bid:
+    """Return the job's bid, with cached curves if its speed is the same."""
     outlook = outlook_of(view, state, now)
     curves = memory.recall(state.job, outlook.speed)
     if curves is None:

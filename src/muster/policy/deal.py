@@ -1,9 +1,9 @@
-"""Devices dealt so that what they bring is the most: many jobs, each with some counts to choose from.
+"""Deal devices for the largest total value: many jobs, each with some counts to choose from.
 
-A knapsack with one choice a job. Devices go first where each brings most (the concave hulls of all
-jobs, steepest first), which is the best there is but for the few that are left over; then the jobs that
-were nearest to another choice, all of them where they are few, are dealt to again exactly, by dynamic
-programming over devices: best(n) = max over a job's counts k of best'(n - k) + value(k).
+A knapsack with one choice per job. Devices go first where each adds most (the concave hulls of all
+jobs, steepest first), which is optimal but for the few left over; then the jobs nearest to another
+choice, or all if few, are solved exactly by dynamic programming over devices:
+best(n) = max over a job's counts k of best'(n - k) + value(k).
 """
 
 import heapq
@@ -20,21 +20,20 @@ from muster.policy.prices import Array, hull
 Whole = npt.NDArray[np.int64]
 
 CORE_JOBS = 64
-"""Jobs dealt to exactly; the cost is this times their counts times `CORE_DEVICES`."""
+"""Jobs solved exactly; the cost is this times their counts times `CORE_DEVICES`."""
 CORE_DEVICES = 256
-"""And devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Counts of devices a job could use, rising from 0, and what each is worth, 0 being worth 0."""
+    """Counts of devices a job could use, rising from 0, and their values; 0 is worth 0."""
 
     counts: tuple[int, ...]
     values: tuple[float, ...]
 
 
 def deal(offers: Sequence[Offer], devices: int) -> list[int]:
-    """For each offer the place of the count it gets; the counts come to `devices` at most."""
+    """Return the index of the count each offer gets; the sum is at most `devices`."""
     if len(offers) <= CORE_JOBS and devices <= CORE_DEVICES:
         return _exact(offers, devices)
     chosen, left, doubt = _by_slope(offers, devices)
@@ -51,7 +50,7 @@ def deal(offers: Sequence[Offer], devices: int) -> list[int]:
 
 
 def _by_slope(offers: Sequence[Offer], devices: int) -> tuple[list[int], int, list[float]]:
-    """Choices, devices left over, and how near each job was to another choice."""
+    """Return choices, devices left over, and each job's distance to another choice."""
     corners = [hull(offer.counts, offer.values) for offer in offers]
     slopes = [_slopes(offer, found) for offer, found in zip(offers, corners, strict=True)]
     queue = [(-steep[0], i, 0) for i, steep in enumerate(slopes) if steep]
@@ -78,7 +77,7 @@ def _slopes(offer: Offer, corners: Sequence[int]) -> list[float]:
 
 
 def _exact(offers: Sequence[Offer], devices: int) -> list[int]:
-    """Of equal choices that with fewest devices for the jobs named last."""
+    """Solve exactly; ties: fewest devices for the last jobs."""
     best = np.zeros(devices + 1)
     numbers = np.arange(devices + 1)
     tables: list[tuple[list[int], list[int], Whole | None]] = []
@@ -99,7 +98,7 @@ def _exact(offers: Sequence[Offer], devices: int) -> list[int]:
 
 
 def _one(best: Array, numbers: Whole, counts: Whole, values: Array) -> tuple[Array, Whole]:
-    """The most that each number of devices brings with one job more, and its choice there."""
+    """Return the best value of each number of devices with one more job, and its choice."""
     most = int(counts[-1])
     padded = np.concatenate((np.full(most, -inf), best))
     brought = padded[(numbers + most) - counts[:, None]] + values[:, None]
@@ -108,7 +107,7 @@ def _one(best: Array, numbers: Whole, counts: Whole, values: Array) -> tuple[Arr
 
 
 def _useful(offer: Offer, devices: int) -> tuple[list[int], list[int]]:
-    """Counts that are worth more than all smaller ones, and their places."""
+    """Return counts worth more than all smaller ones, and their indices."""
     counts, places, most = [0], [0], 0.0
     for i, (count, value) in enumerate(zip(offer.counts, offer.values, strict=True)):
         if count > devices:

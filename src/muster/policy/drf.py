@@ -8,10 +8,9 @@ Rule: the dominant share of a job (or of a user with all their jobs) is the larg
     share = max over resources r of  held[r] / there[r]                                  (no unit)
 
 of devices of each type, thousandths of a core and bytes of memory, servers included. Progressive
-filling: whoever has the smallest dominant share gets the next task, until nothing more fits. A gang is
-admitted as a whole, the oldest of the highest priority first; after it workers come one by one, with
-the servers that go with them. Sharing among users is the paper's way, among jobs that of Optimus'
-evaluation.
+filling: the smallest dominant share gets the next task, until nothing more fits. Gangs are admitted
+whole, the oldest of the highest priority first; then workers one by one, with the servers that go with
+them. The paper shares among users, Optimus' evaluation among jobs.
 """
 
 from collections import deque
@@ -36,10 +35,10 @@ class Drf:
     name: str = "drf"
     informed: bool = False
     by: Literal["job", "user"] = "job"
-    """Among whom it is shared."""
+    """Share among jobs or users."""
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """What every job that can be changed is to have."""
+        """Allocate to every job that can be changed."""
         pot = _Pot(view, entitlements)
         owners: dict[str | int, _Owner] = {}
         bids = [_Bid(state) for state in sorted(pot.room.movable, key=_seniority)]
@@ -72,7 +71,7 @@ class _Holding:
         self.memory += other.memory
 
     def dominant(self, there: "_Holding") -> float:
-        """The largest share of what there is."""
+        """Return the largest share of the total."""
         pairs = [(amount, there.devices.get(each, 0)) for each, amount in self.devices.items()]
         pairs += [(self.cores, there.cores), (self.memory, there.memory)]
         return max((held / whole for held, whole in pairs if whole), default=0.0)
@@ -80,7 +79,7 @@ class _Holding:
 
 @dataclass(slots=True)
 class _Bid:
-    """A job in the course of filling."""
+    """A job during filling."""
 
     state: JobState
     workers: int = 0
@@ -88,13 +87,13 @@ class _Bid:
     held: _Holding = field(default_factory=_Holding)
 
     def next_workers(self) -> int:
-        """How many it would have after its next step: the gang at first, then one more."""
+        """Return its workers after the next step: the gang first, then one more."""
         return self.workers + 1 if self.workers else self.state.job.workers.gang
 
 
 @dataclass(slots=True)
 class _Owner:
-    """A job, or a user with several."""
+    """A job, or a user with several jobs."""
 
     waiting: deque[_Bid] = field(default_factory=deque)
     """Not admitted yet, in order."""
@@ -102,8 +101,8 @@ class _Owner:
     held: _Holding = field(default_factory=_Holding)
 
     def step(self, pot: "_Pot") -> bool:
-        """Take one gang or one worker; False: nothing of theirs fits any more."""
-        while self.waiting:  # what does not fit now will not later: the pot only empties
+        """Take one gang or one worker; False: nothing fits any more."""
+        while self.waiting:  # what does not fit now never will: the pot only empties
             bid = self.waiting.popleft()
             if pot.give(bid, self):
                 self.growing.append(bid)
@@ -117,7 +116,7 @@ class _Owner:
 
 
 class _Pot:
-    """What there is, and what is left of it."""
+    """The total, and what is left of it."""
 
     def __init__(self, view: View, entitlements: Entitlements) -> None:
         self.view = view
@@ -157,7 +156,7 @@ class _Pot:
         return True
 
     def _type(self, bid: _Bid, more: int) -> str | None:
-        """The first type with room: the one it is on first, for changing costs a restart."""
+        """Return the first type with room, the current one first, as changing costs a restart."""
         job = bid.state.job
         types = (bid.device_type,) if bid.device_type else self.room.types(job)
         held = type_held(self.view, bid.state) if len(types) > 1 else None
@@ -184,7 +183,7 @@ def _allocation(pot: _Pot, bid: _Bid) -> Allocation:
 
 
 def _total(cluster: Cluster, entitlements: Entitlements) -> _Holding:
-    """All there is; a draining node counts with what is in use on it."""
+    """Return the total; a draining node counts with what it runs."""
     total = _Holding(entitlements.capacity.items())
     for node in cluster.nodes:
         kind = cluster.configuration_of(node)

@@ -16,14 +16,14 @@ _WAITING = Phase.WAITING
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """The gang for each job in the order of the queue; what is left lets jobs grow, same order."""
+    """A gang for each job in queue order; then growth in the same order."""
 
     name: str = "fifo"
     informed: bool = False
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """Every job's gang, in order of priority and age."""
-        # One that neither waits nor could grow is left as it is, and looked at no closer.
+        """Allocate every job's gang, in order of priority and age."""
+        # Skip jobs that neither wait nor could grow.
         jobs = view.jobs.values()
         queue = [s for s in jobs if s.phase is _WAITING or s.job.elastic or s.reshaped]
         return Shares(tuple(_allocation(state) for state in sorted(queue, key=_urgency)), memory)

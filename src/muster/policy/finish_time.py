@@ -1,4 +1,4 @@
-"""Finish-time fairness: make the job that sharing delays most as little delayed as can be.
+"""Finish-time fairness: minimise the largest delay caused by sharing.
 
 Source: Mahajan et al., "Themis", NSDI'20, with the formula of Gavel (OSDI'20). With F the
 devices of a job's part of the cluster, all devices over the number of jobs that want some, times in s,
@@ -8,18 +8,17 @@ devices of a job's part of the cluster, all devices over the number of jobs that
 minimise the largest rho. The speed is that on the workers given; alone it is that on F devices, of each
 type for the part of the time that the type has of all devices; F below the gang is the gang for part of
 the time, F above what the job can use is that. Alone so far is what it has attained (device-s) / F:
-each device-second is taken to have done what it would have done alone, since a view does not say how
-much work is done.
+each device-second counts as if it had been alone, since a view does not say how much work is done.
 
-How: everybody gets the gang, then the job with the largest rho gets the fewest further workers that
-lower it, again and again; a job that cannot have them is passed over for good. For one type of device
-this finds the least largest rho, just as a bisection on rho would: rho falls with what a job gets, and
-until the largest is below some target no job has been given more than it needs for that target. It
-then lowers the second largest, and so on, so that nothing is left over, and limits of pools need no
-special case. Where there is no room for every gang: the largest rho first, each counted with its gang.
+Every job gets its gang, then the job with the largest rho repeatedly gets the fewest further workers
+that lower it; a job that cannot have them is dropped. For one device type this finds the least largest
+rho, as a bisection would: rho falls with what a job gets, and until the largest is below some target no
+job has more than it needs for that target. It then lowers the second largest, and so on: nothing is
+left over, and limits of pools need no special case. If not every gang fits: the largest rho first, each
+counted with its gang.
 
-Themis deals anew only when leases end. Here likewise: every 360 s (Gavel's round). In between, nobody's
-share changes; jobs that wait are dealt what is free in the same way.
+As in Themis, shares change only when leases end: every 360 s (Gavel's round). In between, waiting jobs
+are dealt what is free in the same way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,15 +27,15 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from muster.model.pool import Entitlements
-from muster.model.view import Phase, View
+from muster.model.view import View
 from muster.policy.base import Shares
-from muster.policy.room import Room, holds, type_held
+from muster.policy.room import Room, in_change
 from muster.policy.unknown import Crowd, Prospect, prospects
 
 LEASE = 360.0
 """s between deals."""
 _INSTANT = 1e-9
-"""s; a job that is done as soon as it begins still has a rho."""
+"""s; a job that ends as soon as it begins still has a rho."""
 
 _Hand = tuple[str, int]
 """A device type and workers."""
@@ -45,7 +44,7 @@ _NOTHING: _Hand = ("", 0)
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """What is remembered: until when the deal holds, and what it was."""
+    """Memory: the deal, and until when it holds."""
 
     until: float
     dealt: Mapping[int, _Hand] = field(default_factory=dict)
@@ -53,13 +52,13 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class FinishTime:
-    """The least largest delay by sharing."""
+    """Least largest delay by sharing."""
 
     name: str = "finish-time"
     informed: bool = True
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """Workers for each job; dealt anew where the lease has ended."""
+        """Allocate workers; deal again if the lease has ended."""
         room = Room(view, entitlements)
         queue = prospects(view, room.movable, now)
         past = memory if isinstance(memory, Leases) else Leases(now)
@@ -71,7 +70,8 @@ class FinishTime:
             each.gets(*(hands.get(each.job.number, _NOTHING) if each.each else ("", each.gang)))
             for each in queue
         )
-        hands |= _in_change(view, room)
+        movable = {state.number for state in room.movable}
+        hands |= in_change(view, (s for s in view.jobs.values() if s.number not in movable))
         until = past.until if now < past.until else now + LEASE
         leases = Leases(until if hands else now, hands)  # a deal of nothing binds nobody
         return Shares(allocations, leases, steers=True, again=until if claims else inf)
@@ -79,11 +79,11 @@ class FinishTime:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A job, and the two times of its rho that do not depend on the deal, in s."""
+    """A job, and the times of its rho that do not depend on the deal, in s."""
 
     prospect: Prospect
     waited: float
-    """Since it was submitted."""
+    """Since submission."""
     alone: float
     """From submission to end, in its part of the cluster."""
 
@@ -92,12 +92,12 @@ class _Claim:
         return self.prospect.job.number
 
     def rho(self, device_type: str, workers: int) -> float:
-        """How much later it ends than alone, as a factor."""
+        """Return its end with sharing over its end alone."""
         time = self.prospect.time(device_type, workers)
         return (self.waited + time) / self.alone if time < inf else inf
 
     def worst(self, room: Room) -> float:
-        """Rho with its gang, on its best type."""
+        """Return rho with its gang, on its best type."""
         types = room.types(self.prospect.job)
         return min((self.rho(each, self.prospect.gang) for each in types), default=inf)
 
@@ -105,7 +105,7 @@ class _Claim:
 def _claims(
     view: View, queue: Iterable[Prospect], room: Room, entitlements: Entitlements, now: float
 ) -> list[_Claim]:
-    """Every job that wants devices, with its time alone."""
+    """Return every job that needs devices, with its time alone."""
     jobs = sum(1 for state in view.jobs.values() if state.job.workers.need.devices)
     claims = []
     for each in queue:
@@ -117,7 +117,7 @@ def _claims(
 
 
 def _alone(prospect: Prospect, part: Mapping[str, float], now: float) -> float:
-    """s from submission to end, had the job all the time its part of the cluster, by type."""
+    """Return the s from submission to end if it always had its part of the cluster, by type."""
     devices = min(sum(part.values()), float(prospect.most * prospect.each))
     if devices <= 0:
         return inf
@@ -130,7 +130,7 @@ def _alone(prospect: Prospect, part: Mapping[str, float], now: float) -> float:
 
 
 def _speed(prospect: Prospect, device_type: str, workers: float) -> float:
-    """Work per s with so many workers: between two numbers of them a mixture, below the gang a part."""
+    """Return the work per s, interpolated between numbers of workers, linear below the gang."""
     if workers <= prospect.gang:
         return prospect.rate(device_type, prospect.gang) * workers / prospect.gang
     below = int(workers)
@@ -141,7 +141,7 @@ def _speed(prospect: Prospect, device_type: str, workers: float) -> float:
 
 
 def _kept(claims: Iterable[_Claim], dealt: Mapping[int, _Hand], room: Room) -> dict[int, _Hand]:
-    """What was dealt before to jobs that are still there, as far as there is still room for it."""
+    """Return earlier deals that still fit."""
     kept: dict[int, _Hand] = {}
     for claim in claims:
         device_type, workers = dealt.get(claim.number, _NOTHING)
@@ -153,7 +153,7 @@ def _kept(claims: Iterable[_Claim], dealt: Mapping[int, _Hand], room: Room) -> d
 
 
 def _begun(claims: Iterable[_Claim], room: Room, crowd: Crowd) -> dict[int, _Hand]:
-    """Gangs, the largest rho first, each on the best type with room for it."""
+    """Deal gangs, the largest rho first, each on the best type with room."""
     hands: dict[int, _Hand] = {}
     for claim in sorted(claims, key=lambda claim: -claim.worst(room)):
         chosen = claim.prospect.choose_type(room, crowd)
@@ -164,7 +164,7 @@ def _begun(claims: Iterable[_Claim], room: Room, crowd: Crowd) -> dict[int, _Han
 
 
 def _raised(claims: list[_Claim], hands: dict[int, _Hand], room: Room) -> dict[int, _Hand]:
-    """The hands, after more workers for whoever has the largest rho, until nobody can have more."""
+    """Add workers to the job with the largest rho, until none can have more."""
     worst = [
         (-claim.rho(*hands[claim.number]), at)
         for at, claim in enumerate(claims)
@@ -184,21 +184,11 @@ def _raised(claims: list[_Claim], hands: dict[int, _Hand], room: Room) -> dict[i
 
 
 def _more(claim: _Claim, device_type: str, workers: int, room: Room) -> int:
-    """The fewest further workers that make the job faster, of those it can have; 0: none do."""
+    """Return the fewest further workers that make the job faster; 0: none do."""
     prospect = claim.prospect
     rate = prospect.rate(device_type, workers)
     most = min(prospect.most - workers, room.most(prospect.job, device_type))
     return next((n for n in range(1, most + 1) if prospect.rate(device_type, workers + n) > rate), 0)
-
-
-def _in_change(view: View, room: Room) -> dict[int, _Hand]:
-    """What jobs hold, or come to hold, that cannot be dealt to now: theirs until the lease ends."""
-    movable = {state.number for state in room.movable}
-    return {
-        state.number: (type_held(view, state) or "", holds(state))
-        for state in view.jobs.values()
-        if state.number not in movable and state.phase is not Phase.PREEMPTING
-    }
 
 
 POLICIES = (FinishTime(),)

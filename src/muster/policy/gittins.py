@@ -1,13 +1,13 @@
-"""The Gittins index of jobs whose service is unknown, and what has been learnt to work it out.
+"""The Gittins index of jobs of unknown service, and the sample it is computed from.
 
 Source: Gittins 1979, "Bandit processes and dynamic allocation indices"; used for training jobs by
 Tiresias (Gu et al., NSDI 2019). S is the service a job takes in all (device-s), a what it has attained:
 
     index(a) = sup over d > 0 of  P(S - a <= d | S > a) / E[min(S - a, d) | S > a]      (1 / device-s)
 
-the chance to be done per device-second invested, at the best moment d to stop investing. S is the
-empirical distribution of jobs seen to end: between two of its values the chance stands still while the
-investment grows, so only those values need be tried for d.
+the chance to end per device-second invested, at the best moment d to stop investing. S is the empirical
+distribution of ended jobs: between two of its values the chance is constant while the investment grows,
+so only those values need to be tried for d.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 _GROWTH = 10
-"""The index is worked out anew once the sample has grown by a tenth, which lowers its standard error by
-5 %: all the work together stays in proportion to the number of jobs."""
+"""The index is recomputed once the sample has grown by a tenth, which lowers its standard error by 5 %:
+the total work stays proportional to the number of jobs."""
 
 
 def gittins(sample: Sequence[float], attained: Sequence[float]) -> tuple[float, ...]:
-    """The index in 1/device-s at each attained service; 0 where nobody is known to have ended later."""
+    """Return the index in 1/device-s at each attained service; 0 if no job ended later."""
     known = np.sort(np.asarray(sample, dtype=float))
     return tuple(_index(known, a) for a in attained)
 
@@ -37,19 +37,19 @@ def _index(known: np.ndarray, a: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Services in device-s of jobs that have ended, and the index at the levels that were asked for."""
+class ServiceSample:
+    """Services of ended jobs in device-s, and the index at the requested levels."""
 
     services: tuple[float, ...] = ()
     index: tuple[float, ...] = ()
-    """By level; empty: nothing is known yet."""
+    """By level; empty: unknown."""
     recent: tuple[float, ...] = ()
-    """Services that the index does not take into account yet."""
+    """Services not in the index yet."""
 
-    def learn(self, ended: Iterable[float], levels: Sequence[float]) -> "Sample":
-        """The sample with more jobs in it."""
+    def learn(self, ended: Iterable[float], levels: Sequence[float]) -> "ServiceSample":
+        """Return the sample with more jobs."""
         recent = (*self.recent, *ended)
         if not recent or len(recent) * _GROWTH < len(self.services):
-            return Sample(self.services, self.index, recent)
+            return ServiceSample(self.services, self.index, recent)
         services = (*self.services, *recent)
-        return Sample(services, gittins(services, levels))
+        return ServiceSample(services, gittins(services, levels))

@@ -1,4 +1,4 @@
-"""Max-min fairness over unequal device types: fractions of time by a linear programme, dealt in rounds.
+"""Max-min fairness over unequal device types: fractions of time by a linear program, dealt in rounds.
 
 Source: Narayanan et al., "Heterogeneity-aware cluster scheduling policies for deep learning workloads"
 (Gavel), OSDI'20. X[j, g] is the fraction of time job j spends on device type g, T[j, g] its speed there
@@ -7,24 +7,24 @@ Source: Narayanan et al., "Heterogeneity-aware cluster scheduling policies for d
     maximise   min_j  d_j / w_j * (sum_g T[j, g] X[j, g]) / (sum_g T[j, g] C[g] / sum_g C[g])
     subject to sum_g X[j, g] <= 1,   sum_j d[j, g] X[j, g] <= C[g],   X >= 0
 
-The quotient is the job's speed over that of an equal share of all types; every weight w is 1, pools'
-shares being in their entitlements, which bound the sum over a pool's jobs likewise. Then water is
-filled in: jobs that keep the minimum down (a dual price above 0, or all their time on their best type)
-are held at their level and the rest is solved again, for four levels; what is left then goes where
-the sum of the quotients grows most. Unaware of types, all T are 1: jobs' own speeds do not matter.
+The quotient is the job's speed over that of an equal share of all types; every weight w is 1: shares of
+pools are in their entitlements, which bound the sum over a pool's jobs likewise. Then water filling:
+jobs that keep the minimum down (a dual price above 0, or all their time on their best type) are fixed
+at their level and the rest is solved again, for four levels; what is left goes where the sum of the
+quotients grows most. Unaware of types, all T are 1.
 
-Rounds of 360 s give each job its fractions: with t the time it was on the type so far,
+Rounds of 360 s give each job its fractions: with t its time on the type so far,
 
     priority[j, g] = X[j, g] / (t[j, g] / all the time so far)
 
-and the pairs (job, type) get devices in this order, then by time owed, then by X. Gavel starts its
-counters anew whenever X changes; here the time due, the sum of X dt, is kept instead of X, which gives
-the same order while X stays and nothing is lost when it changes; what a job had beyond its due, from
-devices nobody else wanted, is then forgotten. X is solved for again when jobs or devices have changed.
-Between rounds nobody who was dealt devices loses them; free ones go to the next in order.
+and the pairs (job, type) get devices in this order, then by time owed, then by X. Gavel resets its
+counters when X changes; here the time due, the sum of X dt, replaces X, which gives the same order
+while X is constant and loses nothing when it changes; what a job had beyond its due is then forgotten.
+X is recomputed when jobs or devices change. Within a round jobs keep their devices; free ones go to the
+next in order.
 
-A job takes its least workers where the type can hold so many, else its gang, and one type at a time;
-as in the source it never grows beyond that, so jobs that can should ask for what they would use.
+A job takes its least workers if the type can hold them, else its gang, on one type at a time; as in the
+source it never grows beyond that.
 """
 
 from collections import Counter
@@ -36,23 +36,23 @@ from typing import Any
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
-from muster.policy.room import Room, holds, type_held
+from muster.policy.room import Room, in_change, type_held
 from muster.policy.unknown import Prospect, prospects
 
 ROUND = 360.0
 """s; Gavel's."""
 LEVELS = 4
-"""Solutions of one filling: each costs some ms, and later levels concern ever fewer jobs."""
+"""Levels of water filling: each costs some ms, and later ones concern ever fewer jobs."""
 _SMALL = 1e-6
-"""Fractions of time and dual prices below it are the solver's noise (its tolerance is 1e-7)."""
+"""Smaller fractions and dual prices are noise of the solver (tolerance 1e-7)."""
 
 _Pair = tuple[int, str]
 """A job's number and a device type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What fractions depend on, speeds apart: who can run on what, devices of types and of pools."""
+class Constraints:
+    """What fractions depend on besides speeds: runnable pairs, devices of types and pools."""
 
     pairs: tuple[_Pair, ...] = ()
     devices: tuple[tuple[str, int], ...] = ()
@@ -62,12 +62,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What is remembered: fractions, time due and had by (job, type) in s, and this round's deal."""
+    """Memory: fractions, time due and had by (job, type) in s, and this round's deal."""
 
     at: float
     until: float
     """End of the round."""
-    bounds: Bounds = Bounds()
+    bounds: Constraints = Constraints()
     fractions: Mapping[_Pair, float] = field(default_factory=dict)
     due: Mapping[_Pair, float] = field(default_factory=dict)
     had: Mapping[_Pair, float] = field(default_factory=dict)
@@ -77,15 +77,15 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class MaxMin:
-    """Equal speed for all, measured by what an equal share would give."""
+    """Equal speed for all, relative to an equal share."""
 
     name: str = "max-min"
     informed: bool = True
     aware: bool = True
-    """Whether types' speeds are told apart; otherwise every type counts alike."""
+    """Whether device types differ in speed; otherwise all count alike."""
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """This round's jobs, each with a type and its workers; nothing for the others."""
+        """Allocate this round's jobs a type and workers; the others get nothing."""
         room = Room(view, entitlements)
         everyone = prospects(view, view.jobs.values(), now)
         takers = [each for each in everyone if _takes_turns(each.state)]
@@ -101,7 +101,7 @@ class MaxMin:
             turns = replace(turns, until=now + ROUND, dealt={})
         movable = {state.number for state in room.movable}
         changing = (each.state for each in takers if each.job.number not in movable)
-        turns = replace(turns, dealt=_deal(room, columns, turns, _in_change(view, changing)))
+        turns = replace(turns, dealt=_deal(room, columns, turns, in_change(view, changing)))
         allocations = tuple(
             each.gets(*(turns.dealt.get(each.job.number, _NOTHING) if each.each else ("", each.gang)))
             for each in everyone
@@ -115,7 +115,7 @@ _NOTHING = ("", 0)
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A job on a device type: an unknown of the programme."""
+    """A job on a device type: an unknown of the program."""
 
     prospect: Prospect
     device_type: str
@@ -134,13 +134,13 @@ class _Column:
 
 
 def _takes_turns(state: JobState) -> bool:
-    """Whether its devices come and go: not once it runs and may not be stopped, nor without any."""
+    """Whether it takes turns: it has devices, and may be stopped or is waiting."""
     stays = not state.job.preemptible and state.phase is not Phase.WAITING
     return state.job.workers.need.devices > 0 and not stays
 
 
 def _passed(view: View, takers: Iterable[Prospect], now: float, past: Turns) -> Turns:
-    """With the time since the last look entered: what was due, and what was had."""
+    """Add the time since the last call to what was due and had."""
     states = {each.job.number: each.state for each in takers}
     due = {pair: time for pair, time in past.due.items() if pair[0] in states}
     had = {pair: time for pair, time in past.had.items() if pair[0] in states}
@@ -156,12 +156,12 @@ def _passed(view: View, takers: Iterable[Prospect], now: float, past: Turns) -> 
 
 
 def _due(turns: Turns) -> dict[_Pair, float]:
-    """Time had, what was beyond the due forgotten."""
+    """Return the time had, capped at the time due."""
     return {pair: min(time, turns.due.get(pair, 0.0)) for pair, time in turns.had.items()}
 
 
-def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Bounds:
-    """What there is for those who take turns: everything but what others hold."""
+def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) -> Constraints:
+    """Return what is left for jobs that take turns: all but what others hold."""
     numbers = {each.job.number for each in takers}
     stays: Counter[tuple[str, str]] = Counter()
     for state in view.jobs.values():
@@ -178,11 +178,11 @@ def _bounds(view: View, takers: Sequence[Prospect], entitlements: Entitlements) 
         for each in devices
     }
     tight = tuple((pair, bound) for pair, bound in pools.items() if bound < devices[pair[1]])
-    return Bounds((), tuple(devices.items()), tight)
+    return Constraints((), tuple(devices.items()), tight)
 
 
-def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool) -> list[_Column]:
-    """Every job with the types it can run on, and what each is worth to it."""
+def _columns(takers: Iterable[Prospect], room: Room, bounds: Constraints, aware: bool) -> list[_Column]:
+    """Return every job with the types it can run on, and their worth."""
     devices, pools = dict(bounds.devices), dict(bounds.pools)
     total = max(1, sum(devices.values()))
     columns: list[_Column] = []
@@ -191,7 +191,7 @@ def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool
         speeds: dict[str, float] = {}
         for each in room.types(prospect.job):
             bound = pools.get((prospect.job.pool, each), devices[each])
-            if not prospect.job.preemptible:  # only its pool's reservation is for it
+            if not prospect.job.preemptible:  # limited to its pool's reservation
                 bound = min(bound, room.most(prospect.job, each) * prospect.each)
             sizes[each] = _size(prospect, bound)
             rate = prospect.rate(each, sizes[each]) if sizes[each] else 0.0
@@ -207,35 +207,35 @@ def _columns(takers: Iterable[Prospect], room: Room, bounds: Bounds, aware: bool
 
 
 def _size(prospect: Prospect, bound: int) -> int:
-    """Workers the job takes of so many devices: its least or, where that is too many, its gang."""
+    """Return the workers the job takes: its least or, if that is too many, its gang."""
     least = prospect.job.workers.least
     if least * prospect.each <= bound:
         return least
     return prospect.gang if prospect.gang * prospect.each <= bound else 0
 
 
-def _fractions(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float]:
-    """X: the least level as high as can be, then the least of those who can have more, and so on."""
+def _fractions(columns: Sequence[_Column], bounds: Constraints) -> dict[_Pair, float]:
+    """Return X: raise the least level, then the least of those that can have more, and so on."""
     best = _all_at_best(columns, bounds)
     if best is not None:
         return best
-    programme = _Programme(columns, bounds)
+    program = _Program(columns, bounds)
     levels: dict[int, float] = {}
     x: Sequence[float] = ()
     level = 0.0
     for _ in range(LEVELS):
-        raised = programme.raised(levels)
+        raised = program.raised(levels)
         if raised is None:
             break
         x, level, binding = raised
         levels.update(dict.fromkeys(binding, level))
     else:
-        x = programme.topped({job: levels.get(job, level) for job in programme.jobs}) or x
+        x = program.topped({job: levels.get(job, level) for job in program.jobs}) or x
     return {column.pair: float(part) for column, part in zip(columns, x, strict=False)}
 
 
-def _all_at_best(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, float] | None:
-    """Everybody all the time on their best type: nothing is better, where there is room for it."""
+def _all_at_best(columns: Sequence[_Column], bounds: Constraints) -> dict[_Pair, float] | None:
+    """Return all jobs full time on their best type, if there is room: nothing is better."""
     best: dict[int, _Column] = {}
     for column in columns:
         job = column.pair[0]
@@ -252,13 +252,13 @@ def _all_at_best(columns: Sequence[_Column], bounds: Bounds) -> dict[_Pair, floa
     return {column.pair: float(best[column.pair[0]] is column) for column in columns}
 
 
-class _Programme:
-    """The linear programme; unknowns are the columns' fractions and, last, the level.
+class _Program:
+    """The linear program; unknowns are the columns' fractions and, last, the level.
 
-    Rows, all "at most": level - worth for each job, its time, devices of types, devices of pools.
+    Rows, all "at most": level - worth of each job, its time, devices of types, devices of pools.
     """
 
-    def __init__(self, columns: Sequence[_Column], bounds: Bounds) -> None:
+    def __init__(self, columns: Sequence[_Column], bounds: Constraints) -> None:
         self.jobs = list(dict.fromkeys(column.prospect.job.number for column in columns))
         self._worth = [column.worth for column in columns]
         self._highest = dict.fromkeys(self.jobs, 0.0)
@@ -279,7 +279,7 @@ class _Programme:
                 self._entries.append((pool, at, float(column.devices)))
 
     def raised(self, held: Mapping[int, float]) -> tuple[list[float], float, list[int]] | None:
-        """Fractions, the highest level of the jobs not held, and those of them that keep it down."""
+        """Return fractions, the highest level of the jobs not fixed, and those that keep it down."""
         free = [at for at, job in enumerate(self.jobs) if job not in held]
         solved = self._solve([0.0] * len(self._worth), held, free) if free else None
         if solved is None:
@@ -290,20 +290,20 @@ class _Programme:
         return x, x[-1], [self.jobs[at] for at in binding]
 
     def topped(self, held: Mapping[int, float]) -> list[float] | None:
-        """Fractions with the largest sum of levels, none below the one it is held at."""
+        """Return fractions with the largest sum of levels, none below its fixed level."""
         solved = self._solve([-worth for worth in self._worth], held, [])
         return solved[0] if solved else None
 
     def _solve(
         self, aim: list[float], held: Mapping[int, float], free: list[int]
     ) -> tuple[list[float], list[float]] | None:
-        """The unknowns at their best and the rows' dual prices, at most 0; None: there is no answer."""
+        """Return the optimum and the rows' dual prices, at most 0; None: no solution."""
         from scipy.optimize import linprog
         from scipy.sparse import coo_array
 
         last = len(aim)
         rows, columns, values = zip(*self._entries, *((at, last, 1.0) for at in free), strict=True)
-        # A hair below, or rounding could make what was just found impossible.
+        # Slightly below, or rounding could make the last solution infeasible.
         limits = [-held.get(job, 0.0) * (1 - _SMALL) for job in self.jobs] + self._limits
         matrix: Any = coo_array((values, (rows, columns)), shape=(len(limits), last + 1)).tocsr()
         result = linprog([*aim, -float(bool(free))], A_ub=matrix, b_ub=limits, method="highs")
@@ -312,16 +312,10 @@ class _Programme:
         return result.x.tolist(), result.ineqlin.marginals.tolist()
 
 
-def _in_change(view: View, states: Iterable[JobState]) -> dict[int, tuple[str, int]]:
-    """What jobs hold, or come to hold, that cannot be dealt to now."""
-    staying = (state for state in states if state.phase is not Phase.PREEMPTING)
-    return {state.number: (type_held(view, state) or "", holds(state)) for state in staying}
-
-
 def _deal(
     room: Room, columns: Sequence[_Column], turns: Turns, changing: Mapping[int, tuple[str, int]]
 ) -> dict[int, tuple[str, int]]:
-    """This round's jobs: those who were dealt devices before keep them, then by priority."""
+    """Deal this round: jobs keep what they were dealt before, then by priority."""
     dealt = dict(changing)
     movable = {state.number for state in room.movable}
     kept = (each for each in columns if turns.dealt.get(each.pair[0], _NOTHING)[0] == each.device_type)
@@ -339,9 +333,9 @@ def _deal(
 
 
 def _urgency(pair: _Pair, turns: Turns) -> tuple[float, float, float]:
-    """Sorts the highest priority first, then the most time owed, then the largest fraction.
+    """Sort the highest priority first, then the most time owed, then the largest fraction.
 
-    The coming round's due counts too, so that a job just come is not taken for one owed nothing.
+    The coming round's due counts too, so that a new job does not look as if owed nothing.
     """
     fraction = turns.fractions[pair]
     due = turns.due.get(pair, 0.0) + fraction * ROUND

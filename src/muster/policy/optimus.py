@@ -1,4 +1,4 @@
-"""Optimus: every job one worker and one server, then the largest gain per resource, task by task.
+"""Optimus: one worker and one server per job, then task by task to the largest gain per resource.
 
 Source: Peng et al., "Optimus", EuroSys'18. With Q the work left, f(w, p) the speed (work
 per s) with w workers and p servers, and t(w, p) = Q / f(w, p) the time left in s,
@@ -8,15 +8,15 @@ per s) with w workers and p servers, and t(w, p) = Q / f(w, p) the time left in 
 
 in s, where the amount is the part of the cluster's total that the task takes of its dominant resource
 (devices of the type, cores or memory: the one of which that part is largest). The task with the
-largest gain is given, again and again, until the largest is not above 0 or nothing is left. A young
-job's gain is multiplied by 0.95, because early fits are unreliable; young is here whose time left is
-uncertain by more than `young` (standard deviation of its logarithm; 0.3 is a third up or down).
+largest gain is given until no gain is above 0 or nothing is left. A young job's gain is multiplied by
+0.95, because early fits are unreliable; young means that its time left is uncertain by more than
+`young` (standard deviation of its logarithm; 0.3 is a third up or down).
 
-A job's first worker and server are its gang of each. Jobs come in order of priority and age, which
-also settles equal gains. Cores and memory are counted for the cluster as a whole: that a task also
-fits on one node is seen to when it is placed. With one device a worker and no servers this is what the
-Pollux artifact calls "Optimus + oracle": one device each in order of arrival, then one at a time to the
-largest (step time now - step time with one more) x steps left.
+A job's first worker and server are its gang of each. Jobs are in order of priority and age, which also
+breaks ties. Cores and memory are counted for the cluster as a whole; placement checks single nodes.
+With one device per worker and no servers this is what the Pollux artifact calls "Optimus + oracle": one
+device each in order of arrival, then one at a time to the largest
+(step time now - step time with one more) x steps left.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ from muster.policy.room import Room
 from muster.policy.unknown import Crowd, Prospect, prospects
 
 _NEXT_TO_NOTHING = 1e-9
-"""The amount of a task that takes nothing: its gain must stay finite to be compared."""
+"""The amount of a task that needs nothing: its gain must stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Optimus:
     young: float = 0.3
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """So many workers and servers for each job, found one task at a time."""
+        """Allocate workers and servers, one task at a time."""
         room = Room(view, entitlements)
         stock = _Stock(view, room, entitlements)
         hands = [self._begin(each, stock) for each in prospects(view, room.movable, now)]
         _grow(hands, stock)
-        # "Jobs by ascending size": small ones are placed first.
+        # Small jobs are placed first ("jobs by ascending size").
         dealt = sorted((_gets(hand) for hand in hands), key=attrgetter("most"))
         return Shares(tuple(dealt), memory, steers=True)
 
     def _begin(self, prospect: Prospect, stock: "_Stock") -> "_Hand":
-        """The job's gang, if there is room for it."""
+        """Deal the job's gang, if there is room."""
         device_type = prospect.choose_type(stock.room, stock.crowd) if prospect.each else ""
         if device_type is None:
             return _Hand(prospect, "", 0.0, ())
@@ -79,7 +79,7 @@ def _workers_first(spec: RoleSpec) -> bool:
 
 
 class _Stock:
-    """What is left to deal: devices by type and pool, cores and memory of the whole cluster."""
+    """What is left: devices by type and pool, cores and memory of the whole cluster."""
 
     def __init__(self, view: View, room: Room, entitlements: Entitlements) -> None:
         self.room = room
@@ -97,12 +97,12 @@ class _Stock:
         return need.millicores <= self._millicores and need.memory <= self._memory
 
     def take(self, need: Need, tasks: int = 1) -> None:
-        """Enter so many tasks."""
+        """Take the cores and memory of tasks."""
         self._millicores -= need.millicores * tasks
         self._memory -= need.memory * tasks
 
     def amount(self, need: Need, device_type: str) -> float:
-        """The part of the cluster's total that a task takes of its dominant resource."""
+        """Return the part of the cluster's total that a task takes of its dominant resource."""
         millicores, memory = self._totals
         return max(
             need.devices / max(1, self.crowd.capacity.get(device_type, 0)),
@@ -113,7 +113,7 @@ class _Stock:
 
 
 def _totals(cluster: Cluster) -> tuple[int, int]:
-    """Thousandths of a core and bytes of memory of all nodes that are not lost."""
+    """Return thousandths of a core and bytes of memory of all nodes that are not lost."""
     there = Counter(node.configuration for node in cluster.nodes if node.state is not NodeState.LOST)
     kinds = cluster.configurations
     millicores = sum(kinds[name].millicores * count for name, count in there.items())
@@ -122,7 +122,7 @@ def _totals(cluster: Cluster) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Part:
-    """Tasks of one role that a job has been dealt."""
+    """Tasks of one role dealt to a job."""
 
     need: Need
     count: int
@@ -132,22 +132,22 @@ class _Part:
 
 @dataclass(slots=True)
 class _Hand:
-    """A job, and what it has been dealt: workers, and servers if it has any; () is nothing."""
+    """A job, and the workers and servers dealt to it; () is nothing."""
 
     prospect: Prospect
     device_type: str
     weight: float
     parts: tuple[_Part, ...]
     time: float = inf
-    """s left with what it has been dealt."""
+    """s left with what it was dealt."""
 
     @property
     def tasks(self) -> int:
-        """All tasks dealt: it grows with each, so it tells old offers from new ones."""
+        """Tasks dealt: grows with each, so it tells stale offers."""
         return sum(part.count for part in self.parts)
 
     def time_with(self, more: int | None) -> float:
-        """s left with one more task of that part."""
+        """Return the s left with one more task of that part."""
         counts = [part.count + (at == more) for at, part in enumerate(self.parts)]
         rate = self.prospect.rate_with(self.device_type, *counts)
         return self.prospect.left / rate if rate > 0 else inf
@@ -158,8 +158,8 @@ _Offer = tuple[float, int, int, int, float]
 
 
 def _grow(hands: list[_Hand], stock: _Stock) -> None:
-    """One task at a time to the largest gain. What an offer is worth depends on its own job alone, so
-    after each task only that job's offers are made anew; the old ones are passed over when met."""
+    """Give one task at a time to the largest gain. An offer depends on its own job alone, so after
+    each task only that job's offers are renewed; stale ones are skipped."""
     offers: list[_Offer] = []
     for at in range(len(hands)):
         _offer(offers, hands, at)
@@ -173,7 +173,7 @@ def _grow(hands: list[_Hand], stock: _Stock) -> None:
 
 
 def _offer(offers: list[_Offer], hands: list[_Hand], at: int) -> None:
-    """Enter what one more task of each role would gain the job, where it gains anything."""
+    """Offer one more task of each role where it gains anything."""
     hand = hands[at]
     for which, part in enumerate(hand.parts):
         if part.count < part.most:
@@ -184,7 +184,7 @@ def _offer(offers: list[_Offer], hands: list[_Hand], at: int) -> None:
 
 
 def _deal(hand: _Hand, which: int, stock: _Stock) -> bool:
-    """Give the task, if there is room for it: what does not fit now will not fit later."""
+    """Give the task if there is room: what does not fit now never will."""
     part = hand.parts[which]
     job = hand.prospect.job
     worker = which == 0

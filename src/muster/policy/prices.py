@@ -1,24 +1,24 @@
-"""What a unit of each job's work is worth: the prices under which greed is optimal.
+"""Prices of a unit of each job's work under which greedy dealing is optimal.
 
 Source: Berg, Vesilo, Harchol-Balter, "heSRPT: parallel scheduling to minimize mean slowdown" (2020),
 and Pontryagin's principle, which takes its result to jobs with any speed-ups. Let jobs be present with
 weights w_j (1 each: total completion time) and speeds s_j(k) on k of n devices, and none arrive. The
 sum of weighted completion times is least if at any moment the devices go where the sum of c_j s_j(k_j)
-is largest, c_j being what that sum of times gains by a unit less of job j's work. These prices do not
-change while the job lives, and along the best course what is done in a second is worth what a second
-of waiting costs,
+is largest, c_j being what that sum of times gains by a unit less of job j's work. These prices are
+constant while the job lives, and on the optimal path the work of a second is worth what a second of
+waiting costs,
 
     G_i := max { sum_{j <= i} c_j s_j(k_j) : sum_{j <= i} k_j <= n } = w_1 + ... + w_i,
 
-whenever just the i jobs that end last are left. So, the last to end first, each price follows from
-those before it, G_{i-1}(m) being the same sum on m devices:
+whenever only the i jobs that end last are left. So, the last to end first, each price follows from the
+previous ones, G_{i-1}(m) being the same sum on m devices:
 
     c_i = min over k of (w_1 + ... + w_i - G_{i-1}(n - k)) / s_i(k)          [s per unit of work].
 
 With s_j(k) = k^p for all and equal weights this is heSRPT's c_i ~ (i^q - (i-1)^q)^(1/q), q = 1/(1-p),
-and its shares. Which job ends last is taken from the time each would need at its best. Speeds that are
-not concave are replaced by their concave hull. With several device types a job is priced on the one
-where its price is lowest, which is where a unit of its work keeps the others waiting least.
+and its shares. Jobs are ordered by the time each needs at its best. Speeds that are not concave are
+replaced by their concave hull. With several device types a job is priced on the one where its price is
+lowest: there a unit of its work delays the others least.
 """
 
 from bisect import bisect_right
@@ -33,7 +33,7 @@ Array = npt.NDArray[np.float64]
 
 
 def hull(counts: Sequence[int], values: Sequence[float]) -> list[int]:
-    """Corners of the least concave, rising function above these points, the first point among them."""
+    """Return the corners of the least concave, rising function above these points, from the first."""
     corners = [0]
     for i in range(1, len(counts)):
         if values[i] <= values[corners[-1]]:
@@ -49,7 +49,7 @@ def hull(counts: Sequence[int], values: Sequence[float]) -> list[int]:
 
 
 def gains(devices: Sequence[int], speeds: Sequence[float]) -> Array:
-    """What each further device adds to a job's speed, on the concave hull, from none on."""
+    """Return what each further device adds to a job's speed, on the concave hull."""
     counts, values = (0, *devices), (0.0, *speeds)
     corners = hull(counts, values)
     steps = [counts[b] - counts[a] for a, b in pairwise(corners)]
@@ -60,20 +60,18 @@ def gains(devices: Sequence[int], speeds: Sequence[float]) -> Array:
 
 
 class Market:
-    """Devices of some types, and jobs that enter one after the other, the last to end first."""
-
-    __slots__ = ("_gains", "_owed", "_worth")
+    """Devices by type, and jobs that enter one by one, the last to end first."""
 
     def __init__(self, devices: Mapping[str, int]) -> None:
         self._owed = 0.0
-        """What a second of waiting costs: the weights of those inside."""
+        """What a second of waiting costs: the sum of the weights."""
         self._gains = {each: np.zeros(count) for each, count in devices.items()}
-        """What each device brings where it is put to best use, falling."""
+        """What each device adds at its best use, falling."""
         self._worth = {each: np.zeros(count + 1) for each, count in devices.items()}
-        """The same summed: the most that so many devices bring, G."""
+        """Its cumulative sum, G: the most that each number of devices adds."""
 
     def enter(self, ladders: Mapping[str, Array], weight: float = 1.0) -> tuple[float, str]:
-        """A job's price and its type, given what each device of a type adds to its speed."""
+        """Return a job's price and type, given what each device of a type adds to its speed."""
         self._owed += weight
         all_else = sum(float(worth[-1]) for worth in self._worth.values())
         price, best = inf, ""
@@ -86,27 +84,27 @@ class Market:
             asked = float(((self._owed - all_else + missed) / np.cumsum(ladder[:most])).min())
             if asked < price:
                 price, best = asked, device_type
-        if price == inf:  # it cannot run here, so nobody waits for it
+        if price == inf:  # it cannot run here and delays nobody
             self._owed -= weight
             return 0.0, ""
         self._put(best, price * ladders[best])
         return price, best
 
     def margin(self, device_type: str) -> float:
-        """What one device less of the type would cost."""
+        """Return the cost of one device less of the type."""
         gained = self._gains[device_type]
         return float(gained[-1]) if len(gained) else inf
 
     def _put(self, device_type: str, more: Array) -> None:
         old = self._gains[device_type]
         merged = np.concatenate((old, more))
-        merged.sort(kind="stable")  # two sorted runs: no more than a merge
+        merged.sort(kind="stable")  # two sorted runs: just a merge
         self._gains[device_type] = new = merged[: -len(old) - 1 : -1]
         np.cumsum(new, out=self._worth[device_type][1:])
 
 
 def sizes(least: int, most: int) -> tuple[int, ...]:
-    """Numbers of workers worth a thought: all up to 16, then in steps of about an eighth."""
+    """Return the numbers of workers to consider: all up to 16, then in steps of about an eighth."""
     found, count = [], max(1, least)
     while count <= most:
         found.append(count)
@@ -118,5 +116,5 @@ def sizes(least: int, most: int) -> tuple[int, ...]:
 
 
 def upto(counts: Sequence[int], bound: int) -> int:
-    """How many of these rising counts are within the bound."""
+    """Count the rising counts within the bound."""
     return bisect_right(counts, bound)

@@ -1,14 +1,15 @@
-"""What there is to deal out: devices that pools and cluster may still give, as a policy gives them.
+"""The devices that a policy can still give, by pool and type.
 
-A pool may have its entitlement, and beyond it what no pool is entitled to; never above its limit, nor
-may any pool around it. There are devices to which nobody is entitled although a job could use them: one
-that may use several types asks for one of them only, and the policy may want it on another.
+A pool may use its entitlement, and beyond it what no pool is entitled to; neither it nor a pool around
+it may exceed its limit. Some devices that a job could use belong to no entitlement: a job that may use
+several types asks for one of them only, and the policy may want it on another.
 
-Jobs that cannot be changed now (in the middle of a change, or not preemptible and running) have been
-entered with what they hold or come to hold; all others, `movable`, are the policy's to deal to.
+Jobs that cannot be changed now (changing already, or running and not preemptible) count with what they
+hold or will hold; the policy deals to all others, `movable`.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
@@ -18,11 +19,11 @@ from muster.planner.counts import plan_for
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30
-"""Workers of a job that takes no devices: nothing here stops it."""
+"""Workers of a job without devices: nothing here limits it."""
 
 
 _Bound = tuple[tuple[str, str], tuple[str, str], int, int]
-"""A pool and the one around it, each with the device type; what it is entitled to, and its limit."""
+"""A pool and its parent, each with the device type; its entitlement and limit."""
 
 
 class Room:
@@ -34,11 +35,11 @@ class Room:
         self._left = Counter(dict(entitlements.capacity))
         self._used: Counter[tuple[str, str]] = Counter()
         self._spoken_for: dict[tuple[str, str], int] = {}
-        """By pool or cluster: what the pools below are entitled to, or use if that is more."""
+        """By pool or cluster: sum over the pools below of entitlement or use, whichever is more."""
         self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
         self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
         self._given: Counter[int] = Counter()
-        """Workers of jobs whose servers take devices too."""
+        """Workers given to jobs whose servers need devices too."""
         self.movable: list[JobState] = []
         for state in view.jobs.values():
             if state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None):
@@ -47,18 +48,18 @@ class Room:
                 self._keep(state)
 
     def free(self, device_type: str) -> int:
-        """Devices of the type that nobody has been given yet."""
+        """Return the devices of the type not given yet."""
         return self._left[device_type]
 
     def types(self, job: Job) -> tuple[str, ...]:
-        """The device types the job may use, in the order of its preference."""
+        """Return the device types the job may use, in order of preference."""
         if not job.device_types:
             return self._types
         there = self._entitled.capacity
         return tuple(t for t in job.device_types if t in there)
 
     def most(self, job: Job, device_type: str) -> int:
-        """Workers that cluster and pools could still give the job on devices of this type."""
+        """Return the workers that cluster and pools could still give the job on this type."""
         each = job.workers.need.devices
         if not each:
             return UNBOUNDED
@@ -70,13 +71,13 @@ class Room:
         return most
 
     def take(self, job: Job, device_type: str, workers: int) -> None:
-        """Give the job so many workers; a negative number takes them back."""
+        """Give the job workers; a negative number takes them back."""
         self._enter(job, device_type, self._devices(job, workers))
         if _devices_beside(job):
             self._given[job.number] += workers
 
     def _devices(self, job: Job, more: int) -> int:
-        """Devices of so many more workers, and of the servers that go with them."""
+        """Return the devices of these additional workers and the servers that go with them."""
         if not _devices_beside(job):
             return more * job.workers.need.devices
         had = self._given[job.number]
@@ -84,7 +85,7 @@ class Room:
         return (plan_for(job, had + more).devices if had + more else 0) - before
 
     def _open(self, job: Job, device_type: str) -> int:
-        """Devices that cluster and pools leave to the job."""
+        """Return the devices that cluster and pools leave to the job."""
         devices = self._left[device_type]
         if not job.preemptible:
             reserved = self._view.pools.pools[job.pool].quota(device_type).reservation
@@ -100,7 +101,7 @@ class Room:
         return devices
 
     def _bounds(self, leaf: str, device_type: str) -> tuple[_Bound, ...]:
-        """What binds a leaf, from wide to narrow; worked out once for each."""
+        """Return the bounds of a leaf, from wide to narrow, cached."""
         key = (leaf, device_type)
         if key not in self._known:
             pools, found = self._view.pools, []
@@ -118,7 +119,7 @@ class Room:
         return self._known[key]
 
     def _claim(self, pool: tuple[str, str]) -> int:
-        """What a pool is entitled to, or uses if that is more."""
+        """Return a pool's entitlement, or its use if that is more."""
         return max(self._entitled.of(*pool), self._used[pool])
 
     def _keep(self, state: JobState) -> None:
@@ -136,23 +137,29 @@ class Room:
 
 
 def _devices_beside(job: Job) -> bool:
-    """Whether tasks other than workers take devices."""
+    """Whether tasks other than workers need devices."""
     if len(job.roles) == 1:
         return False
-    for spec in job.roles:  # noqa: SIM110, asked so often that a generator would tell
+    for spec in job.roles:  # noqa: SIM110, hot path: a generator is slower
         if spec.need.devices and spec.role is not Role.WORKER:
             return True
     return False
 
 
 def holds(state: JobState) -> int:
-    """Workers the job has now, or will have once what is under way is done."""
+    """Return the workers the job has, or will have after the change in progress."""
     placement = state.target or state.placement
     return placement.count(Role.WORKER) if placement else 0
 
 
+def in_change(view: View, states: Iterable[JobState]) -> dict[int, tuple[str, int]]:
+    """Return device type and workers of jobs that cannot be dealt to, less those being stopped."""
+    staying = (state for state in states if state.phase is not Phase.PREEMPTING)
+    return {state.number: (type_held(view, state) or "", holds(state)) for state in staying}
+
+
 def type_held(view: View, state: JobState) -> str | None:
-    """The device type of most of the devices the job holds."""
+    """Return the device type of most devices the job holds."""
     placement = state.target or state.placement
     held = _by_type(view, placement) if placement else None
     return max(held, key=lambda each: held[each]) if held else None

@@ -7,30 +7,30 @@ Rule: higher priority first, then the job with the least
 
     remaining = left / rate(type, gang)                                                  (s)
 
-work left over believed speed with the gang the user asked for. Each gets its gang if that still fits,
-else nothing; later, smaller ones may still run. Devices left over go in the same order, to each job as
-long as one more makes it faster. Of a job without outlook the remaining time is what its duration
-leaves; one that gives none either is taken for the longest, and the oldest of those goes first.
+work left over believed speed with the requested gang. Each gets its gang if it still fits, else
+nothing; later, smaller ones may still run. The rest goes in the same order, to each job while one more
+worker makes it faster. Without an outlook the remaining time is what the duration leaves; jobs without
+either count as longest, oldest first.
 """
 
 from dataclasses import dataclass
-from math import inf
 
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.room import Room, type_held
+from muster.policy.unknown import remaining
 
 
 @dataclass(frozen=True, slots=True)
 class Srtf:
-    """The gang for the jobs nearest to their end, then growth in the same order."""
+    """Gangs for the jobs nearest to their end, then growth in the same order."""
 
     name: str = "srtf"
     informed: bool = True
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """What every job that can be changed is to have."""
+        """Allocate to every job that can be changed."""
         room = Room(view, entitlements)
         ranked = [(_urgency(view, room, state, now), state) for state in room.movable]
         ranked.sort(key=lambda pair: pair[0])
@@ -41,33 +41,19 @@ class Srtf:
 
 
 def _urgency(view: View, room: Room, state: JobState, now: float) -> tuple[int, float, float, int]:
-    left = _remaining(view, room, state, now)
+    left = remaining(view, state, _types(view, room, state), now)
     return (-state.job.priority, left, state.submitted, state.number)
 
 
-def _remaining(view: View, room: Room, state: JobState, now: float) -> float:
-    """Seconds left with its gang; inf: unknown, or it could not run."""
-    job, gang = state.job, state.job.workers.gang
-    outlook = view.outlooks.get(state.number)
-    if outlook is not None:
-        rates = (outlook.speed.rate(each, gang) for each in _types(view, room, state))
-        rate = next((rate for rate in rates if rate > 0), 0.0)
-        return outlook.left / rate if rate else inf
-    if job.duration is None:
-        return inf
-    devices = gang * job.workers.need.devices
-    return max(0.0, job.duration - state.attained(now) / devices) if devices else job.duration
-
-
 def _types(view: View, room: Room, state: JobState) -> tuple[str, ...]:
-    """Device types it may use: the one it is on first, for changing costs a restart."""
+    """Return its device types, the current one first, as changing costs a restart."""
     types = room.types(state.job)
     held = type_held(view, state) if len(types) > 1 else None
     return types if held is None else (held, *(each for each in types if each != held))
 
 
 def _admit(view: View, room: Room, state: JobState) -> str | None:
-    """Take its gang from the first type that has room for it and lets it run; None: there is none."""
+    """Take its gang from the first type with room where it can run; None: there is none."""
     job, gang = state.job, state.job.workers.gang
     outlook = view.outlooks.get(state.number)
     for each in _types(view, room, state):
@@ -90,7 +76,7 @@ def _allocation(view: View, room: Room, state: JobState, device_type: str | None
 
 
 def _grown(view: View, room: Room, state: JobState, device_type: str) -> int:
-    """Its workers once it has been given of the rest what makes it faster."""
+    """Return its workers after growing while each makes it faster."""
     spec = state.job.workers
     most = min(spec.most, spec.gang + room.most(state.job, device_type))
     outlook = view.outlooks.get(state.number)

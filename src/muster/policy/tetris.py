@@ -1,4 +1,4 @@
-"""Tetris: packing by several resources at once, leaning to jobs with little work left. Non-preemptive.
+"""Tetris: pack by several resources at once, favouring jobs with little work left. Non-preemptive.
 
 Source: Grandl et al., SIGCOMM 2014, "Multi-resource packing for cluster schedulers".
 
@@ -6,16 +6,15 @@ Rule: a task fits best on the node where what it needs points the same way as wh
 
     alignment a = sum over resources r of  need[r] / node[r] * free[r] / node[r]         (no unit)
 
-(devices, cores, memory; a gang's is the mean over its tasks, each on its best node), and of two jobs
-that fit the one with less work left, p = remaining time * sum over r of need[r] / cluster[r] (s), is to
-go first:
+(devices, cores, memory; a gang's is the mean over its tasks, each on its best node). Jobs with less
+work left, p = remaining time * sum over r of need[r] / cluster[r] (s), go first:
 
     score = a - eps * p,   eps = mean of a / mean of p                                   (1/s)
 
-over the jobs that fit. The highest score is started, and so on until nothing fits. Who runs keeps what
-it has. Once every gang has its place the rest goes worker by worker, by the same score, to jobs that
-can use more: they are the paper's pending tasks. Of a job without outlook the time left is what its
-duration leaves; one that gives none either is taken for the longest.
+over the jobs that fit. The highest score is started until nothing fits. Running jobs keep what they
+have. Once every gang is placed the rest goes worker by worker, by the same score, to jobs that can use
+more: they are the paper's pending tasks. Without an outlook the time left is what the duration leaves;
+jobs without either count as longest.
 """
 
 from collections import Counter
@@ -31,17 +30,18 @@ from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.room import Room, holds, type_held
+from muster.policy.unknown import remaining
 
 
 @dataclass(frozen=True, slots=True)
 class Tetris:
-    """The best aligned gangs, weighed against their work left; then growth."""
+    """Best aligned gangs, weighed against their work left; then growth."""
 
     name: str = "tetris"
     informed: bool = True
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """Jobs to start or to grow; every other keeps what it has."""
+        """Allocate to jobs that start or grow; all others keep what they have."""
         packing = _Packing(view, entitlements, now)
         waiting = [state for state in packing.room.movable if state.phase is Phase.WAITING]
         running = [state for state in packing.room.movable if state.phase is Phase.RUNNING]
@@ -53,7 +53,7 @@ class Tetris:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is free on a node: nodes of one shape need be looked at once."""
+    """What is free on a node: nodes of equal shape are looked at once."""
 
     configuration: str
     devices: int
@@ -74,17 +74,17 @@ class _Shape:
 
 
 _Tasks = tuple[tuple[Need, int], ...]
-"""So many alike tasks, and so many of others."""
+"""Needs of tasks, and their counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a job would have next, on devices of one type."""
+    """A job's next step, on devices of one type."""
 
     state: JobState
     workers: int
     more: int
-    """Those of the workers that it does not have yet."""
+    """Workers that it does not have yet."""
     device_type: str | None
     tasks: _Tasks
     work: float
@@ -93,7 +93,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A step that fits: how well, and what is free afterwards."""
+    """A step that fits: its alignment, and what is free afterwards."""
 
     step: _Step
     shapes: Counter[_Shape]
@@ -112,22 +112,22 @@ class _Packing:
         self._now = now
         self._shapes = _shapes(view.cluster)
         self._laid: dict[tuple[_Tasks, str | None], tuple[Counter[_Shape], float] | None] = {}
-        """Answers on the present shapes: alike jobs need be laid once."""
+        """Results on the current shapes, shared by equal jobs."""
         self._whole = _whole(view.cluster)
-        for state in self.room.movable:  # they keep what they have, and the room must know
+        for state in self.room.movable:  # they keep what they have
             held = type_held(view, state)
             if held is not None:
                 self.room.take(state.job, held, holds(state))
 
     def fill(self, workers: Mapping[int, int]) -> set[int]:
-        """Give the best scores their next step until nothing fits; the jobs that could not have theirs.
+        """Give the best scores their next step until nothing fits; return the jobs left out.
 
-        `workers` is what they have; a job that has none is to have its gang, and is then done.
+        `workers` is what they have; a job with none gets its gang and is then done.
         """
         steps = {job: self._steps(job, count) for job, count in workers.items()}
         left_out: set[int] = set()
         while steps:
-            # What does not fit now will not later: nothing is given back.
+            # What does not fit now never will: nothing is given back.
             fits = {job: fit for job, each in steps.items() if (fit := self._fit(each)) is not None}
             left_out |= steps.keys() - fits.keys()
             if not fits:
@@ -142,7 +142,7 @@ class _Packing:
         return left_out
 
     def answer(self) -> Iterable[Allocation]:
-        """Who starts or grows, in the order in which they were first chosen."""
+        """Yield jobs that start or grow, in the order of choice."""
         for job, workers in self.given.items():
             several = len(self.room.types(self._view.jobs[job].job)) > 1
             yield exactly(job, workers, device_type=self._types[job] if several else None)
@@ -157,7 +157,7 @@ class _Packing:
             self.room.take(step.state.job, step.device_type, step.more)
 
     def _steps(self, job: int, workers: int) -> tuple[_Step, ...]:
-        """What a job with so many workers could have next, by device type in order of preference."""
+        """Return a job's possible next steps, by device type in order of preference."""
         state = self._view.jobs[job]
         spec = state.job.workers
         following = workers + 1 if workers else spec.gang
@@ -172,7 +172,7 @@ class _Packing:
         )
 
     def _fit(self, steps: Iterable[_Step]) -> _Fit | None:
-        """The first of the steps that fits."""
+        """Return the first step that fits."""
         for step in steps:
             device_type = step.device_type
             if device_type and self.room.most(step.state.job, device_type) < step.more:
@@ -192,7 +192,7 @@ class _Packing:
         return (self._types.get(state.number) or type_held(self._view, state),)
 
     def _faster(self, state: JobState, device_type: str | None, workers: int, following: int) -> bool:
-        """Whether the step is believed to make it faster; from nothing: to run at all."""
+        """Whether the step is believed to make it faster, or run at all."""
         outlook = self._view.outlooks.get(state.number)
         if outlook is None:
             return True
@@ -200,7 +200,7 @@ class _Packing:
         return rate(device_type or "", following) > (rate(device_type or "", workers) if workers else 0)
 
     def _lay(self, tasks: _Tasks, device_type: str | None) -> tuple[Counter[_Shape], float] | None:
-        """Each task on the node it aligns with best: what is free then, and the mean alignment."""
+        """Lay each task on its best aligned node; return what is left free and the mean alignment."""
         shapes, alignments = Counter(self._shapes), []
         for need in (need for need, count in tasks for _ in range(count)):
             found = [
@@ -221,29 +221,16 @@ class _Packing:
         return shapes, sum(alignments) / len(alignments)
 
     def _work(self, state: JobState, device_type: str | None) -> float:
-        """p: what its gang takes of the whole cluster, times the seconds it has left."""
+        """Return p: its gang's part of the whole cluster, times the seconds it has left."""
         plan = plan_for(state.job, state.job.workers.gang)
         wholes = (self._whole.devices, self._whole.millicores, self._whole.memory)
         needs = (plan.devices, plan.millicores, plan.memory)
         part = sum(need / whole for need, whole in zip(needs, wholes, strict=True) if whole)
-        return part * self._remaining(state, device_type)
-
-    def _remaining(self, state: JobState, device_type: str | None) -> float:
-        """Seconds left with its gang; inf: unknown, or it could not run."""
-        job, gang = state.job, state.job.workers.gang
-        outlook = self._view.outlooks.get(state.number)
-        if outlook is not None:
-            rate = outlook.speed.rate(device_type or "", gang)
-            return outlook.left / rate if rate else inf
-        if job.duration is None:
-            return inf
-        devices = gang * job.workers.need.devices
-        done = state.attained(self._now) / devices if devices else 0.0
-        return max(0.0, job.duration - done)
+        return part * remaining(self._view, state, (device_type or "",), self._now)
 
 
 def _best(fits: list[_Fit]) -> _Fit:
-    """The highest score among the highest priority; of equals the oldest."""
+    """Return the highest score among the highest priority; ties: the oldest."""
     known = [fit.step.work for fit in fits if fit.step.work < inf]
     longest = max(known, default=0.0)
     works = [min(fit.step.work, longest) for fit in fits]
@@ -259,7 +246,7 @@ def _best(fits: list[_Fit]) -> _Fit:
 
 
 def _alignment(need: Need, shape: _Shape, kind: ConfigurationSet) -> float:
-    """Need and what is free, each as a part of the node, multiplied and summed."""
+    """Return the sum of need times free, each as a part of the node."""
     parts = (
         (need.devices, shape.devices, kind.devices),
         (need.millicores, shape.millicores, kind.millicores),
@@ -269,7 +256,7 @@ def _alignment(need: Need, shape: _Shape, kind: ConfigurationSet) -> float:
 
 
 def _tasks(state: JobState, workers: int, following: int) -> _Tasks:
-    """The tasks that come with these workers, servers included."""
+    """Return the tasks added by this step, servers included."""
     before = plan_for(state.job, workers) if workers else None
     parts = plan_for(state.job, following).parts
     return tuple((p.need, p.count - (before.count(p.role) if before else 0)) for p in parts)
@@ -283,7 +270,7 @@ def _shapes(cluster: Cluster) -> Counter[_Shape]:
 
 
 def _whole(cluster: Cluster) -> Need:
-    """All there is on nodes that are up."""
+    """Return the total of nodes that are up."""
     kinds = [cluster.configuration_of(n) for n in cluster.nodes if n.state is NodeState.UP]
     return Need(
         devices=sum(kind.devices for kind in kinds),

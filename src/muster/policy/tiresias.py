@@ -1,24 +1,24 @@
-"""Tiresias: least attained service first, in discrete queues; and the form that goes by Gittins index.
+"""Tiresias: least attained service first, in discrete queues; and the form by Gittins index.
 
 Source: Gu et al., NSDI 2019, "Tiresias: a GPU cluster manager for distributed deep learning"; the order
 inside a queue and the walk as in the published evaluation on the T4 data.
 
-Rule (2D-LAS): attained service (device-s) = sum over time of devices held. A job enters queue 0 when it
-is submitted and moves to queue q when its service reaches thresholds[q - 1]. Queue 0 goes first, then
-queue 1 and so on, each in order of arrival in that queue. Walking them, a job runs with its gang if
-that still fits in what is left, else it is stopped; later, smaller ones may still run. The moment of
-arrival is that of crossing: for devices held since `since` with `served` by then
+Rule (2D-LAS): attained service (device-s) = sum over time of devices held. A job enters queue 0 when
+submitted and moves to queue q when its service reaches thresholds[q - 1]. Queue 0 is served first, then
+queue 1 and so on, each in order of arrival in it. In this order a job runs with its gang if that still
+fits, else it is stopped; later, smaller ones may still run. It arrives when it crosses the threshold:
+for devices held since `since` with `served` by then
 
     moment = since + (threshold - served) / devices                                      (s)
 
 Promotion (the paper's STARVELIMIT, off unless given): a stopped job that has waited `starve` times as
 long as it has run returns to queue 0 with its service forgiven.
 
-The Gittins form has queues of doubling width; they go by the index of the service at which they begin,
-highest first. How much service jobs take it learns from those that end.
+The Gittins form has queues of doubling width, served by the index of the service at which they begin,
+highest first. It learns how much service jobs take from those that end.
 
-Where nothing is contended nobody need be walked or remembered: whoever waits is started. Moments of
-demotion are worked out when they are first needed.
+Without contention nothing is walked or remembered: all waiting jobs are started. Moments of demotion
+are computed when first needed.
 """
 
 from bisect import bisect_right
@@ -31,7 +31,7 @@ from muster.model.cluster import NodeState
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.gittins import Sample
+from muster.policy.gittins import ServiceSample
 from muster.policy.room import Room, holds, type_held
 
 THRESHOLDS = (57_600.0,)
@@ -39,33 +39,33 @@ THRESHOLDS = (57_600.0,)
 QUANTUM = 3_250.0
 """Device-s in the first queue of the Gittins form: the quantum of the authors' public code."""
 LEVELS = (0.0, *(QUANTUM * 2.0**k for k in range(32)))
-"""Where its queues begin. They double, so that a job changes queue only log(service) times."""
+"""Where its queues begin. They double, so a job changes queue only log(service) times."""
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """Where a job stands: good while it holds what it holds, and until `due`."""
+    """A job's position: valid while its holdings are unchanged, and until `due`."""
 
     number: int
     """Of its job."""
     rank: tuple[int, int, float, float, int]
     """-priority, queue, arrival in it (s), submission (s), number."""
     devices: int
-    """Held, or wanted while it waits."""
+    """Held, or wanted while waiting."""
     since: float | None
     served: float
-    """The state's, for which this was worked out."""
+    """The state's, for which this was computed."""
     due: float
-    """When it moves to another queue if it goes on like this, in s."""
+    """When it moves to another queue if nothing changes, in s."""
     waits: float | None = None
-    """Since when it is known to wait; None: it holds devices."""
+    """Since when it waits; None: it holds devices."""
     forgiven: float = 0.0
-    """Device-s that do not count since it was promoted."""
+    """Device-s that do not count since its promotion."""
 
     def attained(self, now: float) -> float:
-        """Device-s it has held by now if it still holds what it did."""
+        """Return the device-s held by now if its holdings are unchanged."""
         return self.served if self.since is None else self.served + self.devices * (now - self.since)
 
 
@@ -77,13 +77,13 @@ class Queues:
     starve: float | None = None
 
     def stand(self, state: JobState, old: Rung | None, now: float) -> Rung:
-        """Where the job stands now; `old` is what was known of it."""
+        """Return the job's position; `old` is the last one known."""
         since, served = state.since, state.served
         queue, arrived = old.rank[1:3] if old else (0, state.submitted)
         forgiven = old.forgiven if old else 0.0
         reached = bisect_right(self.thresholds, served - forgiven)
         if reached > queue:
-            # It crossed while it held other devices: when it was due to, and before it got these.
+            # It crossed while holding other devices: when it was due to, and before it got these.
             expected = old.due if old and old.since is not None else inf
             queue, arrived = reached, min(expected, now if since is None else since)
         if since is None:
@@ -97,7 +97,7 @@ class Queues:
         return Rung(state.number, rank, devices, since, served, due, None, forgiven)
 
     def crossing(self, queue: int, served: float, since: float, devices: int) -> float:
-        """When a job of the queue that holds so many devices moves to the next, in s."""
+        """Return when a job of the queue with these devices moves to the next, in s."""
         if queue >= len(self.thresholds) or not devices:
             return inf
         return since + max(0.0, self.thresholds[queue] - served) / devices
@@ -122,7 +122,7 @@ class Queues:
         return Rung(state.number, rank, devices, None, state.served, due, waits, forgiven)
 
     def survey(self, view: View, known: Mapping[int, Rung], now: float) -> dict[int, Rung]:
-        """Where every job stands that needs devices; those known before first, in the old order."""
+        """Return the position of every job that needs devices, known ones first in the old order."""
         found: dict[int, Rung] = {}
         jobs = view.jobs
         for number, old in known.items():
@@ -140,10 +140,10 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the policy keeps: where jobs stood, and (Gittins) what those took that have ended."""
+    """Memory: positions of jobs, and (Gittins) the services of ended ones."""
 
     rungs: Mapping[int, Rung] = field(default_factory=dict)
-    sample: Sample = field(default_factory=Sample)
+    sample: ServiceSample = field(default_factory=ServiceSample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,10 @@ class Tiresias:
     thresholds: tuple[float, ...] = THRESHOLDS
     """Device-s at which a job moves to the next queue."""
     starve: float | None = None
-    """Promote a job that has waited so many times as long as it has run; None: never."""
+    """Promote a job that has waited this many times as long as it ran; None: never."""
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """Starts and stops; every other job keeps what it has."""
+        """Allocate starts and stops; all other jobs keep what they have."""
         waiting = [state for state in view.jobs.values() if state.phase is Phase.WAITING]
         if _plenty(view, entitlements, waiting):
             return Shares(_start_all(waiting), memory, steers=True)
@@ -174,13 +174,13 @@ class Tiresias:
 
 @dataclass(frozen=True, slots=True)
 class TiresiasGittins:
-    """The same by Gittins index; until anything is known, by attained service."""
+    """The same by Gittins index; until any job has ended, by attained service."""
 
     name: str = "tiresias-g"
     informed: bool = False
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
-        """Starts and stops; every other job keeps what it has."""
+        """Allocate starts and stops; all other jobs keep what they have."""
         known = memory if isinstance(memory, Remembered) else Remembered()
         queues = Queues(LEVELS[1:])
         found = queues.survey(view, known.rungs, now)
@@ -191,27 +191,27 @@ class TiresiasGittins:
         else:
             walk = _walk(view, entitlements, sorted(found.values(), key=_by_index(sample)))
             again = _again(queues, found, walk, now)
-        # A job that starts and ends before the next cycle has been seen waiting only.
+        # A job that starts and ends before the next cycle was only seen waiting.
         found.update(
             {a.job: _begun(queues, found[a.job], now) for a in walk if a.most and a.job in found}
         )
         return Shares(walk, Remembered(found, sample), steers=True, again=again)
 
 
-def _by_index(sample: Sample) -> Callable[[Rung], tuple[float, ...]]:
-    """Order of the walk: priority, then the highest index, then as by attained service."""
+def _by_index(sample: ServiceSample) -> Callable[[Rung], tuple[float, ...]]:
+    """Return the sort key: priority, then the highest index, then as by attained service."""
     index = sample.index or (0.0,) * len(LEVELS)
     return lambda standing: (standing.rank[0], -index[standing.rank[1]], *standing.rank[1:])
 
 
 def _ended(known: Mapping[int, Rung], view: View, now: float) -> list[float]:
-    """Service of the jobs that ran when last seen and are gone, in device-s."""
+    """Return the service in device-s of jobs that ran when last seen and are gone."""
     gone = (standing for number, standing in known.items() if number not in view.jobs)
     return [standing.attained(now) for standing in gone if standing.since is not None]
 
 
 def _begun(queues: Queues, standing: Rung, now: float) -> Rung:
-    """Where a waiting job stands once it is started."""
+    """Return a waiting job's position once it is started."""
     return replace(standing, since=now, due=_due_once_begun(queues, standing, now), waits=None)
 
 
@@ -226,14 +226,14 @@ def _wanted(state: JobState) -> int:
 
 
 def _plenty(view: View, entitlements: Entitlements, waiting: list[JobState]) -> bool:
-    """Whether what is idle is enough for everybody who waits, without a closer look."""
+    """Whether idle devices are clearly enough for all waiting jobs."""
     if not waiting:
         return True
     if not _undivided(view, entitlements, waiting):
         return False
     up = (node for node in view.cluster.nodes if node.free and node.state is NodeState.UP)
     left = 0
-    for state in waiting:  # counts no further than it must
+    for state in waiting:  # counts no further than needed
         left -= _wanted(state)
         while left < 0 and (node := next(up, None)) is not None:
             left += node.free.bit_count()
@@ -259,7 +259,7 @@ def _start_all(waiting: Iterable[JobState]) -> tuple[Allocation, ...]:
 
 
 def _walk(view: View, entitlements: Entitlements, order: list[Rung]) -> tuple[Allocation, ...]:
-    """Who is to start and who to stop, when devices are dealt in this order."""
+    """Return starts and stops when devices are dealt in this order."""
     jobs = view.jobs
     waiting = [state for state in jobs.values() if state.phase is Phase.WAITING]
     deal = _deal_count if _undivided(view, entitlements, waiting) else _deal_pools
@@ -301,7 +301,7 @@ def _deal_pools(view: View, entitlements: Entitlements, order: list[Rung]) -> li
 
 
 def _choose(view: View, room: Room, state: JobState) -> Allocation | None:
-    """Take from the room what the job gets; None: it keeps what it has."""
+    """Take what the job gets from the room; None: it keeps what it has."""
     types = room.types(state.job)
     held = type_held(view, state)
     if held is not None:
@@ -320,13 +320,13 @@ def _choose(view: View, room: Room, state: JobState) -> Allocation | None:
 def _again(
     queues: Queues, found: Mapping[int, Rung], walk: tuple[Allocation, ...], now: float
 ) -> float:
-    """When the next job changes queue if the walk is followed."""
+    """Return when the next job changes queue if the walk is followed."""
     moved = {allocation.job: allocation.most for allocation in walk}
     soonest = inf
     for number, standing in found.items():
         if number not in moved:
             due = standing.due
-        else:  # one that is stopped begins to wait: it is looked at when it has stopped
+        else:  # a stopped job is looked at once it has stopped
             due = _due_once_begun(queues, standing, now) if moved[number] else inf
         if due < soonest:
             soonest = due

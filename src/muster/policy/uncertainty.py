@@ -1,8 +1,8 @@
-"""What an uncertain length counts as: the length of a certain job that is as urgent.
+"""The certain length that is as urgent as an uncertain one.
 
 Source: Gittins 1979 (see `gittins`): of jobs of unknown length the one to serve is that with the
-largest chance to be done per unit of work invested, at the best moment d to stop investing. A certain
-job of length x has the index 1 / x; so one whose work left X is only known as a distribution counts as
+largest chance to end per unit of work invested, at the best moment d to stop investing. A certain job
+of length x has the index 1 / x; one whose work left X is only known as a distribution counts as
 
     min over d of  E[min(X, d)] / P(X <= d)                                       (units of its work)
 
@@ -12,18 +12,18 @@ normal distribution, that is m times
     factor(s) = min over z of  (exp(s^2 / 2) Phi(z - s) + exp(s z) (1 - Phi(z))) / Phi(z)
 
 It is exp(s^2 / 2), the mean, while s is small, 1.47 at most, and falls from s = 1 on: a job that may
-well end soon is worth a try, though its mean is all tail.
+end soon is worth trying, though its mean is all tail.
 """
 
 from functools import lru_cache
 from math import erf, exp, sqrt
 
 _FROM, _TO, _STEPS = -1.0, 6.0, 280
-"""Of z. Below a standard deviation under the median nobody knows the shape of what is believed."""
+"""Range of z. Further below the median the shape of the distribution is unknown."""
 
 
 def counts_as(left: float, spread: float) -> float:
-    """The certain length that is as urgent as this uncertain one."""
+    """Return the certain length that is as urgent as this uncertain one."""
     return left * _factor(round(spread, 2)) if spread > 0.0 else left
 
 

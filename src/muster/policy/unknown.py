@@ -1,4 +1,4 @@
-"""A job as a policy reckons with it, and what it reckons with where it is told nothing.
+"""A job as policies see it, with assumptions for jobs of which nothing is known.
 
 Of a job without an outlook two things are assumed, here and nowhere else:
 
@@ -6,8 +6,8 @@ Of a job without an outlook two things are assumed, here and nowhere else:
 - work left, in device-seconds: as much again as it has had, and a device-hour while it has had less.
 
 As much again is the median of what is left of a job whose length has the tail P(length > x) ~ 1/x, the
-heavy tail that makes attained service a guide at all (Tiresias, NSDI'19). The logarithm of what is
-left over what was had is then logistic with scale 1, hence of standard deviation pi / sqrt(3).
+heavy tail that makes attained service informative at all (Tiresias, NSDI'19). The logarithm of left /
+attained is then logistic with scale 1, of standard deviation pi / sqrt(3).
 """
 
 from collections import Counter
@@ -23,19 +23,19 @@ from muster.policy.base import Allocation, exactly
 from muster.policy.room import Room, type_held
 
 DEVICE_HOUR = 3600.0
-"""Device-seconds that a job with less behind it is taken to have left."""
+"""Least device-seconds a job is assumed to have left."""
 SPREAD = pi / sqrt(3)
 """Of the logarithm of the time left (see above)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Twice the devices, twice the speed: device-seconds per s, with so many devices a worker."""
+    """Linear speed-up: device-seconds per s, with `each` devices per worker."""
 
     each: int = 1
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
-        """Device-seconds per s."""
+        """Return device-seconds per s."""
         return float(max(0, workers) * self.each)
 
     def batch(self, device_type: str, workers: int) -> int | None:
@@ -44,22 +44,33 @@ class Linear:
 
 
 def expected(state: JobState, now: float) -> float:
-    """Device-seconds left of a job of which only what it has had is known."""
+    """Return the device-seconds left of a job of which only the attained service is known."""
     return max(DEVICE_HOUR, state.attained(now))
 
 
+def remaining(view: View, state: JobState, types: Iterable[str], now: float) -> float:
+    """Return the seconds left with its gang on the first type where it runs; inf: unknown, or none."""
+    job, gang = state.job, state.job.workers.gang
+    outlook = view.outlooks.get(state.number)
+    if outlook is not None:
+        rates = (outlook.speed.rate(each, gang) for each in types)
+        rate = next((rate for rate in rates if rate > 0), 0.0)
+        return outlook.left / rate if rate else inf
+    if job.duration is None:
+        return inf
+    devices = gang * job.workers.need.devices
+    return max(0.0, job.duration - state.attained(now) / devices) if devices else job.duration
+
+
 def outlook_of(view: View, state: JobState, now: float) -> Outlook:
-    """What the view says of the job, or the assumptions above."""
-    told = view.outlooks.get(state.number)
-    if told is not None:
-        return told
+    """Return the job's outlook, or the assumptions above."""
+    if (known := view.outlooks.get(state.number)) is not None:
+        return known
     return Outlook(expected(state, now), Linear(max(1, state.job.workers.need.devices)), SPREAD)
 
 
 class Crowd:
-    """Devices of each type, and how many jobs have been sent there in this deal."""
-
-    __slots__ = ("capacity", "jobs")
+    """Devices of each type, and the jobs assigned there in this deal."""
 
     def __init__(self, capacity: Mapping[str, int]) -> None:
         self.capacity = capacity
@@ -67,21 +78,7 @@ class Crowd:
 
 
 class Prospect:
-    """A job to deal to: what it asks for, what is left of it, and its speed, each asked once."""
-
-    __slots__ = (
-        "_rates",
-        "_speed",
-        "_view",
-        "each",
-        "gang",
-        "job",
-        "left",
-        "most",
-        "served",
-        "spread",
-        "state",
-    )
+    """A job to deal to: its request, work left, and speeds, cached."""
 
     def __init__(self, view: View, state: JobState, now: float) -> None:
         outlook = outlook_of(view, state, now)
@@ -99,7 +96,7 @@ class Prospect:
         self.served = any(spec.role is Role.SERVER for spec in state.job.roles)
 
     def rate(self, device_type: str, workers: int) -> float:
-        """Work per s with so many workers and the servers that go with them."""
+        """Return the work per s with these workers and the servers that go with them."""
         key = (device_type, workers)
         known = self._rates.get(key)
         if known is None:
@@ -108,20 +105,19 @@ class Prospect:
         return known
 
     def rate_with(self, device_type: str, workers: int, servers: int = 0) -> float:
-        """Work per s with so many workers and servers."""
+        """Return the work per s with these workers and servers."""
         return self._speed.rate(device_type, workers, servers)
 
     def time(self, device_type: str, workers: int) -> float:
-        """s left with so many workers; for ever where it cannot run so."""
+        """Return the s left with these workers; inf if it cannot run so."""
         rate = self.rate(device_type, workers)
         return self.left / rate if rate > 0 else inf
 
     def choose_type(self, room: Room, crowd: "Crowd") -> str | None:
-        """The best type of those with room for its gang, which counts it there; None: there is none.
+        """Return the best type with room for its gang, and count it there; None: there is none.
 
-        The best is where it would be fastest on an equal part of the type's devices: by the speed of
-        gangs alone everybody would crowd on the one fast type and leave the others idle. Of equals the
-        one it holds, which is no reason to move, then the least crowded.
+        The best is where it is fastest on an equal part of the type's devices: by the speed of gangs
+        alone all jobs would crowd on the fastest type. Ties: the type it holds, then the least crowded.
         """
         fitting = [each for each in room.types(self.job) if self._fits(room, each)]
         if not fitting:
@@ -133,7 +129,7 @@ class Prospect:
         return fitting[0]
 
     def gets(self, device_type: str, workers: int, servers: int | None = None) -> Allocation:
-        """What the policy says about it; the type is left open where it takes no devices."""
+        """Return its allocation; the type is open if it takes no devices."""
         if not workers:
             return exactly(self.job.number, 0)
         batch = self._speed.batch(device_type, workers)
@@ -141,7 +137,7 @@ class Prospect:
         return exactly(self.job.number, workers, servers=servers, device_type=chosen, batch=batch)
 
     def _fits(self, room: Room, device_type: str) -> bool:
-        """Whether its gang would run there; most jobs of a full cluster fail the first, cheap test."""
+        """Whether its gang would run there; in a full cluster most jobs fail the first, cheap test."""
         return (
             room.free(device_type) >= self.gang * self.each
             and room.most(self.job, device_type) >= self.gang
@@ -160,7 +156,7 @@ class Prospect:
 
 
 def prospects(view: View, states: Iterable[JobState], now: float) -> list[Prospect]:
-    """The jobs in order: higher priority first, then older, then by number."""
+    """Return the jobs in order: higher priority first, then older, then by number."""
     queue = sorted(states, key=_urgency)
     return [Prospect(view, state, now) for state in queue]
 

@@ -104,8 +104,9 @@ class Roster:
 
         Tasks in `leave` go for good, and are replaced if too few remain; beyond that the newest go.
         """
-        before = self._asked or self._counts()
-        self._asked = {"worker": workers, "server": before["server"] if servers is None else servers}
+        if servers is None:
+            servers = self._asked["server"] if self._asked else len(self._of(self.members, "server"))
+        self._asked = {"worker": workers, "server": servers}
         self._missed = dict.fromkeys(ROLES, 0)
         for name in leave:
             if name in self._tasks or name in self.expected:
@@ -204,8 +205,7 @@ class Roster:
         return self._steer()
 
     def check_plan(self, formation: int) -> list[Act]:
-        """Handle a `Check`: retry a plan that did not take effect once, then give up its joiners, since
-        the members alone have agreed before."""
+        """Handle a `Check`: retry a plan that did not take effect once, then give up its joiners."""
         if self.over or self._plan is None or self._plan.formation != formation:
             return []
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
@@ -245,10 +245,9 @@ class Roster:
 
     def _note_holder(self, done: StepDone) -> list[Act]:
         """Continue a resize in which leavers wait for another holder of the state."""
-        task = self._tasks.get(done.task)
-        if task is None or task.holds == done.holds:
+        if not self.is_news(done):
             return []
-        task.holds = done.holds
+        self._tasks[done.task].holds = done.holds
         return self._steer() if any(self._tasks[name].unwanted for name in self.members) else []
 
     def _lose(self, name: str) -> None:
@@ -266,20 +265,18 @@ class Roster:
     def _steer(self) -> list[Act]:
         """Return the next commands towards the wanted members."""
         ending = self._conclude()
-        if ending or self._is_settled() or self._waits_for_members():
+        settled = self.over or self._stopping or self._asked is None or self._any_finished()
+        if ending or settled or self._waits_for_members():
             return ending
         wanted = self._wanted()
         acts = self._dismiss(wanted) + self._begin_missing(wanted)
         if self._plan or not wanted or len(wanted) < sum(self.target.values()):
             return acts
         named = self._with_donors(wanted)
-        if set(named) != set(self.members) and all(map(self._can_join, named)):
+        can_join = all(self._tasks[name].ready and self._tasks[name].address for name in named)
+        if set(named) != set(self.members) and can_join:
             acts += self._make_plan(named)
         return acts
-
-    def _is_settled(self) -> bool:
-        """Whether there is nothing to change, or no target yet."""
-        return bool(self.over or self._stopping or self._asked is None or self._any_finished())
 
     def _waits_for_members(self) -> bool:
         """Whether a member is lost or not connected: the others will notice and report."""
@@ -306,8 +303,7 @@ class Roster:
         return names
 
     def _with_donors(self, wanted: list[str]) -> list[str]:
-        """Keep leavers for one more formation if no one else is known to have the state: a plan without
-        holders would restart the training."""
+        """Keep leavers for one more formation if only they are known to have the state."""
         workers = [name for name in wanted if self._tasks[name].role == "worker"]
         if any(self._tasks[name].holds for name in workers):
             return wanted
@@ -320,10 +316,6 @@ class Roster:
         """Wanted tasks by role, without those lost for good."""
         asked = self._asked or dict.fromkeys(ROLES, 0)
         return {role: max(0, asked[role] - self._missed[role]) for role in ROLES}
-
-    def _counts(self) -> dict[str, int]:
-        roles = [self._tasks[name].role for name in self.members]
-        return {role: roles.count(role) for role in ROLES}
 
     def _begin_missing(self, wanted: list[str]) -> list[Act]:
         acts: list[Act] = []
@@ -346,10 +338,6 @@ class Roster:
         for name in spare:
             self._tasks[name].leaving = True
         return [Kill(name) for name in spare]
-
-    def _can_join(self, name: str) -> bool:
-        task = self._tasks[name]
-        return task.ready and bool(task.address)
 
     def _make_plan(self, wanted: list[str]) -> list[Act]:
         self._highest += 1

@@ -54,24 +54,19 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     )
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Split "host:port" ("[::1]:80" for IPv6); `ValueError` if it is invalid."""
-    host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not bare or not _digits(port) or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not host:port")
-    if ":" in bare and bare == host:
-        raise ValueError(f"{text!r} is not host:port; an IPv6 host goes in brackets, [::1]:80")
-    return bare, int(port)
-
-
 def _coordinator(text: str) -> tuple[str, int] | None:
+    """Split "host:port" ("[::1]:80" for IPv6)."""
     if not text:
         return None
-    try:
-        return parse_address(text)
-    except ValueError as problem:
-        raise BadSettingError(f"MUSTER_COORDINATOR: {problem}") from problem
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not bare or not _digits(port) or not 0 < int(port) < 65536:
+        raise BadSettingError(f"MUSTER_COORDINATOR: {text!r} is not host:port")
+    if ":" in bare and bare == host:
+        raise BadSettingError(
+            f"MUSTER_COORDINATOR: {text!r} is not host:port; an IPv6 host goes in brackets, [::1]:80"
+        )
+    return bare, int(port)
 
 
 def _threads(text: str) -> int:

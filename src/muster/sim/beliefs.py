@@ -1,38 +1,39 @@
-"""What policies are told: by an oracle, or only what jobs have shown so far."""
+"""Where policies' outlooks come from: an oracle, or what jobs have reported."""
 
 from typing import Protocol
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Shown, Truth
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Truth
 
 
-class Beliefs(Protocol):
-    """Learns from what jobs show, and says what is to be expected of a job."""
+class OutlookSource(Protocol):
+    """Learns from reports of jobs and predicts."""
 
-    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
-        """A job that runs on this crew and has done so much work reported this."""
+    def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
+        """Learn from a report of a running job with `done` work done."""
         ...
 
     def ended(self, job: Job, work: float) -> None:
-        """A job has ended after so much work."""
+        """Learn the total work of an ended job."""
         ...
 
     def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
-        """What is believed of a live job; only an oracle looks at the truth."""
+        """Return what is believed of a live job; only an oracle uses the truth."""
         ...
 
 
 class Oracle:
-    """Knows everything."""
+    """Returns the truth."""
 
-    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
-        """There is nothing to learn."""
+    def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
+        """Nothing to learn."""
 
     def ended(self, job: Job, work: float) -> None:
-        """Nor here."""
+        """Nothing to learn."""
 
     def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
-        """The truth."""
+        """Return the truth."""
         return truth.outlook(done, crew)

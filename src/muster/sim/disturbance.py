@@ -1,8 +1,7 @@
 """How much neighbours slow each other down (Xiao, seed 003, section 3.2; the network's as in Pollux).
 
-Two jobs disturb each other by the narrowest thing they share: a switch, a socket, a node, or, where
-both span several nodes, the card of a node. A job is slowed by the worst of its neighbours, not by
-their sum.
+Two jobs disturb each other by the narrowest thing they share: a switch, a socket, a node, or, if both
+span several nodes, a node's network card. A job is slowed by its worst neighbour, not by the sum.
 """
 
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from muster.sim.life import Life
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """By how much a step takes longer (0.1: a tenth) beside a neighbour that shares this with it."""
+    """By how much a step slows (0.1: a tenth) beside a neighbour that shares this."""
 
     switch: float = 0.0
     socket: float = 0.0
@@ -24,11 +23,11 @@ class Disturbance:
 
     @property
     def any(self) -> bool:
-        """Whether there is any at all."""
+        """Whether there is any."""
         return max(self.switch, self.socket, self.node, self.network) > 0.0
 
     def slowdown(self, life: Life, others: Iterable[Life], cluster: Cluster) -> float:
-        """How many times as long a step of the job takes beside these."""
+        """Return the factor by which these neighbours slow the job."""
         return 1.0 + max((self._between(life, other, cluster) for other in others), default=0.0)
 
     def _between(self, one: Life, other: Life, cluster: Cluster) -> float:
@@ -43,7 +42,7 @@ class Disturbance:
         return max(worst, *(self._on(cluster, node, mine[node], theirs[node]) for node in shared))
 
     def _on(self, cluster: Cluster, node: str, mine: int, theirs: int) -> float:
-        """What sharing a node costs, by the narrowest of its groups that holds devices of both."""
+        """Return the cost of sharing a node, by the narrowest group that holds devices of both."""
         if not mine or not theirs:
             return 0.0
         costs = {Level.SWITCH: self.switch, Level.SOCKET: self.socket, Level.NODE: self.node}

@@ -1,9 +1,9 @@
-"""The driver: the very cycle of the daemon, on a virtual clock, until every job is done.
+"""The driver: the daemon's cycle on a virtual clock, until every job is done.
 
-Moments are those at which something happens: a submission, an end, a change that takes effect, a node
-that comes or goes, a tick. At each the facts are folded into the view, then the cycle decides, every
-set of decisions is checked, and the executor carries it out. What that frees at once is dealt with in
-another cycle at the same moment. With `rounds` the cycle runs at fixed intervals only.
+Time moves to the next event: a submission, an end, a change that takes effect, a node event, a tick.
+The facts are folded into the view, the cycle decides, the decisions are checked, and the executor
+carries them out. What that frees at once is decided on in another cycle at the same moment. With
+`rounds` the cycle runs at fixed intervals only.
 """
 
 from collections import deque
@@ -34,71 +34,71 @@ from muster.model.event import (
 from muster.model.outlook import Outlook
 from muster.model.pool import PoolTree
 from muster.model.view import View
+from muster.perf.learnt.learner import StepReport
 from muster.policy.base import Policy
-from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.admission import Admission
+from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
-from muster.sim.gate import Gate
 from muster.sim.life import Life
-from muster.sim.truth import Arrival, Shown
+from muster.sim.truth import Arrival
 
 INTERVAL = 60.0
 """s between cycles while something waits and nothing else happens: Peloton's period."""
 
 SETTLED = 8
-"""Cycles at one moment after which time moves on: two or three settle what one moment can bring. One in
-which a job ended does not count: there are only so many jobs."""
+"""Most cycles at one moment: two or three settle anything. Those in which a job ended do not count."""
 
 _FREES = (Ended, Preempted, Resized, Migrated)
-"""What lets somebody go on at once with what another let go."""
+"""Events that free devices at once."""
 
 IDLE = 30
-"""Cycles without a change, nothing else to come, after which those that wait will wait for ever: at the
-usual interval longer than any patience."""
+"""Cycles without a change, with no event to come, after which waiting jobs wait for ever: at the usual
+interval, longer than any patience."""
 
 WATCHED = 10.0
-"""s a job must have run on a crew before what it shows of it counts: some steps, not the first."""
+"""s a job must have run on a crew before its report counts: some steps, not the first."""
 
 
 def watched_long(step: float) -> float:
-    """As long for every job."""
+    """Return the same for every job."""
     return WATCHED
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Everything a simulation depends on, the jobs apart."""
+    """Everything a simulation depends on, except the jobs."""
 
     cluster: Cluster
     pools: PoolTree
     policy: Policy
     rules: Rules = field(default_factory=Rules)
     pauses: Pauses = field(default_factory=Pauses)
-    beliefs: Callable[[], Beliefs] = Oracle
+    beliefs: Callable[[], OutlookSource] = Oracle
     interval: float = INTERVAL
     steady: bool = False
-    """Decide every `interval` though nobody waits, as the daemon does."""
+    """Decide every `interval` even if no job waits, like the daemon."""
     watched: Callable[[float], float] = watched_long
-    """s of a crew before what a job shows of it counts, by the s of a step."""
+    """s on a crew before a job's report counts, by the s of a step."""
     rounds: bool = False
-    """Decide every `interval` only, as the published evaluations do; else at every event too."""
+    """Decide only every `interval`, as published evaluations do; else at every event too."""
     disturbance: Disturbance = UNDISTURBED
     incidents: tuple[NodeEvent, ...] = ()
-    """Nodes that come and go."""
+    """Node events."""
     seed: int = 0
     noise: float = 0.05
-    """Standard deviation of the logarithm of what jobs measure of themselves."""
-    gate: bool = True
-    """Whether jobs that could never run are refused; else they wait for ever."""
+    """Standard deviation of the logarithm of jobs' measurements."""
+    admission: bool = True
+    """Whether jobs that could never run are rejected; else they wait for ever."""
     until: float = inf
-    """s after which the simulation stops, whatever is left."""
+    """s after which the simulation stops."""
     explain: bool = False
-    """Whether jobs that wait are told in full why: of use to a person only."""
+    """Whether waiting jobs get full reasons, for people to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One cycle: when, on what, what was decided, and what it led to."""
+    """One cycle: moment, view, decisions, and the view after."""
 
     now: float
     before: View
@@ -107,11 +107,11 @@ class Frame:
 
 
 Observer = Callable[[View, float, bool], None]
-"""Told at the end of each moment: the view, the s, and whether nodes have come or gone."""
+"""Called after each moment: the view, the s, and whether there were node events."""
 
 
 class Engine:
-    """One simulation under way."""
+    """A running simulation."""
 
     def __init__(self, setting: Setting, arrivals: Iterable[Arrival]) -> None:
         self.setting = setting
@@ -120,10 +120,10 @@ class Engine:
             self.clock, setting.cluster, setting.pauses, setting.disturbance
         )
         self.view = View(0, setting.cluster, setting.pools, {})
-        self.gate = Gate(setting.cluster, setting.pools)
+        self.admission = Admission(setting.cluster, setting.pools)
         self.beliefs = setting.beliefs()
         self.ended: list[tuple[Life, float]] = []
-        """Jobs done since this was last emptied, and when."""
+        """Jobs ended since this was last emptied, and when."""
         self.cycles = 0
         self.events = 0
         self._cycle = Cycle(setting.policy, setting.rules, explain=setting.explain)
@@ -133,13 +133,13 @@ class Engine:
         self._incidents = deque(sorted(setting.incidents, key=attrgetter("at")))
         self._tick = inf
         self._idle = 0
-        """Cycles in a row that changed nothing, since something last happened."""
+        """Cycles in a row that changed nothing, since the last event."""
         self.observer: Observer | None = None
         self.stuck = False
-        """Whether it ended with jobs to which nothing more could happen."""
+        """Whether it ended with jobs that can never start."""
 
     def frames(self) -> Iterator[Frame]:
-        """Run to the end, a frame for each cycle."""
+        """Run to the end; yield a frame per cycle."""
         while (moment := self._next_moment()) < inf and moment <= self.setting.until:
             self.clock.move_to(moment)
             facts = self._happen()
@@ -153,7 +153,7 @@ class Engine:
         self.executor.close()
 
     def _happen(self) -> list[Event]:
-        """Take in what has come true at this moment."""
+        """Fold the events of this moment."""
         now = self.clock.now()
         facts: list[Event] = list(self.executor.collect())
         while self._next is not None and self._next.at <= now:
@@ -170,13 +170,13 @@ class Engine:
             self._fold(facts)
         if any(isinstance(fact, NodeAdded) for fact in facts):
             self.executor.extend(self.view.cluster)
-            self.gate.extend(self.view.cluster)
+            self.admission.extend(self.view.cluster)
         for node in lost:
             self.executor.after_loss(self.view.jobs, node)
         return facts
 
     def _submitted(self, arrival: Arrival) -> Sequence[Event]:
-        if self.setting.gate and self.gate.refuses(arrival):
+        if self.setting.admission and self.admission.refuses(arrival):
             return ()
         life = self.executor.admit(arrival.job, arrival.truth)
         life.submitted = arrival.at
@@ -192,14 +192,14 @@ class Engine:
                 self.ended.append((life, fact.at))
 
     def _due(self, facts: Sequence[Event]) -> bool:
-        """Whether this is a moment to decide at."""
+        """Whether to decide at this moment."""
         now = self.clock.now()
         if self.setting.rounds:
             return round(now / self.setting.interval) * self.setting.interval == now
         return now >= self._tick or bool(facts)
 
     def _settle(self) -> Iterator[Frame]:
-        """Cycles until nothing more changes at this moment."""
+        """Run cycles until nothing more changes at this moment."""
         self._watch()
         cycles = 0
         while cycles < SETTLED:
@@ -211,7 +211,7 @@ class Engine:
                 break
 
     def _once(self) -> tuple[Frame, list[Event]]:
-        """A cycle, and what came true of it at once."""
+        """Run a cycle; return its frame and the events it led to at once."""
         now, before = self.clock.now(), self._informed()
         decided = self._cycle.decide(before, now, self._memory)
         check(before, decided)
@@ -233,7 +233,7 @@ class Engine:
         return Frame(now, before, decided, self.view), facts
 
     def _next_moment(self) -> float:
-        """When something happens next; infinity when nothing more will."""
+        """Return when something happens next; infinity: never."""
         now = self.clock.now()
         if not self.view.jobs and self._next is None:
             return inf
@@ -255,7 +255,7 @@ class Engine:
         number = now // step + 1
         return number * step if number * step > now else (number + 1) * step
 
-    # What policies are told
+    # Outlooks
 
     def _informed(self) -> View:
         if not self.setting.policy.informed:
@@ -269,7 +269,7 @@ class Engine:
         return self.beliefs.outlook(life.job, life.truth, life.crew, life.done)
 
     def _watch(self) -> None:
-        """Pass on what jobs show of themselves, once for each pace, measured as well as it can be."""
+        """Pass on jobs' reports, once per pace, with measurement noise."""
         if not self.setting.policy.informed:
             return
         now = self.clock.now()
@@ -283,7 +283,7 @@ class Engine:
             life.reported = life.version
             self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
 
-    def _measured(self, life: Life, shown: Shown) -> Shown:
+    def _measured(self, life: Life, shown: StepReport) -> StepReport:
         random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")
         life.shows += 1
         noisy = [random.lognormvariate(0.0, self.setting.noise) for _ in range(3)]

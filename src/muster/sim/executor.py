@@ -1,4 +1,4 @@
-"""An executor and a clock without machines: what was ordered comes true after its time has passed."""
+"""An executor and a clock without machines: orders take effect after their time has passed."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -19,33 +19,33 @@ from muster.sim.truth import Truth
 from muster.sim.worlds.fixed import Fixed
 
 HOUR = 3600.0
-"""Run time of a job of which nothing else is known."""
+"""Run time of a job without truth or duration."""
 
 
 class VirtualClock:
-    """Time that moves only when told."""
+    """Time that moves only when set."""
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def now(self) -> float:
-        """Seconds since the play began."""
+        """Return the seconds since the simulation began."""
         return self._now
 
     def move_to(self, moment: float) -> None:
-        """Let time pass; it never runs backwards."""
+        """Advance the time; it never runs backwards."""
         self._now = max(self._now, moment)
 
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """s from the order of new tasks to the moment they train: once, and for each of them."""
+    """s from the order of new tasks until they train: once, plus per task."""
 
     once: float = 0.0
     each: float = 0.0
 
     def seconds(self, tasks: int) -> float:
-        """For so many at once; none need none."""
+        """Return the s for these tasks together; 0 for none."""
         return self.once + self.each * tasks if tasks else 0.0
 
 
@@ -54,7 +54,7 @@ NO_WARMUP = Warmup()
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """What a change costs, in s. None: the job's own pause."""
+    """The cost of changes, in s. None: the job's own pause."""
 
     start: float | None = None
     """Without progress after a start."""
@@ -62,29 +62,29 @@ class Pauses:
     """Without progress after a resize: about 1 where the runtime resizes live."""
     migrate: float | None = None
     release: float | None = 0.0
-    """From the order to the moment the old devices are free; until then the job goes on on them."""
+    """From the order until the old devices are free; until then the job runs on them."""
     stop: float | None = None
-    """The same where the whole job is to stop; None: `release`."""
+    """The same for stopping the whole job; None: `release`."""
     checkpoint: float = 600.0
-    """Between two checkpoints: what was done since the last is lost with a node."""
+    """Between two checkpoints: work since the last is lost with a node."""
     warmup: Warmup = NO_WARMUP
-    """Of tasks that start or join: a start has not come true before, and whoever is joined goes on as
-    it is. Neither can be changed meanwhile."""
+    """Of tasks that start or join: until then a start is not complete, and a job that others join runs
+    unchanged. Neither can be changed meanwhile."""
     first_starts: Mapping[int, float] = field(default_factory=dict, hash=False)
-    """The same for the first start of jobs of which it is known, by number."""
+    """The same for the first start of jobs where it is known, by number."""
     leave_first: bool = False
-    """Whether tasks that go stop working at once, and let go of their devices after `release`: that is
-    how the runtime does it, whose processes take a while to end."""
+    """Whether leaving tasks stop working at once and free their devices after `release`, like the
+    runtime, whose processes take a while to end."""
 
 
 WITHOUT_PROGRESS = Pauses(start=0.0, resize=0.0, migrate=0.0, release=None)
-"""A change takes its time, but costs the job nothing: durations are meant with everything."""
+"""A change takes time but costs the job nothing: durations include everything."""
 
 
 class VirtualExecutor:
-    """Runs jobs by their truth: each goes at its pace until its work is done.
+    """Runs jobs by their truth: each at its pace until its work is done.
 
-    A job that is stopped has saved its work and goes on from there. Neighbours slow each other down.
+    A stopped job has saved its work and resumes from there. Neighbours slow each other down.
     """
 
     def __init__(
@@ -101,16 +101,16 @@ class VirtualExecutor:
         self._due: list[tuple[float, int, Life, int, int, Decision | None]] = []
         self._order = count()
         self._at = 0.0
-        """The moment of what is being worked on: behind the clock while events are collected late."""
+        """The moment being processed: behind the clock while events are collected late."""
         self._said: list[Event] = []
         self._on: dict[str, dict[int, Life]] = {}
-        """Jobs by node; kept only where they disturb each other."""
+        """Jobs by node; kept only if they disturb each other."""
         self.lives: dict[int, Life] = {}
         self.stints: list[Stint] | None = None
-        """Who held what, where that is to be kept."""
+        """Who held what; None: not recorded."""
 
     def admit(self, job: Job, truth: Truth | None) -> Life:
-        """Take note of a job that was submitted."""
+        """Add a submitted job."""
         truth = truth or Fixed(job.duration if job.duration is not None else HOUR)
         life = Life(job, truth, submitted=self._clock.now())
         self.lives[job.number] = life
@@ -133,15 +133,15 @@ class VirtualExecutor:
         takes = self._takes(life, decision)
         if takes > 0:
             if self._pauses.leave_first:
-                self._go_on_without(life, decision)
-            # A change under way is part of the run: a new pace does not call it off.
+                self._leave_first(life, decision)
+            # A change in progress belongs to the run: a new pace does not cancel it.
             life.target = decision.placement
             self._push(now + takes, life, -1, decision)
         else:
             self._switch(life, decision, now)
 
     def collect(self) -> Sequence[Event]:
-        """What has come true by now, in the order in which it did."""
+        """Return what has taken effect by now, in order."""
         now = self._clock.now()
         events, self._said = self._said, []
         while (due := self.next_due()) is not None and due <= now:
@@ -155,12 +155,12 @@ class VirtualExecutor:
                 events.append(self._end(life, moment))
             else:
                 life.advance(moment)
-                life.done = max(life.done, life.pace.until)  # not a hair short of it, by rounding
+                life.done = max(life.done, life.pace.until)  # rounding must not fall short
                 self._renew(life)
         return events
 
     def next_due(self) -> float | None:
-        """When something comes true next."""
+        """Return when something takes effect next."""
         if self._said:
             return self._clock.now()
         while self._due and _is_old(self._due[0]):
@@ -168,7 +168,7 @@ class VirtualExecutor:
         return self._due[0][0] if self._due else None
 
     def after_loss(self, states: Mapping[int, JobState], node: str) -> None:
-        """A node is gone: what ran there has lost its tasks, and its work since the last checkpoint."""
+        """A node is lost: jobs there lose tasks, and work since the last checkpoint."""
         now = self._at = self._clock.now()
         for life in list(self.lives.values()):
             if not life.is_on(node):
@@ -187,11 +187,11 @@ class VirtualExecutor:
                 self._stop(life)
 
     def extend(self, cluster: Cluster) -> None:
-        """Nodes have been added."""
+        """Nodes were added."""
         self._cluster = cluster
 
     def close(self) -> None:
-        """Nothing more will happen: count what runs up to now."""
+        """Account for running jobs up to now."""
         now = self._at = self._clock.now()
         for life in self.lives.values():
             life.advance(now)
@@ -220,7 +220,7 @@ class VirtualExecutor:
             self._stop(life)
             self._said.append(Preempted(number, generation, now))
         elif decision.kind is Kind.RESIZE:
-            # Another batch alone is taken up at the next step: nobody joins, leaves or waits.
+            # A new batch alone applies at the next step: no task joins, leaves or waits.
             if decision.placement == life.placement:
                 resumes = max(life.resumes, now)
             else:
@@ -233,8 +233,8 @@ class VirtualExecutor:
             self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
             self._said.append(Migrated(number, generation, now))
 
-    def _go_on_without(self, life: Life, decision: Decision) -> None:
-        """Those that go work no more; their devices are free later."""
+    def _leave_first(self, life: Life, decision: Decision) -> None:
+        """Leaving tasks stop working now; their devices are free later."""
         held = set(life.placement.slots) if life.placement is not None else set()
         if decision.kind is Kind.PREEMPT:
             life.advance(self._at)
@@ -245,7 +245,7 @@ class VirtualExecutor:
             self._settle(life, decision, self._at + _of(self._pauses.resize, life.job))
 
     def _takes(self, life: Life, decision: Decision) -> float:
-        """s until what was decided is so: new tasks warm up, old ones let go."""
+        """Return the s until the decision takes effect: new tasks warm up, old ones release."""
         held = life.placement.slots if life.placement is not None else ()
         slots = decision.placement.slots if decision.placement is not None else ()
         warm = self._pauses.warmup.seconds(len(set(slots) - set(held)))
@@ -282,7 +282,7 @@ class VirtualExecutor:
     # Neighbours
 
     def _join(self, life: Life) -> None:
-        """Enter the job where it runs; those it disturbs there get a new pace."""
+        """Add the job to its nodes; jobs it disturbs there get a new pace."""
         life.since = self._at
         if self._disturbance.any and life.placement is not None:
             for node in life.placement.nodes():
@@ -291,7 +291,7 @@ class VirtualExecutor:
         self._schedule(life)
 
     def _leave(self, life: Life) -> None:
-        """Strike the job out where it has run up to now."""
+        """Remove the job from its nodes."""
         if life.placement is None:
             return
         self._note_stint(life, life.placement)
@@ -307,7 +307,7 @@ class VirtualExecutor:
             self.stints += [Stint(name, node, bits, begin, end) for node, bits in held if bits]
 
     def _disturb(self, life: Life) -> None:
-        """Hold everybody on the job's nodes against who is there now."""
+        """Recompute the slowdown of all jobs on the job's nodes."""
         for other in self._neighbours(life):
             assert self._cluster is not None
             slowdown = self._disturbance.slowdown(other, self._neighbours(other), self._cluster)
@@ -319,7 +319,7 @@ class VirtualExecutor:
                     self._schedule(other)
 
     def _neighbours(self, life: Life) -> list[Life]:
-        """The jobs on this one's nodes, itself among them while it is there."""
+        """Return the jobs on this one's nodes, itself included while it is there."""
         assert life.placement is not None
         found: dict[int, Life] = {}
         for node in sorted(life.placement.nodes()):

@@ -1,4 +1,4 @@
-"""Beliefs made only of what jobs have shown: see `perf.learnt`."""
+"""Outlooks learnt only from what jobs report: see `perf.learnt`."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ from muster.model.outlook import Outlook
 from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
-from muster.sim.truth import Shown, Truth
+from muster.sim.truth import Truth
 
 
 class Learnt:
-    """Never looks at the truth."""
+    """Never uses the truth."""
 
     def __init__(
         self,
@@ -20,18 +20,17 @@ class Learnt:
         *,
         free_batch: bool = False,
     ) -> None:
-        """Devices on a node by type; limits of batches by application; whether batches may change."""
+        """Devices per node by type; batch limits by application; whether batches may change."""
         self._learner = Learner(node_devices, ranges, free_batch=free_batch)
 
-    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
-        """A job that runs on this crew and has done so much work reported this."""
-        report = StepReport(shown.step, shown.sync, shown.gain, shown.noise)
-        self._learner.watch(job, crew, report, done)
+    def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
+        """Learn from a report of a running job with `done` work done."""
+        self._learner.watch(job, crew, shown, done)
 
     def ended(self, job: Job, work: float) -> None:
-        """A job has ended after so much work."""
+        """Learn the total work of an ended job."""
         self._learner.ended(job, work)
 
     def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
-        """What is believed of a live job."""
+        """Return what is believed of a live job."""
         return self._learner.outlook(job, crew, done)

@@ -1,4 +1,4 @@
-"""One job's progress: how far it has come, how fast it goes, and what that has cost so far."""
+"""One simulated job's progress, speed and costs so far."""
 
 from dataclasses import dataclass
 from math import inf
@@ -6,14 +6,14 @@ from math import inf
 from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Pace, Truth
+from muster.sim.truth import JobPace, Truth
 
-_STILL = Pace(0.0)
+_STILL = JobPace(0.0)
 
 
 @dataclass(slots=True)
 class Life:
-    """Work done up to the moment `at`; nothing is done before `resumes`. Times in s."""
+    """Work done up to `at`; nothing is done before `resumes`. Times in s."""
 
     job: Job
     truth: Truth
@@ -24,21 +24,21 @@ class Life:
     crew: Held | None = None
     placement: Placement | None = None
     target: Placement | None = None
-    """Where a change under way leads: it holds that too."""
-    pace: Pace = _STILL
+    """The placement after the change in progress, held as well."""
+    pace: JobPace = _STILL
     slowdown: float = 1.0
-    """How much slower neighbours make it: 1 is not at all."""
+    """Factor by which neighbours slow it; 1: none."""
     version: int = 0
-    """Counts changes of pace: what is due by an older one is out of date."""
+    """Counts changes of pace: what is due by an older one is stale."""
     run: int = 0
-    """Counts runs: what is due for an older one is out of date."""
+    """Counts runs: what is due for an older one is stale."""
     generation: int = 0
     safe: float = 0.0
-    """Work done when the present crew began: it was saved then."""
+    """Work done, and saved, when the current crew began."""
     began: float | None = None
-    """Begin of the first run."""
+    """Start of the first run."""
     reported: int = -1
-    """The version of which what it shows has been reported."""
+    """The last version it reported about."""
     seconds: float = 0.0
     paused: float = 0.0
     held: float = 0.0
@@ -48,20 +48,20 @@ class Life:
     migrations: int = 0
     failures: int = 0
     stopped: float | None = None
-    """When it was last told to stop."""
+    """When it last stopped."""
     since: float = 0.0
-    """When it got the devices it has."""
+    """When it got its current devices."""
     shows: int = 0
-    """Reports so far: each has an error of its own."""
+    """Reports so far: each has its own error."""
 
     @property
     def rate(self) -> float:
-        """Work per s at present, pauses apart."""
+        """Current work per s, without pauses."""
         return self.pace.rate / self.slowdown
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it goes on with fewer tasks, and those that go still hold their devices."""
+        """Whether it runs with fewer tasks while those that leave still hold devices."""
         return self.target is not None and self.target == self.placement
 
     def advance(self, now: float) -> None:
@@ -80,7 +80,7 @@ class Life:
         self.at = now
 
     def next_milestone(self) -> tuple[float, bool]:
-        """When the pace changes or the work is done, and whether it is done then."""
+        """Return when the pace changes or the work is done, and whether it is done then."""
         if self.crew is None or self.rate <= 0.0:
             return inf, False
         ends = self.truth.work <= self.pace.until
@@ -92,18 +92,18 @@ class Life:
         return any(p is not None and node in p.nodes() for p in (self.placement, self.target))
 
     def set_crew(self, crew: Held | None, placement: Placement | None, resumes: float) -> None:
-        """Go on with other devices, or with none, from the moment given."""
+        """Continue on other devices, or on none, from the moment given."""
         self.crew, self.placement, self.target = crew, placement, None
         self.resumes, self.safe = resumes, self.done
         self.renew()
 
     def renew(self) -> None:
-        """Ask the truth anew how fast it goes."""
+        """Recompute its pace."""
         self.pace = _STILL if self.crew is None else self.truth.pace(self.crew, self.done)
         self.version += 1
 
     def fall_back(self, checkpoint: float) -> None:
-        """Lose what was done since the last checkpoint: every so many s, and when a crew began."""
+        """Lose the work since the last checkpoint: every `checkpoint` s, and when a crew began."""
         since = max(0.0, self.at - self.resumes)
         seconds = since % checkpoint if checkpoint > 0 else 0.0
         before = max(self.safe, self.done - seconds * self.rate)

@@ -1,4 +1,4 @@
-"""Play jobs on a cluster: the real cycle, checked, on a virtual clock, by the durations jobs give."""
+"""Play jobs on a cluster: the real cycle, checked, on a virtual clock, by the jobs' durations."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,14 +18,14 @@ def play(
     policy: Policy,
     rules: Rules | None = None,
 ) -> Iterator[Frame]:
-    """Yield a frame for each cycle until no job is left, or none of those left can ever move."""
+    """Yield a frame per cycle until no job is left, or none left can ever start."""
     setting = Setting(
         cluster,
         pools,
         policy,
         rules or Rules(),
         pauses=WITHOUT_PROGRESS,
-        gate=False,
+        admission=False,
         explain=True,
     )
     return Engine(setting, sorted(arrivals, key=lambda arrival: arrival.at)).frames()

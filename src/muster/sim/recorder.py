@@ -1,34 +1,34 @@
-"""Writes down what a simulation does: a record for each job, samples of the cluster, who held what."""
+"""Record a simulation: a record per job, samples of the cluster, who held what."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from muster.model.cluster import NodeState
 from muster.model.job import Job
 from muster.model.view import Phase, View
 from muster.planner.counts import plan_for
 from muster.sim.life import Life
-from muster.sim.result import Fate, JobRecord, Sample
+from muster.sim.result import ClusterSample, Fate, JobResult
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.fixed import Fixed
 
 SAMPLES = 2048
-"""Samples kept: twice what a wide screen can show. When there are more, every second one goes."""
+"""Samples kept, twice what a wide screen can show; beyond that, every second one is dropped."""
 
 
 class Samples:
-    """Samples of the cluster over time, ever further apart as there come to be more.
+    """Samples of the cluster over time, further apart as their number grows.
 
-    One where the capacity changes is always taken and never goes: what was there at most, and when, is
-    exact.
+    Changes of capacity are always kept: the largest capacity, and when, is exact.
     """
 
     def __init__(self) -> None:
-        self._kept: list[Sample] = []
+        self._kept: list[ClusterSample] = []
         self._spacing = 0.0
         self._most = SAMPLES
 
     def see(self, view: View, now: float, must: bool = False) -> None:
-        """The cluster once all of a moment has happened: keep it, if it is far enough from the last."""
+        """Keep the cluster after a moment, if far enough from the last sample."""
         if self._kept and now == self._kept[-1].at:
             self._kept.pop()
         elif self._kept and not must and now - self._kept[-1].at <= self._spacing:
@@ -47,12 +47,12 @@ class Samples:
         ]
         self._most = max(SAMPLES, 2 * len(self._kept))
 
-    def all(self) -> tuple[Sample, ...]:
-        """In order of time."""
+    def all(self) -> tuple[ClusterSample, ...]:
+        """Return the samples in order."""
         return tuple(self._kept)
 
 
-def _sample(view: View, now: float) -> Sample:
+def _sample(view: View, now: float) -> ClusterSample:
     free = capacity = 0
     for node in view.cluster.nodes:
         free += node.free.bit_count()
@@ -60,13 +60,13 @@ def _sample(view: View, now: float) -> Sample:
             capacity += view.cluster.configuration_of(node).devices
     _, stranded = view.cluster.free_devices()
     waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
-    return Sample(now, len(view.jobs) - waiting, waiting, capacity - free, capacity, stranded)
+    return ClusterSample(now, len(view.jobs) - waiting, waiting, capacity - free, capacity, stranded)
 
 
-def record(life: Life, types: Iterable[str], ended: float | None) -> JobRecord:
-    """What became of a job that was admitted."""
+def record(life: Life, types: Iterable[str], ended: float | None) -> JobResult:
+    """Return the record of an admitted job."""
     alone, best, least = ideals(life.job, life.truth, tuple(types))
-    return JobRecord(
+    return JobResult(
         name=life.job.name,
         user=life.job.user,
         pool=life.job.pool,
@@ -90,29 +90,15 @@ def record(life: Life, types: Iterable[str], ended: float | None) -> JobRecord:
     )
 
 
-def refusal(arrival: Arrival, types: Iterable[str]) -> JobRecord:
-    """The record of a job that could never run."""
+def refusal(arrival: Arrival, types: Iterable[str]) -> JobResult:
+    """Return the record of a job that could never run."""
     job = arrival.job
-    alone, best, least = ideals(job, arrival.truth, tuple(types))
-    return JobRecord(
-        name=job.name,
-        user=job.user,
-        pool=job.pool,
-        application=job.application,
-        devices=plan_for(job, job.workers.gang).devices,
-        submitted=arrival.at,
-        started=None,
-        ended=None,
-        fate=Fate.REFUSED,
-        alone=alone,
-        best=best,
-        least=least,
-    )
+    truth = arrival.truth or Fixed(job.duration or 0.0, job.workers.gang)
+    return replace(record(Life(job, truth, arrival.at), types, None), fate=Fate.REFUSED)
 
 
-def ideals(job: Job, truth: Truth | None, types: tuple[str, ...]) -> tuple[float, float, float]:
-    """s alone on what it asked for, s alone on the best it could have, device-seconds at least."""
-    truth = truth or Fixed(job.duration or 0.0, job.workers.gang)
+def ideals(job: Job, truth: Truth, types: tuple[str, ...]) -> tuple[float, float, float]:
+    """Return s alone on its request, s alone on the best it could have, least device-seconds."""
     allowed = [t for t in job.device_types or types if t in types] or [""]
     gang, most = job.workers.gang, job.workers.most
     alone = min(truth.ideal(kind, gang, gang).shortest for kind in allowed)

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: a record for each job, samples over time, and who held what."""
+"""The result of a simulation: a record per job, samples over time, and who held what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,30 +12,30 @@ class Fate(StrEnum):
     REFUSED = "refused"
     """It could never run on this cluster."""
     UNFINISHED = "unfinished"
-    """It was still there when nothing more could happen, or when the simulation was told to stop."""
+    """Still live when nothing more could happen, or when the simulation stopped."""
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord:
-    """One job's life. Times in s since the simulation began; None is never."""
+class JobResult:
+    """One job's record. Times in s since the simulation began; None is never."""
 
     name: str
     user: str
     pool: str
     application: str | None
     devices: int
-    """What it asked for: the devices of its gang."""
+    """Requested: the devices of its gang."""
     submitted: float
     started: float | None
-    """Begin of its first run."""
+    """Start of its first run."""
     ended: float | None
     fate: Fate
     alone: float
-    """s it would take by itself, on what it asked for."""
+    """s it would take alone, on what it requested."""
     best: float
-    """s it would take by itself, on the best it could be given."""
+    """s it would take alone, on the best it could be given."""
     least: float
-    """Device-seconds it takes at its most efficient: the cluster's least work for it."""
+    """Device-seconds at its most efficient: the cluster's least work for it."""
     run: float = 0.0
     """s it held devices."""
     paused: float = 0.0
@@ -43,7 +43,7 @@ class JobRecord:
     held: float = 0.0
     """Device-seconds held."""
     lost: float = 0.0
-    """Device-seconds that bought nothing: pauses, and work done twice after a failure."""
+    """Wasted device-seconds: pauses, and work repeated after a failure."""
     resizes: int = 0
     preemptions: int = 0
     migrations: int = 0
@@ -52,7 +52,7 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ClusterSample:
     """The cluster from one moment until the next sample."""
 
     at: float
@@ -61,9 +61,9 @@ class Sample:
     used: int
     """Devices held."""
     capacity: int
-    """Devices there were."""
+    """Devices present."""
     stranded: int
-    """Free devices on nodes of which others are in use: fragmentation."""
+    """Free devices on partly used nodes: fragmentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +79,20 @@ class Stint:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One simulation: its configuration and seed, which give it again to the digit, and what it saw."""
+    """One simulation: configuration and seed, which reproduce it exactly, and its records."""
 
     configuration: Mapping[str, object]
     seed: int
     policy: str
     hash: str
-    """Of configuration and seed: results of one hash are equal."""
-    records: tuple[JobRecord, ...]
-    samples: tuple[Sample, ...]
+    """Of configuration and seed: equal hashes, equal results."""
+    records: tuple[JobResult, ...]
+    samples: tuple[ClusterSample, ...]
     stints: tuple[Stint, ...] = ()
-    """Empty unless they were asked for."""
+    """Empty unless requested."""
     cycles: int = 0
     events: int = 0
     cpu: float = 0.0
-    """s of processor time; the one figure that differs from run to run."""
+    """s of processor time; the only figure that differs between runs."""
     notes: tuple[str, ...] = field(default=())
-    """What a reader must know: jobs refused, rows left out, and the like, counted."""
+    """Notes for the reader: counts of rejected jobs, rows left out, and the like."""

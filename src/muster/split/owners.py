@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 Edge = tuple[float, float]
-"""(base, slope): s/byte without a share of the parameters behind it, and the addition with all of
-them."""
+"""(base, slope): s/byte without a share of the parameters behind it, and the addition with all."""
 Edges = Sequence[Edge]
 """Edges that limit the same share."""
 
@@ -27,8 +26,7 @@ _ROUNDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Owners behind one uplink: its edges, and those of each owner (with the number of identical
-    ones)."""
+    """Owners behind one uplink: its edges, and those of each owner with the number of its kind."""
 
     edges: Edges
     owners: Sequence[tuple[Edges, int]]

@@ -1,4 +1,4 @@
-"""What goes into the store at once, and what comes out of it."""
+"""What is written to the store at once, and what is read from it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from muster.wire.records import JobRecord, PredictionRecord
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to be remembered that is no fact of the journal, such as a measurement."""
+    """A record outside the journal, such as a measurement."""
 
     kind: str
     key: str
@@ -18,32 +18,32 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One transaction: all of it is stored, or nothing."""
+    """One transaction: stored as a whole or not at all."""
 
     facts: tuple[Fact, ...] = ()
-    """In the order in which they happened."""
+    """In order."""
     records: tuple[JobRecord, ...] = ()
     """Each replaces the record of its number."""
     keys: tuple[tuple[str, str, int], ...] = ()
-    """User, the key they gave with a submission, and the number of the job it became."""
+    """User, idempotency key of a submission, and the number of its job."""
     predictions: tuple[tuple[int, PredictionRecord], ...] = ()
-    """Job's number and prediction; each replaces that of the same job, kind and moment."""
+    """Job number and prediction; each replaces that of the same job, kind and moment."""
     notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Journalled:
-    """A fact, and its place in the journal."""
+    """A fact and its number in the journal."""
 
     seq: int
     fact: Fact
     name: str | None = None
-    """Of the job it is about, where that was asked for."""
+    """Of its job, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The fold of the journal up to and with `seq`, in a form of the daemon's."""
+    """The fold of the journal up to and including `seq`, encoded by the daemon."""
 
     seq: int
     body: bytes

@@ -1,43 +1,27 @@
-"""Being the one active daemon of a store: a claim ends with the process, however that dies."""
+"""The claim to be the only active daemon of a store. It ends with the process."""
 
 import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 CLAIM_LOCK = 0x6D75737465720000
-"""PostgreSQL's advisory lock of the active daemon: "muster" and a number. One for each database."""
-
-
-class Claim(Protocol):
-    """A claim that was taken."""
-
-    def kept(self) -> bool:
-        """Whether nothing is known to have ended it; asks nobody."""
-        ...
-
-    def alive(self) -> bool:
-        """Whether it stands now."""
-        ...
-
-    def drop(self) -> None:
-        """End it."""
-        ...
+"""PostgreSQL advisory lock of the active daemon ("muster" and a number), one per database."""
 
 
 class FileClaim:
-    """A lock on a file beside the database. Tasks do not inherit it: it is closed when they `exec`."""
+    """A lock on a file beside the database, closed on `exec`: tasks do not inherit it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, path: Path) -> Self | None:
-        """The claim, or None while another holds it."""
+        """Return the claim, or None if another process holds it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,21 +34,21 @@ class FileClaim:
         return cls(descriptor)
 
     def kept(self) -> bool:
-        """Whether the file is still there: without it another daemon would lock one of its own."""
+        """Whether the file still exists: without it another daemon would lock its own."""
         return os.fstat(self._descriptor).st_nlink > 0
 
     def alive(self) -> bool:
-        """The system keeps the lock."""
+        """Always: the system keeps the lock."""
         return True
 
     def drop(self) -> None:
-        """Unlock; the file stays, for removing it would race with who opens it just now."""
+        """Unlock; the file stays, as removing it would race with another process opening it."""
         os.close(self._descriptor)
 
 
 class SessionClaim:
-    """An advisory lock of the session that writes: who has lost it has lost the connection to write on,
-    so that two daemons never both write, whatever the network does."""
+    """An advisory lock of the writing session. Losing it means losing the connection to write on, so
+    two daemons never both write, whatever the network does."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -72,11 +56,11 @@ class SessionClaim:
 
     @classmethod
     def take(cls, connection: Connection) -> Self | None:
-        """The claim, or None while another holds it."""
+        """Return the claim, or None if another session holds it."""
         with connection.begin():
             if not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({CLAIM_LOCK})").scalar():
                 return None
-            # If this machine vanishes, the lock is another's after half a minute, not after two hours.
+            # If this machine vanishes, the lock is free after half a minute, not after two hours.
             connection.exec_driver_sql("SET tcp_keepalives_idle = 10")
             connection.exec_driver_sql("SET tcp_keepalives_interval = 5")
             connection.exec_driver_sql("SET tcp_keepalives_count = 4")
@@ -99,7 +83,11 @@ class SessionClaim:
 
     def drop(self) -> None:
         """Unlock."""
-        # If the connection is broken, the lock is gone as well.
+        # A broken connection has lost the lock as well.
         if self.kept():
             with suppress(SQLAlchemyError), self._connection.begin():
                 self._connection.exec_driver_sql(f"SELECT pg_advisory_unlock({CLAIM_LOCK})")
+
+
+StoreClaim = FileClaim | SessionClaim
+"""A claim that is held; `kept` does no I/O on the database, `alive` may."""

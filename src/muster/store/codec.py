@@ -1,7 +1,7 @@
-"""Values to bytes and back, by their types. Fields of a newer version are ignored.
+"""Values to bytes and back, by type. Unknown fields are ignored.
 
-Facts and records are JSON, so that a database's own tools show them. JSON has no infinity and no NaN:
-a fact that holds one is refused, a record gets null. Snapshots are MessagePack, which has both.
+Facts and records are JSON, readable with the database's own tools. JSON has no infinity or NaN: a fact
+that holds one is rejected, a record gets null. Snapshots are MessagePack, which has both.
 """
 
 from functools import cache
@@ -15,25 +15,25 @@ from muster.store.errors import UnreadableError, UnwritableError
 T = TypeVar("T")
 Form = Literal["json", "msgpack"]
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Fact)}
-"""Every kind of fact, by the name it has in the journal."""
+"""Types of facts by their name in the journal."""
 
 
 def encode(value: object, form: Form = "msgpack") -> bytes:
-    """A value (dataclasses, tuples, mappings, enums, numbers, texts) as bytes."""
+    """Encode a value (dataclasses, tuples, mappings, enums, numbers, text)."""
     try:
         return msgspec.json.encode(value) if form == "json" else msgspec.msgpack.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as problem:
-        raise UnwritableError(f"{type(value).__name__} cannot be written: {problem}") from problem
+        raise UnwritableError(f"cannot write {type(value).__name__}: {problem}") from problem
 
 
 def decode(data: bytes | str, kind: type[T], form: Form = "msgpack") -> T:
-    """The value of a type that became these bytes."""
-    wanted: Any = kind  # mypy does not count types among what has a hash
+    """Decode a value of a type."""
+    wanted: Any = kind  # for mypy, types are not hashable
     try:
         found: T = _decoder(wanted, form).decode(data)
     except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as problem:
         name = getattr(kind, "__name__", kind)
-        raise UnreadableError(f"no {name} can be read: {problem}") from problem
+        raise UnreadableError(f"cannot read {name}: {problem}") from problem
     return found
 
 
@@ -43,7 +43,7 @@ def _decoder(kind: Any, form: Form) -> Any:
 
 
 def encode_fact(fact: Fact) -> str:
-    """A fact as JSON. What would not come back the same is refused now: later is too late."""
+    """Encode a fact as JSON; reject one that would not be read back the same."""
     data = encode(fact, "json")
     try:
         same = decode(data, type(fact), "json") == fact
@@ -51,23 +51,23 @@ def encode_fact(fact: Fact) -> str:
         raise UnwritableError(f"{type(fact).__name__} would not be read back: {problem}") from problem
     if not same:
         raise UnwritableError(
-            f"{type(fact).__name__} would be read back as another (is a number in it not finite?)"
+            f"{type(fact).__name__} would not be read back the same (a number that is not finite?)"
         )
     return data.decode()
 
 
 def decode_fact(kind: str, body: str) -> Fact:
-    """The fact of a row of the journal."""
+    """Decode the fact of a journal row."""
     if kind not in KINDS:
         raise UnreadableError(
-            f"the journal holds a fact of the unknown kind {kind!r}: a newer Muster wrote it"
+            f"the journal holds a fact of unknown kind {kind!r}: written by a newer Muster"
         )
     fact: Fact = decode(body, KINDS[kind], "json")
     return fact
 
 
 def encode_record(record: object) -> str:
-    """A record as JSON; a number that is not finite becomes null, and must be allowed to be."""
+    """Encode a record as JSON; numbers that are not finite become null, where the type allows it."""
     data = encode(record, "json")
     try:
         decode(data, type(record), "json")
@@ -77,5 +77,5 @@ def encode_record(record: object) -> str:
 
 
 def decode_record(body: str, kind: type[T]) -> T:
-    """The record of a row."""
+    """Decode the record of a row."""
     return decode(body, kind, "json")

@@ -1,4 +1,4 @@
-"""Connections: many that read, one that writes, and the claim to be the only daemon that does."""
+"""Connections: many readers, one writer, and the claim to be the only writing daemon."""
 
 import os
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from muster.store.claim import Claim, FileClaim, SessionClaim
+from muster.store.claim import FileClaim, SessionClaim, StoreClaim
 from muster.store.errors import ClaimLostError, StoreError, UnwritableError
 from muster.store.migrate import upgrade
 
 BUSY_SECONDS = 10.0
-"""How long a write waits for another process (a backup, a second daemon that opens the store)."""
+"""How long a write waits for another process (a backup, a second daemon opening the store)."""
 WAL_BYTES = 64 * 2**20
-"""To what SQLite's log is cut back after a burst; it would stay as large as it ever was."""
+"""Size to which SQLite truncates its log after a burst; by default it never shrinks."""
 OPEN_LOCK = 0x6D75737465720001
-"""PostgreSQL's advisory lock under which tables are made: "muster" and a number."""
+"""PostgreSQL advisory lock held during migrations: "muster" and a number."""
 POSTGRES: dict[str, Any] = {
     "connect_timeout": 10,
-    # A connection to a machine that is gone is given up after half a minute, not after hours.
+    # Give up on a dead machine after half a minute, not after hours.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
@@ -31,14 +31,14 @@ POSTGRES: dict[str, Any] = {
 
 
 class Database:
-    """One database. Any thread may read; writes queue up behind a lock."""
+    """One database. Any thread may read; writes are serialised by a lock."""
 
     def __init__(self, url: str) -> None:
         self._url = parse(url)
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._lock = Lock()
         self._writer: Connection | None = None
-        self._claim: Claim | None = None
+        self._claim: StoreClaim | None = None
         with self._told("opened"):
             self._engine = _sqlite(self._url) if self._sqlite else _postgres(self._url)
         try:
@@ -49,26 +49,28 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for one question: each statement sees what is committed, and blocks nobody."""
+        """Yield a connection to read: each statement sees committed data and blocks nobody."""
         with self._told("read"), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, verb: str = "written") -> Iterator[Connection]:
-        """The one connection that writes, in a transaction that ends with the block."""
+        """Yield the only writing connection, in a transaction that ends with the block."""
         with self._lock, self._told(verb):
             if self._claim is not None and not self._claim.kept():
-                raise ClaimLostError(f"{self} is no longer this daemon's")
+                raise ClaimLostError(f"{self} is no longer claimed by this daemon")
             try:
                 with self._begun(self._connected()) as connection:
                     yield connection
             except DBAPIError as problem:
                 if problem.connection_invalidated and self._claim is not None:
-                    raise ClaimLostError(f"{self} was lost: {_cause(problem)}") from problem
+                    raise ClaimLostError(
+                        f"lost the connection to {self}: {_cause(problem)}"
+                    ) from problem
                 raise
 
     def claim(self) -> bool:
-        """Try to be the only one; at once."""
+        """Try to claim the store, without waiting."""
         with self._lock, self._told("claimed"):
             if self._claim is not None:
                 if self._claim.kept() and self._claim.alive():
@@ -77,25 +79,25 @@ class Database:
             if self._sqlite:
                 self._claim = FileClaim.take(Path(f"{self._url.database}.lock"))
             else:
-                # Out of the pool, which looks whether it lives: its database may have restarted.
+                # A fresh one from the pool, which pings it: the database may have restarted.
                 self._disconnect()
                 self._claim = SessionClaim.take(self._connected())
             return self._claim is not None
 
     def holds(self) -> bool:
-        """Whether the claim stands."""
+        """Whether the claim is still held."""
         with self._lock:
             return self._claim is not None and self._claim.kept() and self._claim.alive()
 
     def close(self) -> None:
-        """Give everything back, the claim included."""
+        """Close all connections and release the claim."""
         with self._lock:
             self._drop_claim()
             self._disconnect()
             self._engine.dispose()
 
     def __str__(self) -> str:
-        # Passwords can be among the options as well.
+        # Options may hold passwords as well.
         return f"the store {self._url.set(query={}).render_as_string(hide_password=True)}"
 
     def _upgrade(self) -> None:
@@ -120,7 +122,7 @@ class Database:
     def _begun(self, connection: Connection) -> Iterator[Connection]:
         with connection.begin():
             if self._sqlite:
-                # At once the writer, not at the first change: what is read before it stays true.
+                # Lock at once, not at the first change: what was read before must stay true.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
@@ -131,7 +133,7 @@ class Database:
 
     @contextmanager
     def _told(self, verb: str) -> Iterator[None]:
-        """Errors in our words, without the statement and its values."""
+        """Translate errors, without the statement and its values."""
         try:
             yield
         except (DataError, IntegrityError, UnicodeError, OverflowError) as problem:
@@ -141,33 +143,33 @@ class Database:
 
 
 def parse(url: str) -> URL:
-    """The URL of a store; a plain path is a file of SQLite."""
+    """Parse the URL of a store; a plain path is an SQLite file."""
     if "://" not in url:
         return _file(url)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # Not a word of it is repeated: a part that was misread may be the password.
+        # Never repeat any of it: a misread part may be the password.
         form = "postgresql://user:password@machine:port/database"
-        raise StoreError(f"the URL of the store cannot be read; its form is {form}") from None
+        raise StoreError(f"invalid URL of the store; expected {form}") from None
     if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername != "sqlite":
         raise StoreError(f"a store is SQLite or PostgreSQL, not {parsed.drivername}")
     if parsed.database in (None, "", ":memory:"):
-        raise StoreError("a store of SQLite is a file: sqlite:////path/to/file, or its path alone")
+        raise StoreError("an SQLite store is a file: sqlite:////path/to/file, or just its path")
     return _file(str(parsed.database))
 
 
 def _file(path: str) -> URL:
-    """The file, wherever the process works later."""
+    """Return an absolute URL: the process may change its folder later."""
     return URL.create("sqlite", database=str(Path(path).expanduser().absolute()))
 
 
 def _sqlite(url: URL) -> Engine:
     path = Path(str(url.database))
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Jobs' environments are in it: nobody else may read it. SQLite's other files follow its mode.
+    # Private, as it holds jobs' environments. SQLite's other files get the same mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     engine = create_engine(
         url,
@@ -180,9 +182,9 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _set_pragmas(connection: Any, _: object) -> None:
-    # WAL: who reads never waits for who writes. NORMAL: a commit is handed to the system but not
-    # forced onto the disk, which makes it many times faster. It survives kill -9 of the daemon; the
-    # last commits before a loss of power may be gone, whole, and with them went the tasks.
+    # WAL: readers never wait for the writer. NORMAL: commits are not synced to disk, which makes them
+    # many times faster. They survive kill -9 of the daemon; a power failure may lose the last ones,
+    # whole, but it ends the tasks too.
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"journal_size_limit={WAL_BYTES}"):
         connection.execute(f"PRAGMA {pragma}").close()
 
@@ -201,5 +203,5 @@ def _postgres(url: URL) -> Engine:
 
 
 def _cause(problem: Exception) -> str:
-    """The driver's own words, on one line."""
+    """Return the driver's message on one line."""
     return " ".join(str(getattr(problem, "orig", None) or problem).split())

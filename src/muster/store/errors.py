@@ -1,18 +1,18 @@
-"""What can go wrong with a store."""
+"""Errors of a store."""
 
 
 class StoreError(Exception):
-    """The store did not do what was asked, and why; of a write nothing was written."""
+    """An operation failed; of a write, nothing was written."""
 
 
 class UnwritableError(StoreError):
-    """What was to be written can never be: to try again does not help."""
+    """The value cannot be stored; retrying does not help."""
 
 
 class UnreadableError(StoreError):
-    """What is stored makes no sense to this version."""
+    """This version cannot read what is stored."""
 
 
 class ClaimLostError(StoreError):
-    """The store was claimed, and no longer is: another daemon may be the active one by now. Whether a
-    write that this interrupted was stored is not known: claim anew, and read the journal's end."""
+    """The claim is lost, and another daemon may be active. Whether an interrupted write was stored is
+    unknown: claim again and read the end of the journal."""

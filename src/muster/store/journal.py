@@ -1,4 +1,4 @@
-"""The journal: facts in the order in which they happened, numbered without a gap."""
+"""The journal: facts in order, numbered without gaps."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,19 +11,19 @@ from muster.store.codec import decode_fact, encode_fact
 from muster.store.schema import jobs, journal
 
 PRUNED_AT_ONCE = 50_000
-"""Rows that one compaction removes at most: some 0.1 s, for which writes wait."""
+"""Rows removed at once: writes wait some 0.1 s."""
 
 NewFact = tuple[Fact, str]
-"""A fact, and its body for the journal."""
+"""A fact and its encoded body."""
 
 
 def prepared(facts: Iterable[Fact]) -> list[NewFact]:
-    """Facts with their bodies: what cannot be written is found before anything is."""
+    """Encode facts, so that errors show before anything is written."""
     return [(fact, encode_fact(fact)) for fact in facts]
 
 
 def append(connection: Connection, facts: Sequence[NewFact]) -> tuple[int, int]:
-    """Add facts; the numbers of the first and the last one."""
+    """Append facts; return the numbers of the first and the last."""
     before = last(connection)
     if facts:
         rows = [
@@ -41,12 +41,12 @@ def append(connection: Connection, facts: Sequence[NewFact]) -> tuple[int, int]:
 
 
 def last(connection: Connection) -> int:
-    """The number of the last fact; 0: there is none. Pruning never takes the last one."""
+    """Return the number of the last fact, which is never pruned; 0: none."""
     return connection.scalar(select(func.max(journal.c.seq))) or 0
 
 
 def read(connection: Connection, after: int, limit: int) -> list[Journalled]:
-    """So many facts after a number."""
+    """Return up to `limit` facts after a number."""
     query = select(journal.c.seq, journal.c.kind, journal.c.body).where(journal.c.seq > after)
     return _entries(connection.execute(query.order_by(journal.c.seq).limit(limit)))
 
@@ -54,7 +54,7 @@ def read(connection: Connection, after: int, limit: int) -> list[Journalled]:
 def changes(
     connection: Connection, after: int | None, number: int | None, limit: int
 ) -> list[Journalled]:
-    """Facts with their jobs' names, oldest first: the first after a number, or the last of all."""
+    """Return facts with job names, oldest first: the first after a number, or the last of all."""
     named = journal.outerjoin(jobs, jobs.c.number == journal.c.number)
     query = select(journal.c.seq, journal.c.kind, journal.c.body, jobs.c.name).select_from(named)
     if number is not None:

@@ -1,4 +1,4 @@
-"""A database is brought to the newest tables when it is opened; a newer one is left alone."""
+"""Migrate a database to the current tables when it is opened; reject a newer one."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ HERE = Path(__file__).with_name("migrations")
 
 
 def upgrade(connection: Connection, folder: Path = HERE, newest: str = REVISION) -> None:
-    """Run what is missing, inside the connection's transaction: all of it or nothing."""
+    """Run missing migrations inside the connection's transaction."""
     found = revision(connection)
     if found == newest:
         return
-    # Slow to load, and needed once in the life of a database.
+    # Slow to load and rarely needed.
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -26,14 +26,14 @@ def upgrade(connection: Connection, folder: Path = HERE, newest: str = REVISION)
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise StoreError(
-            f"the store's tables are of revision {found}, this Muster knows them up to {newest}: "
-            "a newer Muster made them, use that one"
+            f"the store is at revision {found}, but this Muster only knows up to {newest}: "
+            "it was written by a newer Muster; use that one"
         )
     command.upgrade(config, newest)
 
 
 def revision(connection: Connection) -> str | None:
-    """The revision of the database's tables; None: it has none."""
+    """Return the revision of the tables; None: there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))

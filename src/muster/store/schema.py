@@ -1,103 +1,93 @@
-"""The tables as they are now. How they came to be so: `migrations`."""
+"""The current tables; see `migrations` for their history."""
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
 
 REVISION = "0002"
-"""The newest of `migrations`. A database that is there already is opened without loading Alembic,
-which takes longer than all the rest of opening it."""
+"""The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
+than the rest of opening it."""
 
-BIG = BigInteger().with_variant(Integer, "sqlite")
-"""64 bits. SQLite's INTEGER has them, and as a primary key it is the row's own number."""
+BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""64 bits. So has SQLite's INTEGER, which as a primary key is the row id."""
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-journal = Table(
+journal = sa.Table(
     "journal",
     metadata,
-    Column("seq", BIG, primary_key=True, autoincrement=False),
-    Column("at", Float(53), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("number", BIG),
-    Column("body", Text, nullable=False),
-    Index("journal_number", "number", "seq"),
+    sa.Column("seq", BIG, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Float(53), nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("number", BIG),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("journal_number", "number", "seq"),
 )
 
-snapshots = Table(
+snapshots = sa.Table(
     "snapshots",
     metadata,
-    Column("seq", BIG, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
+    sa.Column("seq", BIG, primary_key=True, autoincrement=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-jobs = Table(
+jobs = sa.Table(
     "jobs",
     metadata,
-    Column("number", BIG, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
-    Column("user", Text, nullable=False),
-    Column("pool", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Index("jobs_name", "name", "number"),
-    # With the status, so that a list of the live ones of many is made from the index alone.
-    Index("jobs_user", "user", "number", "status"),
-    Index("jobs_pool", "pool", "number", "status"),
-    Index("jobs_status", "status", "number"),
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("jobs_name", "name", "number"),
+    # With the status: live jobs are listed from the index alone.
+    sa.Index("jobs_user", "user", "number", "status"),
+    sa.Index("jobs_pool", "pool", "number", "status"),
+    sa.Index("jobs_status", "status", "number"),
 )
 
-keys = Table(
+keys = sa.Table(
     "keys",
     metadata,
-    Column("user", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("number", BIG, nullable=False),
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("number", BIG, nullable=False),
 )
 
-predictions = Table(
+predictions = sa.Table(
     "predictions",
     metadata,
-    Column("number", BIG, primary_key=True, autoincrement=False),
-    Column("what", Text, primary_key=True),
-    Column("at", Float(53), primary_key=True),
-    Column("body", Text, nullable=False),
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("what", sa.Text, primary_key=True),
+    sa.Column("at", sa.Float(53), primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
 )
 
-notes = Table(
+notes = sa.Table(
     "notes",
     metadata,
-    Column("id", BIG, primary_key=True, autoincrement=True),
-    Column("kind", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("at", Float(53), nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Index("notes_kind", "kind", "id"),
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("at", sa.Float(53), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("notes_kind", "kind", "id"),
 )
 
-tokens = Table(
+tokens = sa.Table(
     "tokens",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("user", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("created", Float(53), nullable=False),
-    Column("used", Float(53)),
-    Index("tokens_digest", "digest", unique=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("created", sa.Float(53), nullable=False),
+    sa.Column("used", sa.Float(53)),
+    sa.Index("tokens_digest", "digest", unique=True),
 )
 
-settings = Table(
+settings = sa.Table(
     "settings",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
 )

@@ -1,34 +1,37 @@
-"""The store: a journal of facts, and what is needed to list, page and look up. SQLite or PostgreSQL.
+"""The store: a journal of facts, and tables to list, page and look up. SQLite or PostgreSQL.
 
-Calls wait for the database; any thread may make them. Everything written is committed on return.
+Calls block on the database and are thread-safe. Everything written is committed on return.
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
-from muster.store import journal, lists, tokens
+from muster.store import journal, lists
 from muster.store.batch import Batch, Journalled, Note, Snapshot
+from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
-from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots
+from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots, tokens
 from muster.wire.records import JobRecord, PredictionRecord, TokenRecord
 
 KEEP_EVENTS = 1_000_000
-"""Facts kept behind the older snapshot, for people to look at; some 120 to 400 MB."""
+"""Facts kept before the older snapshot, for people to read; some 120 to 400 MB."""
 KEEP_NOTES = 20_000
-"""Notes kept of each kind."""
+"""Notes kept per kind."""
 NOTES_BETWEEN = 1_000
-"""Notes of a kind that are written before those beyond the number to keep are looked for again."""
+"""Notes of a kind written between two prunings."""
 READ_AT_ONCE = 2_000
-"""Facts read with one question: some 1 MB."""
+"""Facts read by one query: some 1 MB."""
 SNAPSHOTS = 2
-"""Snapshots kept: the last one, and the one before it in case the last cannot be read."""
+"""Snapshots kept: the last, and the one before in case the last cannot be read."""
 
 
 class Store:
-    """A database that is open, at the newest tables."""
+    """An open database at the current schema."""
 
     def __init__(
         self, database: Database, *, keep_events: int = KEEP_EVENTS, keep_notes: int = KEEP_NOTES
@@ -37,28 +40,29 @@ class Store:
         self._keep_events = keep_events
         self._keep_notes = keep_notes
         self._unpruned: dict[str, int] = {}
-        """Notes of each kind since those too many were removed."""
+        """Notes of each kind since the last pruning."""
 
     def write(self, batch: Batch) -> tuple[int, int]:
-        """Store a batch, whole or not at all. The numbers of its first and last fact; without facts
-        the first is one above the last."""
+        """Store a batch atomically. Return the numbers of its first and last fact; without facts the
+        first is one above the last."""
         facts = journal.prepared(batch.facts)
         rows = lists.job_rows(batch.records)
         made = lists.prediction_rows(batch.predictions)
+        given = [{"user": user, "key": key, "number": number} for user, key, number in batch.keys]
         with self._database.writing() as connection:
             span = journal.append(connection, facts)
             lists.put(connection, jobs, rows)
-            lists.add(connection, keys, lists.key_rows(batch.keys))
+            lists.add(connection, keys, given)
             lists.put(connection, predictions, made)
-            lists.add(connection, notes, lists.note_rows(batch.notes))
+            lists.add(connection, notes, [asdict(note) for note in batch.notes])
             self._prune_notes(connection, batch.notes)
         return span
 
     def snapshot(self, seq: int, body: bytes) -> None:
-        """Store a state, and remove older snapshots and facts that nobody needs."""
+        """Store a snapshot, and remove old snapshots and facts."""
         with self._database.writing() as connection:
             if not 0 <= seq <= journal.last(connection):
-                raise UnwritableError(f"a snapshot of fact {seq}, which is not in the journal")
+                raise UnwritableError(f"snapshot of fact {seq}, which is not in the journal")
             lists.put(connection, snapshots, [{"seq": seq, "body": body}])
             newest = select(snapshots.c.seq).order_by(snapshots.c.seq.desc())
             kept = connection.scalars(newest.limit(SNAPSHOTS)).all()
@@ -67,7 +71,7 @@ class Store:
                 journal.prune(connection, kept[-1] - self._keep_events)
 
     def latest(self, before: int | None = None) -> Snapshot | None:
-        """The last snapshot; or, where that cannot be read, the one before its number."""
+        """Return the last snapshot, or the last one before a number."""
         query = select(snapshots.c.seq, snapshots.c.body).order_by(snapshots.c.seq.desc()).limit(1)
         if before is not None:
             query = query.where(snapshots.c.seq < before)
@@ -76,7 +80,7 @@ class Store:
         return None if row is None else Snapshot(row.seq, row.body)
 
     def facts(self, after: int = 0, limit: int | None = None) -> Iterator[Journalled]:
-        """Facts after a number, in order, read as they are asked for."""
+        """Yield the facts after a number, in order, reading as needed."""
         while limit is None or limit > 0:
             size = READ_AT_ONCE if limit is None else min(limit, READ_AT_ONCE)
             with self._database.reading() as connection:
@@ -88,15 +92,15 @@ class Store:
             limit = None if limit is None else limit - size
 
     def last_seq(self) -> int:
-        """The number of the last fact; 0: there is none."""
+        """Return the number of the last fact; 0: none."""
         with self._database.reading() as connection:
             return journal.last(connection)
 
     def changes(
         self, after: int | None, number: int | None = None, limit: int = 500
     ) -> list[Journalled]:
-        """Facts of one job or all, with the jobs' names, oldest first: the first ones after a number,
-        or (None) the last ones."""
+        """Return facts of one job or all, with job names, oldest first: the first after a number, or
+        (None) the last ones."""
         with self._database.reading() as connection:
             return journal.changes(connection, after, number, limit)
 
@@ -111,105 +115,115 @@ class Store:
         before: int | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
-        """Jobs, newest first. `before`: the last number of the page before. `users_or_pools`: those of
-        this user, and whoever's in these pools."""
+        """Return jobs, newest first. `before`: the last number of the previous page.
+        `users_or_pools`: jobs of this user, and any user's in these pools."""
+        columns = ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
+        wanted = [column == value for column, value in columns if value is not None]
+        if statuses:
+            wanted.append(jobs.c.status.in_(statuses))
+        if before is not None:
+            wanted.append(jobs.c.number < before)
         with self._database.reading() as connection:
-            return lists.page(
-                connection,
-                statuses=statuses,
-                user=user,
-                users_or_pools=users_or_pools,
-                pool=pool,
-                name=name,
-                before=before,
-                limit=limit,
-            )
+            return lists.page(connection, wanted, users_or_pools, limit)
 
     def job(self, number: int) -> JobRecord | None:
-        """The job of a number."""
-        with self._database.reading() as connection:
-            return lists.one(connection, select(jobs.c.body).where(jobs.c.number == number))
+        """Return the job of a number."""
+        return self._job(select(jobs.c.body).where(jobs.c.number == number))
 
     def named(self, name: str) -> JobRecord | None:
-        """The newest job of a name."""
-        query = select(jobs.c.body).where(jobs.c.name == name).order_by(jobs.c.number.desc())
-        with self._database.reading() as connection:
-            return lists.one(connection, query)
+        """Return the newest job of a name."""
+        query = select(jobs.c.body).where(jobs.c.name == name)
+        return self._job(query.order_by(jobs.c.number.desc()).limit(1))
 
     def counts(self) -> dict[str, int]:
-        """Jobs by status."""
-        with self._database.reading() as connection:
-            return lists.count(connection)
+        """Return the number of jobs by status."""
+        query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
+        return {row[0]: row[1] for row in self._rows(query)}
 
     def highest(self) -> int:
-        """The highest number a job ever had; 0: there was none."""
+        """Return the highest job number so far; 0: none."""
         with self._database.reading() as connection:
             return connection.scalar(select(func.max(jobs.c.number))) or 0
 
     def key(self, user: str, key: str) -> int | None:
-        """The number of the job that a user submitted with this key."""
+        """Return the number of the job a user submitted with this key."""
+        query = select(keys.c.number).where(keys.c.user == user, keys.c.key == key)
         with self._database.reading() as connection:
-            return lists.key_of(connection, user, key)
+            return connection.scalar(query)
 
     def predictions(self, number: int) -> list[PredictionRecord]:
-        """The predictions about a job, oldest first."""
-        with self._database.reading() as connection:
-            return lists.predictions_of(connection, number)
+        """Return the predictions about a job, oldest first."""
+        query = select(predictions.c.body).where(predictions.c.number == number)
+        rows = self._rows(query.order_by(predictions.c.at, predictions.c.what))
+        return [decode_record(row.body, PredictionRecord) for row in rows]
 
     def notes(self, kind: str, limit: int) -> list[Note]:
-        """The last notes of a kind, oldest first."""
-        with self._database.reading() as connection:
-            return lists.newest_notes(connection, kind, limit)
+        """Return the last notes of a kind, oldest first."""
+        query = select(notes.c.kind, notes.c.key, notes.c.at, notes.c.body).where(notes.c.kind == kind)
+        rows = self._rows(query.order_by(notes.c.id.desc()).limit(limit))
+        return [Note(*row) for row in reversed(rows)]
 
     def add_token(self, name: str, user: str, role: str, digest: str, created: float) -> None:
-        """Store a token by the digest of its secret; its name must be new."""
+        """Store a token under a new name.
+
+        Only the digest of its secret is stored. Secrets are 256 random bits, so a fast hash (SHA-256,
+        BLAKE2) protects them as well as a slow one.
+        """
+        row = {"name": name, "user": user, "role": role, "digest": digest, "created": created}
         with self._database.writing() as connection:
-            tokens.add(connection, TokenRecord(name, user, role, created), digest)
+            connection.execute(insert(tokens), row)
 
     def tokens(self) -> list[TokenRecord]:
-        """All tokens by name, without secrets."""
-        with self._database.reading() as connection:
-            return tokens.every(connection)
+        """Return all tokens by name, without secrets."""
+        return [TokenRecord(*row) for row in self._rows(_TOKENS.order_by(tokens.c.name))]
 
     def token(self, digest: str) -> TokenRecord | None:
-        """The token whose secret has this digest."""
-        with self._database.reading() as connection:
-            return tokens.find(connection, digest)
+        """Return the token whose secret has this digest."""
+        rows = self._rows(_TOKENS.where(tokens.c.digest == digest))
+        return TokenRecord(*rows[0]) if rows else None
 
     def touch_token(self, digest: str, at: float) -> None:
-        """Remember when a token was last used."""
+        """Record when a token was last used."""
         with self._database.writing() as connection:
-            tokens.touch(connection, digest, at)
+            connection.execute(update(tokens).where(tokens.c.digest == digest).values(used=at))
 
     def revoke_token(self, name: str) -> bool:
-        """Remove a token; whether it was there."""
+        """Remove a token; return whether it existed."""
         with self._database.writing() as connection:
-            return tokens.revoke(connection, name)
+            return connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount > 0
 
     def setting(self, key: str) -> str | None:
-        """A small text that was stored under this key."""
+        """Return the text stored under this key."""
         with self._database.reading() as connection:
             return connection.scalar(select(settings.c.value).where(settings.c.key == key))
 
     def set_setting(self, key: str, value: str) -> None:
-        """Store a small text."""
+        """Store a short text under a key."""
         with self._database.writing() as connection:
             lists.put(connection, settings, [{"key": key, "value": value}])
 
     def claim(self) -> bool:
-        """Try to be the one active daemon of this store; does not wait."""
+        """Try to become the active daemon of this store; does not wait."""
         return self._database.claim()
 
     def holds(self) -> bool:
-        """Whether this is still the one."""
+        """Whether this is still the active daemon."""
         return self._database.holds()
 
     def close(self) -> None:
-        """Close it, and give the claim up."""
+        """Close the store and release the claim."""
         self._database.close()
 
+    def _rows(self, query: Select[Any]) -> list[Any]:
+        with self._database.reading() as connection:
+            return list(connection.execute(query))
+
+    def _job(self, query: Select[Any]) -> JobRecord | None:
+        rows = self._rows(query)
+        return decode_record(rows[0].body, JobRecord) if rows else None
+
     def _prune_notes(self, connection: Connection, added: tuple[Note, ...]) -> None:
-        """Now and then: to find what is beyond the number to keep, as many rows are read."""
+        """Prune now and then: finding the oldest to keep reads as many rows."""
         for kind, count in Counter(note.kind for note in added).items():
             self._unpruned[kind] = self._unpruned.get(kind, NOTES_BETWEEN) + count
             if self._unpruned[kind] > NOTES_BETWEEN:
@@ -217,6 +231,9 @@ class Store:
                 self._unpruned[kind] = 0
 
 
+_TOKENS = select(tokens.c.name, tokens.c.user, tokens.c.role, tokens.c.created, tokens.c.used)
+
+
 def open_store(url: str, *, keep_events: int = KEEP_EVENTS, keep_notes: int = KEEP_NOTES) -> Store:
-    """Open a store by its URL or path. One that is not there is made; an older one is brought up."""
+    """Open a store by URL or path; create it if missing, migrate it if old."""
     return Store(Database(url), keep_events=keep_events, keep_notes=keep_notes)

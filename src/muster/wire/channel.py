@@ -30,8 +30,7 @@ class Channel:
         """Leading bytes of the buffer without a newline."""
 
     def send(self, *messages: Message) -> None:
-        """Send all messages at once, or none if one is too long; `OSError` if the connection is
-        lost."""
+        """Send all messages at once, or none if one is too long; `OSError` if disconnected."""
         self.send_lines(self.line(message) for message in messages)
 
     def line(self, message: Message) -> bytes:

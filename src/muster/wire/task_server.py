@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from muster.wire.channel import LINE_LIMIT
 from muster.wire.codec import BadMessageError, decode, encode
@@ -72,10 +72,6 @@ class TaskServer(Generic[JobKey]):
         connection = self._jobs.get(job, {}).get(task)
         if connection is not None and (line := self._line(message)):
             connection.write(line)
-
-    def connected(self, job: JobKey) -> set[str]:
-        """Return the connected tasks of a job."""
-        return set(self._jobs.get(job, ()))
 
     def drop(self, job: JobKey) -> None:
         """Close the connections of a job, after what is queued for them has gone out."""
@@ -147,7 +143,10 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=0)
-        _keep_alive(self._transport.get_extra_info("socket"))
+        with contextlib.suppress(OSError, AttributeError):
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE)
         self._server.open.add(self)
         if self._server.closed:
             self.cut()
@@ -228,7 +227,10 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             if self.job is None:
                 self._welcome(message)
                 return
-            self._pass_on(self.job, message)
+            if isinstance(message, Hello | MemberPlan | CheckpointNow | Stop | Received):
+                self._note_once(f"{self.task} of job {self.job} must not send {type(message).__name__}")
+            else:
+                self._server.hear(self.job, message)
         self._count += 1
         if self._count % ANSWER_AFTER == 0:
             self._answer()
@@ -247,12 +249,6 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self.job, self.task = job, message.task
             self._server.enter(self, job, message.task)
             self._answer()
-            self._server.hear(job, message)
-
-    def _pass_on(self, job: JobKey, message: Message) -> None:
-        if isinstance(message, Hello | MemberPlan | CheckpointNow | Stop | Received):
-            self._note_once(f"{self.task} of job {job} must not send {type(message).__name__}")
-        else:
             self._server.hear(job, message)
 
     def _answer(self) -> None:
@@ -286,9 +282,3 @@ async def _stop_accepting(listener: asyncio.Server) -> None:
     for _ in range(2):  # one iteration starts the task that sets a connection up, the next runs it
         await asyncio.sleep(0)
     listener.close()
-
-
-def _keep_alive(sock: Any) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE)

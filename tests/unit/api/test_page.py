@@ -38,7 +38,7 @@ def test_everything_is_described(api: Api) -> None:
             assert operation["description"]
             assert {"401", "422", "429", "500", "503"} <= set(operation["responses"])
     fields = description["components"]["schemas"]["JobRecord"]["properties"]
-    assert fields["workers"]["description"] == "Workers it has now."
+    assert fields["workers"]["description"] == "Current workers."
 
 
 def test_the_refusal_of_the_page(api: Api) -> None:

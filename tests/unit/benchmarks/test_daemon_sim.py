@@ -19,7 +19,7 @@ from muster.model.event import (
     Started,
 )
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Shown
+from muster.perf.learnt.learner import StepReport
 from muster.sim.worlds.measured import TimedStep
 from tests.builders import job, placement
 from tests.numbers import number
@@ -96,7 +96,7 @@ def test_a_length_is_believed_no_sooner_than_the_daemon_hears_of_it(beliefs: Mod
 
     assert left(first, None) == pytest.approx(100.0)
     assert left(second, None) == pytest.approx(100.0)
-    heard.watch(first, crew, Shown(0.1), 10.0)
+    heard.watch(first, crew, StepReport(0.1), 10.0)
     assert left(first, crew) == pytest.approx(60.0, rel=0.05)
     assert left(second, None) == pytest.approx(50.0, rel=0.05)
 

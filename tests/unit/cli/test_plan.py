@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.cli.offline.plan import run_plan
-from muster.files import InputError, shipped_profile
+from muster.files import shipped_profile
+from muster.files.errors import InputError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DIKE = EXAMPLES / "clusters/dike-30.yaml"
@@ -172,7 +173,7 @@ def test_fewer_devices_than_the_gang_are_told(tmp_path: Path) -> None:
 
 
 def test_a_job_that_can_never_run_on_the_cluster_is_refused_before_any_planning() -> None:
-    assert "can never run on this cluster: there is no pool 'default'" in refused(LAB, RESNET)
+    assert "can never run on this cluster: no such pool: 'default'" in refused(LAB, RESNET)
 
 
 def test_a_job_on_cpus_alone_is_refused_in_one_line(tmp_path: Path) -> None:

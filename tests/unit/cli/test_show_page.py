@@ -1,11 +1,12 @@
 """`muster show` in detail: predictions against reality, losses, ends."""
 
 from dataclasses import replace
+from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 from muster.cli.render.job_page import LAST, job_page
-from muster.cli.render.outcome import outcome_table
 from muster.cli.render.sparkline import sparkline
 from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord
 from tests.unit.cli.lab import a_job, a_task, a_waiting_job
@@ -106,7 +107,8 @@ def test_outcomes_hold_predictions_against_reality() -> None:
     other = replace(
         good, number=2, name="gpt-a", submitted=NOW - 9, first_predicted_finish=None, command=()
     )
-    told = outcome_table([good, other], {"gpt-a": "transformer"})
+    path = str(Path(__file__).parents[3] / "examples/demo/outcome.py")
+    told = run_path(path)["outcome_table"]([good, other], {"gpt-a": "transformer"})
     heading, first, second = (" ".join(line.split()) for line in told.splitlines())
     assert heading == "JOB KIND POOL STATUS PREDICTED REAL ERROR RESIZES PREEMPTED PAUSE LOSS"
     assert first == "gpt-a transformer research succeeded - 1m49s - 1 0 250 ms 0.04213"

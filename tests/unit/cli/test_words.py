@@ -6,7 +6,7 @@ from muster.cli.render.words import clock, describe, short
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.why.words import tell, where
 from muster.model.job import Role
-from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, Shortfall
 from muster.model.topology import Level
 from tests.builders import cluster, job, placement, slot, view
 from tests.numbers import number
@@ -17,18 +17,18 @@ def test_a_wait_for_room_names_figures_holders_and_the_way_out() -> None:
         Code.WAITING_FRAGMENTED,
         shortfall=Shortfall(asked=8, free=16, largest=6, widest=Level.NODE),
         holders=(Holder("bert", "research", 4), Holder("vgg", "research", 2)),
-        would_start=Change("locality", "rack"),
+        would_start=RequestChange("locality", "rack"),
     )
     assert tell(reason) == (
-        "enough devices are free, but too far apart for its contract; "
-        "asks 8, 16 free, at most 6 within one node; held by bert (4), vgg (2); "
+        "enough devices are free, but too far apart for its locality contract; "
+        "needs 8, 16 free, at most 6 within one node; held by bert (4), vgg (2); "
         "would start now with locality: rack"
     )
 
 
 def test_a_wait_for_quota_names_the_pool_that_binds() -> None:
     reason = Reason(Code.WAITING_LIMIT, quantity=Quantity("research", "P100", 16, 20, 20))
-    assert tell(reason).endswith("asks 16, pool research uses 20 of 20 P100")
+    assert tell(reason).endswith("needs 16, pool research uses 20 of 20 P100")
 
 
 def test_a_wait_behind_an_older_job_names_it() -> None:
@@ -50,7 +50,7 @@ def test_a_migration_is_reported_with_fragmentation_before_and_after() -> None:
 
 def test_a_contract_of_any_level_names_no_level() -> None:
     reason = Reason(Code.WAITING_DEVICES, shortfall=Shortfall(8, 3, 3, Level.CLUSTER))
-    assert tell(reason).endswith("asks 8, 3 free, at most 3")
+    assert tell(reason).endswith("needs 8, 3 free, at most 3")
 
 
 def test_a_place_is_nodes_with_ranges_of_devices() -> None:

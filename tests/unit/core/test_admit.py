@@ -6,7 +6,7 @@ from muster.core.state.admit import Refusal, refuse
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job, Locality, Need, Role, RoleSpec
 from muster.model.pool import Pool, PoolTree, Quota, single_pool
-from muster.model.reason import Change
+from muster.model.reason import RequestChange
 from muster.model.topology import Level
 from tests.builders import GB, cluster, job, mixed, node_set, taken, view
 from tests.changes import changed
@@ -50,13 +50,13 @@ def test_nor_is_it_when_the_cluster_is_full_or_its_nodes_are_lost() -> None:
 def test_more_devices_than_there_are() -> None:
     refusal = refused(job("j", 17))
     assert refusal.why == "its gang takes 17 devices, the cluster has 16 of its types"
-    assert refusal.nearest == Change("devices", "16")
+    assert refusal.nearest == RequestChange("devices", "16")
 
 
 def test_more_than_one_node_has_within_one_node() -> None:
     refusal = refused(job("j", 12, locality=NODE))
-    assert "no place holds its gang of 12 workers, 12 devices within one node" in refusal.why
-    assert refusal.nearest == Change("locality", "domain")
+    assert "its gang of 12 workers (12 devices) does not fit within one node" in refusal.why
+    assert refusal.nearest == RequestChange("locality", "domain")
 
 
 def test_only_the_gang_counts_not_what_it_could_grow_to() -> None:
@@ -65,22 +65,22 @@ def test_only_the_gang_counts_not_what_it_could_grow_to() -> None:
 
 def test_a_worker_that_needs_more_devices_than_any_node_has() -> None:
     refusal = refused(job("j", 2, need=Need(12, 1_000, GB)))
-    assert refusal.nearest == Change("devices per worker", "8")
+    assert refusal.nearest == RequestChange("devices per worker", "8")
 
 
 def test_too_many_workers_of_several_devices_are_called_workers() -> None:
     refusal = refused(job("j", 9, need=Need(2, 1_000, GB)))
-    assert refusal.nearest == Change("workers", "8")
+    assert refusal.nearest == RequestChange("workers", "8")
 
 
 def test_more_cores_than_there_are_beside_the_devices() -> None:
     refusal = refused(job("j", 8, need=Need(1, 16_000, GB)))
-    assert refusal.nearest == Change("cores", "8")
+    assert refusal.nearest == RequestChange("cores", "8")
 
 
 def test_more_memory_than_there_is_beside_the_devices() -> None:
     refusal = refused(job("j", 16, need=Need(1, 1_000, 40 * GB)))
-    assert refusal.nearest == Change("memory", "32GB")
+    assert refusal.nearest == RequestChange("memory", "32GB")
 
 
 def test_servers_that_ask_too_much() -> None:
@@ -92,7 +92,7 @@ def test_servers_that_ask_too_much() -> None:
 
 def test_a_job_without_devices_that_asks_too_much() -> None:
     refusal = refused(job("j", need=Need(0, 64_000, GB)))
-    assert refusal.nearest == Change("cores", "32")
+    assert refusal.nearest == RequestChange("cores", "32")
 
 
 def test_a_slowdown_that_no_placement_keeps_is_not_a_reason_to_refuse() -> None:
@@ -102,8 +102,8 @@ def test_a_slowdown_that_no_placement_keeps_is_not_a_reason_to_refuse() -> None:
 
 def test_a_type_that_is_not_there() -> None:
     refusal = refused(job("j", 2, device_types=("H100",)))
-    assert refusal.why == "there are no devices of type 'H100'; types: A100"
-    assert refusal.nearest == Change("any_of", "A100")
+    assert refusal.why == "no devices of type 'H100'; types: A100"
+    assert refusal.nearest == RequestChange("any_of", "A100")
 
 
 def test_one_type_of_several_is_enough() -> None:
@@ -112,37 +112,37 @@ def test_one_type_of_several_is_enough() -> None:
 
 def test_two_generations_may_be_what_it_takes() -> None:
     there = mixed((1, node_set()), (1, node_set("v", device_type="V100", generation="volta")))
-    assert refused(job("j", 12), there).nearest == Change("devices", "8")
+    assert refused(job("j", 12), there).nearest == RequestChange("devices", "8")
     assert allowed(job("j", 12, same_generation=False), there)
 
 
 def test_a_pool_that_is_not_there() -> None:
     pools = flat(vision=Quota(), speech=Quota())
     refusal = refused(job("j", pool="vison"), pools=pools)
-    assert refusal.why == "there is no pool 'vison'; pools: vision, speech"
-    assert refusal.nearest == Change("pool", "vision")
+    assert refusal.why == "no such pool: 'vison'; pools: vision, speech"
+    assert refusal.nearest == RequestChange("pool", "vision")
 
 
 def test_a_pool_that_has_pools_below_it() -> None:
     pools = PoolTree({"lab": Pool("lab"), "a": Pool("a", "lab"), "b": Pool("b", "lab")})
     refusal = refused(job("j", pool="lab"), pools=pools)
-    assert refusal.why == "pool 'lab' takes no jobs, only its pools do: a, b"
-    assert refusal.nearest == Change("pool", "a")
-    assert refused(job("j", pool="cluster"), pools=pools).nearest == Change("pool", "a")
+    assert refusal.why == "pool 'lab' takes no jobs; its pools do: a, b"
+    assert refusal.nearest == RequestChange("pool", "a")
+    assert refused(job("j", pool="cluster"), pools=pools).nearest == RequestChange("pool", "a")
 
 
 def test_above_the_limit_of_its_pool_or_of_one_around_it() -> None:
     pools = PoolTree({"lab": Pool("lab", quotas={"A100": Quota(limit=4)}), "a": Pool("a", "lab")})
     refusal = refused(job("j", 5, pool="a"), pools=pools)
     assert refusal.why == "its gang takes 5 A100, the limit of pool 'lab' is 4"
-    assert refusal.nearest == Change("devices", "4")
+    assert refusal.nearest == RequestChange("devices", "4")
 
 
 def test_not_preemptible_and_beyond_the_reservation() -> None:
     pools = flat(a=Quota(reservation=4))
     refusal = refused(job("j", 5, pool="a", preemptible=False), pools=pools)
     assert refusal.why == "it is not preemptible and its gang takes 5 A100, pool 'a' reserves 4"
-    assert refusal.nearest == Change("preemptible", "true")
+    assert refusal.nearest == RequestChange("preemptible", "true")
 
 
 def test_a_limit_on_one_type_leaves_the_others() -> None:
@@ -150,7 +150,7 @@ def test_a_limit_on_one_type_leaves_the_others() -> None:
     pools = PoolTree({"a": Pool("a", quotas={"A30": Quota(limit=0)})})
     assert allowed(job("j", 8, pool="a"), there, pools)
     pools = PoolTree({"a": Pool("a", quotas={"A30": Quota(limit=0), "A100": Quota(limit=4)})})
-    assert refused(job("j", 8, pool="a"), there, pools).nearest == Change("devices", "4")
+    assert refused(job("j", 8, pool="a"), there, pools).nearest == RequestChange("devices", "4")
 
 
 def test_a_reservation_of_any_type_allowed_will_do() -> None:

@@ -64,7 +64,7 @@ def test_two_decisions_for_one_job() -> None:
 
 def test_a_job_without_a_decision() -> None:
     seen = one()
-    with pytest.raises(BrokenInvariantError, match="told to wait"):
+    with pytest.raises(BrokenInvariantError, match="keeps waiting"):
         check(seen, replace(decided(seen), decisions=()))
 
 
@@ -220,4 +220,4 @@ def test_a_move_doubles_what_is_held_only_for_a_moment_and_is_allowed() -> None:
 
 
 def test_a_waiting_job_that_is_just_kept() -> None:
-    assert "told to wait" in broken(one(), kept=("j",))
+    assert "keeps waiting" in broken(one(), kept=("j",))

@@ -1,11 +1,11 @@
-"""What jobs ask for, by pool and type, and what the books make of it."""
+"""What jobs ask for, by pool and type, and what the quotas make of it."""
 
 from dataclasses import replace
 
 from muster.core.cycle.standing import Standing
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
-from muster.core.quotas.quotas import Books
+from muster.core.quotas.quotas import Quotas
 from muster.model.cluster import Cluster
 from muster.model.event import NodeDraining, NodeLost
 from muster.model.job import Job, Need, Role
@@ -101,13 +101,13 @@ def test_one_that_is_not_preemptible_may_have_what_is_reserved_of_a_type_it_did_
     assert frame.reason("fixed").code is Code.STARTED
 
 
-def books(seen: View) -> Books:
+def quotas(seen: View) -> Quotas:
     available = capacity(seen.cluster)
-    return Standing(seen).books(entitle(seen.pools, available, demands(seen, available)))
+    return Standing(seen).quotas(entitle(seen.pools, available, demands(seen, available)))
 
 
-def held(there: Cluster, *states: object) -> Books:
-    return books(view(there, states))  # type: ignore[arg-type]
+def held(there: Cluster, *states: object) -> Quotas:
+    return quotas(view(there, states))  # type: ignore[arg-type]
 
 
 KEY = ("default", "A100")
@@ -141,7 +141,7 @@ def test_a_job_that_is_being_stopped_is_held_but_not_in_use() -> None:
 
 def test_what_is_promised_binds_those_behind_but_is_no_excess() -> None:
     seen = view(cluster(1), [job("a", 6, pool="a"), job("b", 6, pool="b")], flat(a=Quota(), b=Quota()))
-    found = books(seen)
+    found = quotas(seen)
     assert found.verdict(job("x", 4, pool="a"), {"A100": 4}) is None
     found.promise(seen.jobs[number("a")].job, {"A100": 4})
     assert found.verdict(job("x", 1, pool="a"), {"A100": 1}) is Code.WAITING_QUOTA
@@ -152,13 +152,13 @@ def test_what_is_promised_binds_those_behind_but_is_no_excess() -> None:
 
 def test_a_pool_that_is_entitled_to_everything_is_bound_by_the_devices_alone() -> None:
     seen = view(cluster(1), [job("j", 12)])
-    assert books(seen).verdict(seen.jobs[number("j")].job, {"A100": 12}) is None
+    assert quotas(seen).verdict(seen.jobs[number("j")].job, {"A100": 12}) is None
 
 
 def test_an_earmark_binds_the_younger_ones_of_the_pool_and_not_its_owner() -> None:
     tree = flat(a=Quota(reservation=4), b=Quota(reservation=4))
     seen = view(cluster(1), [job("old", 4, pool="a"), job("b", 8, pool="b")], tree)
-    found = books(seen)
+    found = quotas(seen)
     old = seen.jobs[number("old")].job
     found.earmark(old, {"A100": 4}, fixed=False)
     assert found.verdict(old, {"A100": 4}) is None
@@ -170,6 +170,6 @@ def test_an_earmark_binds_the_younger_ones_of_the_pool_and_not_its_owner() -> No
 def test_an_earmark_that_could_never_be_had_is_not_made() -> None:
     tree = flat(a=Quota(reservation=4), b=Quota(reservation=4))
     seen = view(cluster(1), [job("old", 6, pool="a"), job("b", 8, pool="b")], tree)
-    found = books(seen)
+    found = quotas(seen)
     found.earmark(seen.jobs[number("old")].job, {"A100": 6}, fixed=False)
     assert not found.earmarked_for(seen.jobs[number("old")].job)

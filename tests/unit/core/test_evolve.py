@@ -205,12 +205,12 @@ def test_a_completion_in_the_wrong_phase_is_refused() -> None:
 
 
 def test_a_job_cannot_be_submitted_twice() -> None:
-    with pytest.raises(NameTakenError, match=f"job {number('j')} is live"):
+    with pytest.raises(NameTakenError, match=f"job {number('j')} is already live"):
         evolve(started(), [Submitted(job("other", number=number("j")), 3.0)])
 
 
 def test_two_jobs_without_a_number_are_refused() -> None:
-    with pytest.raises(NameTakenError, match="job 0 is live"):
+    with pytest.raises(NameTakenError, match="job 0 is already live"):
         evolve(started(), [Submitted(job(name, number=0), 3.0) for name in ("a", "b")])
 
 
@@ -288,7 +288,7 @@ def test_a_lost_node_takes_nothing_not_even_a_task_without_needs() -> None:
 
 def test_a_task_has_one_place() -> None:
     bare = slot("n0", 0, role=Role.SERVER, need=Need(millicores=1))
-    with pytest.raises(EventError, match="two places"):
+    with pytest.raises(EventError, match="two slots"):
         evolve(view(cluster(1), [job("j")]), [StartBegun(number("j"), 1, placement(bare, bare), 0.0)])
 
 

@@ -10,7 +10,7 @@ from muster.model.decision import Kind
 from muster.model.event import NodeDraining, NodeLost
 from muster.model.job import Job, Locality, Need
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
-from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, Shortfall
 from muster.model.topology import Level
 from muster.model.view import JobState, View
 from muster.policy.base import Shares
@@ -188,7 +188,7 @@ def test_waiting_for_the_limit_names_the_pool_that_has_it() -> None:
         Code.WAITING_LIMIT,
         quantity=Quantity("lab", "A100", asked=3, used=4, bound=5),
         holders=(Holder("holds", "b", 4),),
-        would_start=Change("devices", "1"),
+        would_start=RequestChange("devices", "1"),
     )
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
@@ -202,7 +202,7 @@ def test_waiting_for_the_reservation_advises_to_be_preemptible() -> None:
         Code.WAITING_RESERVATION,
         quantity=Quantity("default", "A100", asked=3, used=2, bound=4),
         holders=(Holder("holds", "default", 2),),
-        would_start=Change("preemptible", "true"),
+        would_start=RequestChange("preemptible", "true"),
     )
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
@@ -219,7 +219,7 @@ def test_waiting_for_quota_says_what_the_pool_may_use() -> None:
     assert reason.code is Code.WAITING_QUOTA
     assert reason.quantity == Quantity("a", "A100", asked=2, used=4, bound=5)
     assert reason.holders == (Holder("a0", "a", 4),)
-    assert reason.would_start == Change("devices", "1")
+    assert reason.would_start == RequestChange("devices", "1")
     assert advised(frame, "a1").decision("a1").kind is Kind.START
 
 
@@ -232,7 +232,7 @@ def test_waiting_for_nodes_that_are_lost_or_draining() -> None:
     reason = draining.cycle().reason("j")
     assert reason.code is Code.WAITING_NODES
     assert reason.shortfall == Shortfall(asked=12, free=8, largest=8, widest=Level.CLUSTER)
-    assert reason.would_start == Change("devices", "8")
+    assert reason.would_start == RequestChange("devices", "8")
 
 
 def test_waiting_for_devices_says_how_many_are_free_and_who_has_the_others() -> None:
@@ -241,7 +241,7 @@ def test_waiting_for_devices_says_how_many_are_free_and_who_has_the_others() -> 
         Code.WAITING_DEVICES,
         shortfall=Shortfall(asked=4, free=2, largest=2, widest=Level.CLUSTER),
         holders=(Holder("holds", "default", 6),),
-        would_start=Change("devices", "2"),
+        would_start=RequestChange("devices", "2"),
     )
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
@@ -260,7 +260,7 @@ def test_fragmented_says_how_much_would_fit_and_which_contract_would_do() -> Non
         Code.WAITING_FRAGMENTED,
         shortfall=Shortfall(asked=8, free=16, largest=6, widest=Level.NODE),
         holders=(Holder("x", "default", 2),),
-        would_start=Change("locality", "rack"),
+        would_start=RequestChange("locality", "rack"),
     )
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
@@ -271,7 +271,7 @@ def test_fragmented_inside_a_node_advises_the_next_wider_level() -> None:
     states = [on(job(f"x{i}"), "n0", 1 << (2 * i)) for i in range(4)]
     frame = one_cycle(*states, job("asks", 2, locality=SWITCH))
     assert frame.reason("asks").code is Code.WAITING_FRAGMENTED
-    assert frame.reason("asks").would_start == Change("locality", "socket")
+    assert frame.reason("asks").would_start == RequestChange("locality", "socket")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 
@@ -279,7 +279,7 @@ def test_a_slowdown_that_binds_is_named() -> None:
     states = [on(job(f"x{i}", 6), f"n{i}", 0x3F) for i in range(2)]
     asked = job("asks", 4, locality=Locality(max_slowdown=0.05))
     frame = one_cycle(*states, asked, there=cluster(2))
-    assert frame.reason("asks").would_start == Change("max_slowdown", "none")
+    assert frame.reason("asks").would_start == RequestChange("max_slowdown", "none")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 
@@ -288,7 +288,7 @@ def test_another_device_type_that_is_free_is_named() -> None:
     frame = one_cycle(
         on(job("holds", 8), "n0", 0xFF), job("asks", 2, device_types=("A100",)), there=there
     )
-    assert frame.reason("asks").would_start == Change("any_of", "V100")
+    assert frame.reason("asks").would_start == RequestChange("any_of", "V100")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 
@@ -300,7 +300,7 @@ def test_waiting_for_cores_says_how_many_would_do() -> None:
     )
     reason = frame.reason("asks")
     assert reason.code is Code.WAITING_CORES
-    assert reason.would_start == Change("cores", "0.5")
+    assert reason.would_start == RequestChange("cores", "0.5")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 
@@ -309,7 +309,7 @@ def test_waiting_for_memory_says_how_much_would_do() -> None:
     slot = replace(placement(("n0", 1)).slots[0], need=hungry.workers.need)
     frame = one_cycle(running(hungry, placement(slot)), job("asks", 2, need=Need(1, 0, 4 * GB)))
     assert frame.reason("asks").code is Code.WAITING_CORES
-    assert frame.reason("asks").would_start == Change("memory", "3GB")
+    assert frame.reason("asks").would_start == RequestChange("memory", "3GB")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 
@@ -325,7 +325,7 @@ def test_fewer_workers_are_called_workers_where_each_has_several_devices() -> No
     frame = one_cycle(
         on(job("holds", 4), "n0", 0x0F), job("asks", 3, need=Need(2, 1_000, GB)), there=cluster(1)
     )
-    assert frame.reason("asks").would_start == Change("workers", "2")
+    assert frame.reason("asks").would_start == RequestChange("workers", "2")
     assert advised(frame, "asks").decision("asks").kind is Kind.START
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import InputError, load_cluster
+from muster.files import load_cluster
+from muster.files.errors import InputError
 
 BASE = """configurations:
   box: {device: P100, devices: 8, cores: 16, memory: 64GB}
@@ -244,9 +245,9 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         ),
         (
             "\n  a: {}\n  b: {parent: c}\n  c: {parent: b}",
-            "8: pools.b: pools form a circle: b -> c -> b",
+            "8: pools.b: pools form a cycle: b -> c -> b",
         ),
-        ("\n  a: {parent: a}", "7: pools.a: pools form a circle: a -> a"),
+        ("\n  a: {parent: a}", "7: pools.a: pools form a cycle: a -> a"),
         (
             "\n  research: {}\n  b: {parent: reserch}",
             "8: pools.b.parent: 'reserch' is not a pool (did you mean 'research'?)",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, View
 from muster.policy.base import Shares
-from muster.policy.gittins import Sample, gittins
+from muster.policy.gittins import ServiceSample, gittins
 from muster.policy.tiresias import LEVELS, QUANTUM, Remembered, TiresiasGittins
 from tests.builders import cluster, job, node_set, running, view
 from tests.builders import placement as at
@@ -61,7 +61,7 @@ def test_no_moment_to_stop_investing_is_better(sample: list[float], a: float) ->
 
 
 def test_the_index_is_renewed_when_the_sample_has_grown_by_a_tenth() -> None:
-    sample = Sample().learn([10.0] * 20, [0.0])
+    sample = ServiceSample().learn([10.0] * 20, [0.0])
     assert sample.index == pytest.approx((0.1,))
     once = sample.learn([1.0], [0.0])
     assert (once.index, once.recent) == (sample.index, (1.0,))
@@ -86,7 +86,7 @@ def test_it_learns_from_jobs_that_are_gone_and_lets_go_first_who_is_near_the_end
     shares = ask(four(on_all("old", served=2 * QUANTUM, since=0.0), job("new", 4)), 1.0, memory)
     assert dealt(shares) == []
     # After only short ones the new job is the better bet.
-    short = Remembered({}, Sample().learn([QUANTUM] * 9 + [99 * QUANTUM], LEVELS))
+    short = Remembered({}, ServiceSample().learn([QUANTUM] * 9 + [99 * QUANTUM], LEVELS))
     shares = ask(four(on_all("old", served=2 * QUANTUM, since=0.0), job("new", 4)), 1.0, short)
     assert dict(dealt(shares)) == {"new": 4, "old": 0}
 
@@ -102,7 +102,7 @@ def test_a_job_that_was_waiting_when_it_left_teaches_nothing() -> None:
     memory = ask(four(on_all("runs", served=0.0, since=0.0), job("cancelled", 4)), 1.0).memory
     later = ask(four(on_all("runs", served=0.0, since=0.0)), 2.0, memory).memory
     assert isinstance(later, Remembered)
-    assert later.sample == Sample()
+    assert later.sample == ServiceSample()
 
 
 def test_it_wants_to_be_asked_when_a_job_passes_into_the_next_queue() -> None:

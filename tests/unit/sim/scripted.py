@@ -12,7 +12,7 @@ from muster.model.view import View
 from muster.policy.base import Policy, Shares, exactly
 from muster.sim.engine import Engine, Frame, Setting
 from muster.sim.executor import Pauses
-from muster.sim.result import JobRecord, Result
+from muster.sim.result import JobResult, Result
 from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.power import PowerLaw
@@ -75,7 +75,7 @@ def frames(made: Setting, *arrivals: Arrival) -> list[Frame]:
     return list(Engine(made, arrivals).frames())
 
 
-def of(result: Result, name: str) -> JobRecord:
+def of(result: Result, name: str) -> JobResult:
     """One job's record."""
     return next(each for each in result.records if each.name == name)
 

@@ -16,6 +16,7 @@ from muster.model.pool import Entitlements
 from muster.model.reason import Reason
 from muster.model.view import View
 from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import StepReport
 from muster.policy.base import Shares, exactly
 from muster.policy.fifo import Fifo
 from muster.policy.registry import POLICIES
@@ -24,7 +25,7 @@ from muster.sim.disturbance import Disturbance
 from muster.sim.engine import SETTLED, Engine
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate
-from muster.sim.truth import Arrival, Shown
+from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
 from tests.builders import cluster, job, mixed, node_set
 from tests.unit.sim.scripted import FREE, arrival, frames, kinds, of, run, script, setting
@@ -352,7 +353,7 @@ class Notes(Oracle):
 
     steps: list[tuple[str, float]] = field(default_factory=list)
 
-    def watch(self, job: Job, crew: Held, shown: Shown, done: float) -> None:
+    def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         self.steps.append((job.name, shown.step))
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import StepReport
 from muster.sim.learnt import Learnt
-from muster.sim.truth import Arrival, Ideal, Pace, Shown, Truth
+from muster.sim.truth import Arrival, Ideal, JobPace, Truth
 from muster.sim.worlds.t4_files import read_tables, read_workload
 
 MINI = Path(__file__).parents[2] / "data" / "t4-mini"
@@ -22,10 +23,10 @@ class Sealed:
     def work(self) -> float:
         raise AssertionError("looked at the work")
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         raise AssertionError("looked at the pace")
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         raise AssertionError("looked at the steps")
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:

@@ -7,8 +7,9 @@ import pytest
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
+from muster.perf.learnt.learner import StepReport
 from muster.sim.life import Life
-from muster.sim.truth import Ideal, Pace, Shown
+from muster.sim.truth import Ideal, JobPace
 from tests.builders import job, placement
 
 ONE, TWO = placement(("n0", 1)), placement(("n0", 1), ("n0", 2))
@@ -23,13 +24,13 @@ class Steps:
     after: float = 1.0
     asked: list[float] = field(default_factory=list, compare=False)
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         self.asked.append(done)
         early = done < self.turn
-        return Pace(crew.workers * (1.0 if early else self.after), self.turn if early else inf)
+        return JobPace(crew.workers * (1.0 if early else self.after), self.turn if early else inf)
 
-    def shown(self, crew: Held, done: float) -> Shown:
-        return Shown(1.0)
+    def shown(self, crew: Held, done: float) -> StepReport:
+        return StepReport(1.0)
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         return Outlook(self.work - done, Table((1.0,)))

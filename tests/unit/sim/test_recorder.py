@@ -10,8 +10,9 @@ from muster.model.event import NodeLost, NodeReturned
 from muster.model.view import View
 from muster.policy.fifo import Fifo
 from muster.sim.executor import Pauses
-from muster.sim.recorder import SAMPLES, Samples, ideals
-from muster.sim.result import Sample
+from muster.sim.recorder import SAMPLES, Samples, ideals, refusal
+from muster.sim.result import ClusterSample
+from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
 from muster.sim.worlds.power import PowerLaw, PowerSpeed
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
@@ -32,7 +33,7 @@ def test_a_sample_counts_jobs_devices_and_what_is_stranded() -> None:
     seen = view(cluster(2, node_set(devices=4)), [running(job("a", 3), three), job("b"), job("c")])
     samples = Samples()
     samples.see(seen, 5.0)
-    assert samples.all() == (Sample(5.0, running=1, waiting=2, used=3, capacity=8, stranded=1),)
+    assert samples.all() == (ClusterSample(5.0, running=1, waiting=2, used=3, capacity=8, stranded=1),)
 
 
 def test_the_devices_of_a_lost_node_are_no_capacity() -> None:
@@ -138,7 +139,8 @@ def test_ideals_are_the_best_of_the_types_allowed() -> None:
 
 def test_ideals_of_a_job_of_which_the_duration_is_all_there_is() -> None:
     asked = job("j", 4, duration=50.0)
-    assert ideals(asked, None, ("A100",)) == (50.0, 50.0, 200.0)
+    refused = refusal(Arrival(0.0, asked), ("A100",))
+    assert (refused.alone, refused.best, refused.least) == (50.0, 50.0, 200.0)
     assert ideals(asked, Fixed(50.0, 4), ("A100",)) == (50.0, 50.0, 200.0)
 
 

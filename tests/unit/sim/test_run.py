@@ -60,7 +60,7 @@ def test_a_refused_job_is_a_record_without_a_life() -> None:
 
 
 def test_with_the_gate_open_it_waits_instead() -> None:
-    result = run(setting(Fifo(), gate=False), arrival(job("huge", 9)))
+    result = run(setting(Fifo(), admission=False), arrival(job("huge", 9)))
     assert result.records[0].fate is Fate.UNFINISHED
     assert any("unfinished 1: waiting" in note for note in result.notes)
 

@@ -90,13 +90,13 @@ def test_fields_that_an_older_version_did_not_have_get_their_defaults() -> None:
 
 
 def test_a_kind_that_only_a_newer_version_knows_is_named() -> None:
-    with pytest.raises(UnreadableError, match="'Teleported': a newer Muster wrote it"):
+    with pytest.raises(UnreadableError, match="'Teleported': written by a newer Muster"):
         decode_fact("Teleported", "{}")
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", '{"job": 1}', '{"job":"a","generation":1,"at":null}'])
 def test_a_body_that_is_no_fact_is_told(body: str) -> None:
-    with pytest.raises(UnreadableError, match="no Started can be read"):
+    with pytest.raises(UnreadableError, match="cannot read Started"):
         decode_fact("Started", body)
 
 

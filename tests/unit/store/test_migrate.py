@@ -86,7 +86,7 @@ def test_a_database_of_a_newer_muster_is_left_alone(url: str, newer: Path) -> No
     with database.writing() as connection:
         upgrade(connection, newer, "9999")
     database.close()
-    with pytest.raises(StoreError, match=f"revision 9999, this Muster knows them up to {REVISION}"):
+    with pytest.raises(StoreError, match=f"revision 9999, but this Muster only knows up to {REVISION}"):
         open_store(url)
 
 
@@ -96,7 +96,7 @@ def test_a_database_of_a_newer_muster_is_left_alone(url: str, newer: Path) -> No
         ("mysql://localhost/muster", "SQLite or PostgreSQL, not mysql"),
         ("sqlite://", "is a file"),
         ("sqlite:///:memory:", "is a file"),
-        ("postgresql://ann:secret@db:se/cret/x", "URL of the store cannot be read"),
+        ("postgresql://ann:secret@db:se/cret/x", "invalid URL of the store"),
         ("postgresql://ann:secret@localhost:1/x?connect_timeout=1", "could not be opened"),
     ],
 )

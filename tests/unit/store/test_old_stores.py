@@ -13,7 +13,7 @@ from muster.daemon.assembly import COORDINATOR, Site, open_daemon
 from muster.daemon.loop.recover import load_state
 from muster.daemon.loop.state import State
 from muster.daemon.service.protocol import JobQuery
-from muster.executors.environment import free_ports
+from muster.executors.environment import free_row
 from muster.model.cluster import NodeState
 from muster.model.task import job_of
 from muster.model.view import Phase
@@ -108,7 +108,7 @@ def test_its_lists_and_history_are_there(store: Store) -> None:
 
 
 def test_a_daemon_goes_on_from_it(store: Store, tmp_path: Path) -> None:
-    store.set_setting(COORDINATOR, str(free_ports("127.0.0.1", 1)[0]))
+    store.set_setting(COORDINATOR, str(free_row("127.0.0.1", 1)))
     assert store.claim()
     view = folded(store).view
     site = Site(view.cluster, view.pools, "muster", tmp_path)

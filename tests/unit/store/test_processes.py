@@ -154,7 +154,7 @@ def test_a_claim_is_lost_with_the_file_that_is_locked(tmp_path: Path) -> None:
     assert store.claim()
     (tmp_path / "muster.db.lock").unlink()
     assert not store.holds()
-    with pytest.raises(ClaimLostError, match="no longer this daemon's"):
+    with pytest.raises(ClaimLostError, match="no longer claimed by this daemon"):
         store.write(arrivals((1,)))
     assert store.claim()
     store.write(arrivals((1,)))

@@ -72,6 +72,9 @@ class Served:
 
         return self.do(wrapped())
 
+    def connected(self, job: str) -> set[str]:
+        return self.call(lambda: set(self.server._jobs.get(job, ())))
+
     def wait(self, met: Callable[[], bool]) -> None:
         with self.news:
             assert self.news.wait_for(met, LONG), (self.notes, self.heard[-3:])
@@ -159,7 +162,7 @@ def test_strangers_are_turned_away(served: Served, first: Message | bytes, words
     served.wait(lambda: any(words in note for note in served.notes))
     channel.close()
     assert served.heard == []
-    assert served.call(lambda: served.server.connected("j")) == set()
+    assert served.connected("j") == set()
 
 
 def test_who_says_nothing_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +229,7 @@ def test_jobs_of_the_same_tasks_are_kept_apart(
         links[job].send(step(number))
         assert links[job].flush(LONG)
     assert (served.steps("a"), served.steps("b")) == ([0], [1])
-    assert served.call(lambda: served.server.connected("a")) == {"worker-0"}
+    assert served.connected("a") == {"worker-0"}
     plan = MemberPlan(1, 0, (Member("worker-0", "worker", "h:1"),))
     served.call(lambda: served.server.tell("b", "worker-0", plan))
     served.call(lambda: served.server.tell("a", "worker-1", plan))  # nobody of that name
@@ -255,7 +258,7 @@ def test_a_newer_connection_of_a_task_replaces_the_older(served: Served) -> None
     assert older.receive() is None
     served.call(lambda: served.server.tell("j", "worker-0", Stop("enough")))
     assert newer.receive() == Stop("enough")
-    assert served.call(lambda: served.server.connected("j")) == {"worker-0"}
+    assert served.connected("j") == {"worker-0"}
     older.close()
     newer.close()
 
@@ -267,7 +270,7 @@ def test_dropped_is_told_first(served: Served) -> None:
     served.call(lambda: served.server.drop("j"))
     assert channel.receive() == Stop("over")
     assert channel.receive() is None
-    assert served.call(lambda: served.server.connected("j")) == set()
+    assert served.connected("j") == set()
     channel.close()
 
 
@@ -328,7 +331,7 @@ def test_who_takes_nothing_in_is_cut_off(served: Served, monkeypatch: pytest.Mon
     served.call(lambda: served.server.tell("j", "worker-0", Stop("y" * (LINE_LIMIT - 100))))
     served.wait(lambda: any("does not read" in note for note in served.notes))
     served.call(lambda: served.server.tell("j", "worker-0", Stop("z")))
-    assert served.call(lambda: served.server.connected("j")) == set()
+    assert served.connected("j") == set()
     channel.close()
 
 
@@ -338,7 +341,7 @@ def test_no_more_than_so_much_waits_for_a_task(served: Served) -> None:
     for _ in range(8):
         served.call(lambda: served.server.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
     assert any("does not read" in note for note in served.notes)
-    assert served.call(lambda: served.server.connected("j")) == set()
+    assert served.connected("j") == set()
     channel.close()
 
 
@@ -348,6 +351,6 @@ def test_a_task_that_is_killed_leaves_nothing_behind(served: Served) -> None:
     # Linger 0: the connection is reset, as by a machine that crashes.
     channel._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     channel._socket.close()
-    while served.call(lambda: served.server.connected("j")):
+    while served.connected("j"):
         pass
     assert served.call(lambda: len(served.server.open)) == 0

@@ -34,7 +34,6 @@ class Gathering:
         self._changes: deque[ChangeRecord] = deque(maxlen=_CHANGES)
 
     def frame(self) -> ClusterFrame:
-        """The cluster now."""
         client = self._client
         jobs = list(islice(client.jobs(statuses=LIVE), _MOST_JOBS))
         return ClusterFrame(

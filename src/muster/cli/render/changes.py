@@ -9,5 +9,4 @@ _ROUTINE = ("TaskOrdered",)
 
 
 def notable(changes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    """Leave out routine changes."""
     return [change for change in changes if change.kind not in _ROUTINE]

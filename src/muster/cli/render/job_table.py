@@ -67,14 +67,12 @@ def workers(job: JobRecord) -> str:
 
 
 def step(job: JobRecord) -> str:
-    """Steps done of the total."""
     if job.step is None:
         return "-"
     return f"{job.step:,}" if job.steps is None else f"{job.step:,}/{job.steps:,}"
 
 
 def loss(job: JobRecord) -> str:
-    """The loss to four digits."""
     return "-" if job.loss is None else f"{job.loss:.4g}"
 
 

@@ -86,12 +86,10 @@ def letter_of_number(number: int) -> str:
 
 
 def style(letter: str) -> str:
-    """The colour of a letter."""
     return f"bold {_COLOURS[_LETTERS.find(letter) % len(_COLOURS)]}"
 
 
 def _owners(view: View) -> dict[str, dict[int, int]]:
-    """The job on each device of each node."""
     found: dict[str, dict[int, int]] = {}
     for state in view.jobs.values():
         for slot in state.held():

@@ -15,7 +15,6 @@ _ANY = QuotaRecord("-")
 
 
 def pool_table(pools: Sequence[PoolRecord], *, wide: bool = False) -> str:
-    """Render the pools."""
     heading = (*_HEADING, "WAITING", *(("KIND", "JOBS SEEN BY") if wide else ()))
     rows = [_row(pool, quota, wide) for pool in pools for quota in pool.quotas or (_ANY,)]
     return table(heading, rows, left=(0, 1, 2, 10, 11))

@@ -21,12 +21,10 @@ _COLOURS = {
 
 
 def on_terminal() -> bool:
-    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def can_answer() -> bool:
-    """Whether somebody can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -36,12 +34,10 @@ def coloured() -> bool:
 
 
 def painted(status: str) -> str:
-    """Colour a status or state."""
     return typer.style(status, fg=_COLOURS.get(status, "cyan")) if coloured() else status
 
 
 def bold(text: str) -> str:
-    """Make a heading bold."""
     return typer.style(text, bold=True) if coloured() else text
 
 

@@ -1,7 +1,6 @@
 """Progress of simulations, on standard error."""
 
 import sys
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -33,25 +32,17 @@ class Bars:
         self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """A simulation of this many jobs has begun."""
         label = f"{configuration.policy}, seed {configuration.seed}"
         self._each[_key(configuration)] = self._bars.add_task(label, total=jobs, unit="jobs")
 
     def moved(self, configuration: Configuration, done: int) -> None:
-        """This many of its jobs are done."""
         self._bars.update(self._each[_key(configuration)], completed=done)
 
     def ended(self, configuration: Configuration) -> None:
-        """It has finished."""
         task = self._each.pop(_key(configuration), None)
         if task is not None:
             self._bars.remove_task(task)

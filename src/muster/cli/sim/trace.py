@@ -1,7 +1,7 @@
 """`muster sim trace`: what a trace holds, and the generators."""
 
 import json
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 from muster.cli.render.table import table
@@ -16,52 +16,22 @@ from muster.sim.trace.spec import written
 from muster.sim.truth import Arrival
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """How to look at a trace."""
-
-    cluster: Path | None
-    speeds: Path | None
-    rigid: bool
-    first: int | None
-    seed: int
-    sort: bool
-    skip: bool
-    head: int | None
-    as_json: bool
-
-
-def run_trace(text: str | None, looked: Looked) -> str:
-    """Return the trace's summary or first jobs, or the list of generators."""
-    if text is None:
-        return _generators()
+def run_trace(
+    configuration: Configuration, cluster_file: Path | None, *, head: int | None, as_json: bool
+) -> str:
+    """Return the trace's summary, or its first jobs."""
     devices = None
-    if looked.cluster is not None:
-        cluster = load_cluster(looked.cluster).cluster
-        devices = sum(cluster.devices_by_type().values())
-    jobs = jobs_of(_configuration(text, looked))
-    if looked.head is not None:
-        return _head(jobs, looked.head, as_json=looked.as_json)
+    if cluster_file is not None:
+        devices = sum(load_cluster(cluster_file).cluster.devices_by_type().values())
+    jobs = jobs_of(configuration)
+    if head is not None:
+        return _head(jobs, head, as_json=as_json)
     summary, note = summarise(jobs.arrivals(), devices), jobs.left_out.note()
-    if looked.as_json:
+    if as_json:
         return json.dumps(
             {**summary.as_json(), "left_out": jobs.left_out.count, "note": note}, indent=2
         )
     return shown_summary(summary) + (f"\n\nNote: {note}." if note else "")
-
-
-def _configuration(text: str, looked: Looked) -> Configuration:
-    return Configuration(
-        cluster="",
-        trace=text,
-        policy="",
-        seed=looked.seed,
-        speeds=None if looked.speeds is None else str(looked.speeds),
-        rigid=looked.rigid,
-        first=looked.first,
-        sort=looked.sort,
-        skip=looked.skip,
-    )
 
 
 def _head(jobs: Jobs, count: int, *, as_json: bool) -> str:
@@ -100,7 +70,8 @@ def _line(arrival: Arrival) -> tuple[str, ...]:
     )
 
 
-def _generators() -> str:
+def generators() -> str:
+    """List the generators and their defaults."""
     rows = []
     for name, generator in GENERATORS.items():
         defaults = [

@@ -1,9 +1,9 @@
-"""The cycle: from a frozen view to one decision, with a reason, for every job."""
+"""The cycle: from a frozen view to a decision with a reason for every job."""
 
 from dataclasses import dataclass, field
 from math import inf
 
-from muster.core.cycle.cycle_state import Desk, Rules
+from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.standing import Standing
@@ -32,7 +32,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answer of one cycle, good for this version of the view and no other."""
+    """The result of one cycle, valid only for this version of the view."""
 
     version: int
     decisions: tuple[Decision, ...]
@@ -40,22 +40,22 @@ class Decisions:
     entitlements: Entitlements
     migrations: tuple[MigrationReport, ...] = ()
     again: float = inf
-    """When the policy wants to be asked again even if nothing has happened, in s."""
+    """When the policy wants another cycle even if nothing happens, in s."""
 
 
 class Cycle:
-    """Decides again and again on one cluster. What it keeps between two views saves time, no more."""
+    """Decides repeatedly on one cluster. What it keeps between views only saves time."""
 
     def __init__(self, policy: Policy, rules: Rules | None = None, *, explain: bool = True) -> None:
         self._policy = policy
         self._rules = rules or Rules()
         self._explain = explain
-        """Whether a job that waits is told in full why, or by the code alone."""
+        """Whether waiting jobs get the full reason, or only its code."""
         self._standing: Standing | None = None
 
     def decide(self, view: View, now: float, memory: Memory) -> Decisions:
-        """One pass over all jobs. Equal arguments, equal decisions; the view stays as it is."""
-        # Whatever goes wrong below, a standing that was left in the middle of something is not used.
+        """Decide about all jobs. Deterministic; the view is not changed."""
+        # After an exception below, a half-updated standing must not be reused.
         standing, self._standing = self._standing, None
         if standing is None:
             standing = Standing(view)
@@ -69,24 +69,24 @@ class Cycle:
         view = standing.view
         # 1 entitle: how much each pool may use now
         entitled = entitle(view.pools, standing.available, standing.demands())
-        # 2 allocate: the policy says who gets how many workers, most urgent first
+        # 2 allocate: workers per job by the policy, most urgent first
         shares = self._policy.allocate(view, entitled, now, memory.policy)
-        desk = Desk(standing, entitled, shares.allocations, now, memory.mood, self._rules)
+        cycle = CycleState(standing, entitled, shares.allocations, now, memory.mood, self._rules)
         # 3-5 plan, place, commit
-        keep_promises(desk, memory.promises)
+        keep_promises(cycle, memory.promises)
         if shares.steers:
-            steer(desk)
+            steer(cycle)
         else:
-            _queue(desk)
-        # 6 compare with what runs now, and say why
-        decisions = _compare(desk, explain=self._explain)
-        desk.leave()
+            _queue(cycle)
+        # 6 compare with what runs now, with reasons
+        decisions = _compare(cycle, explain=self._explain)
+        cycle.close()
         return Decisions(
             view.version,
             decisions,
-            Memory(desk.mood, tuple(desk.outcome.promises.values()), shares.memory),
+            Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
             entitled,
-            tuple(desk.outcome.migrations),
+            tuple(cycle.outcome.migrations),
             shares.again,
         )
 
@@ -94,63 +94,63 @@ class Cycle:
 def decide(
     policy: Policy, view: View, now: float, memory: Memory, rules: Rules | None = None
 ) -> Decisions:
-    """One cycle by itself. Pure."""
+    """Run a single cycle. Pure."""
     return Cycle(policy, rules).decide(view, now, memory)
 
 
 def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
-    """The jobs that go on as they are, and why: all that got no decision."""
-    told = {decision.job for decision in decided.decisions}
-    return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in told)
+    """Return the jobs without a decision, which keep running unchanged, and why."""
+    changed = {decision.job for decision in decided.decisions}
+    return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in changed)
 
 
-def _queue(desk: Desk) -> None:
-    """What nobody asks for any more, then gangs, then borrowers, then growth."""
-    for state in desk.view.jobs.values():
-        if state.reshaped and state.phase is Phase.RUNNING and desk.untouched(state):
-            _trim(desk, state)
-    for allocation in desk.allocations.values():
-        serve(desk, allocation)
-    desk.turned_away.clear()  # to borrow is another question
-    for allocation in desk.allocations.values():
-        borrow(desk, allocation)
-    taken = contested(desk)
-    for allocation in desk.allocations.values():
-        grow(desk, allocation, taken)
+def _queue(cycle: CycleState) -> None:
+    """Trim, start gangs, let jobs borrow, and grow."""
+    for state in cycle.view.jobs.values():
+        if state.reshaped and state.phase is Phase.RUNNING and cycle.untouched(state):
+            _trim(cycle, state)
+    for allocation in cycle.allocations.values():
+        serve(cycle, allocation)
+    cycle.turned_away.clear()  # borrowing may still work
+    for allocation in cycle.allocations.values():
+        borrow(cycle, allocation)
+    taken = contested(cycle)
+    for allocation in cycle.allocations.values():
+        grow(cycle, allocation, taken)
 
 
-def _trim(desk: Desk, state: JobState) -> None:
-    """Take from a running job what is above the most its user asks for now."""
+def _trim(cycle: CycleState, state: JobState) -> None:
+    """Take what a running job has above the maximum its user now asks for."""
     spare = excess(state, plan_for(state.job, state.job.workers.most))
     if spare:
-        desk.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
+        cycle.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
 
 
-def _compare(desk: Desk, *, explain: bool) -> tuple[Decision, ...]:
-    """A decision for every job that changes or waits."""
-    explainer = Explainer(desk) if explain else None
-    outcome, jobs = desk.outcome, desk.view.jobs
+def _compare(cycle: CycleState, *, explain: bool) -> tuple[Decision, ...]:
+    """Return a decision for every job that changes or waits."""
+    explainer = Explainer(cycle) if explain else None
+    outcome, jobs = cycle.outcome, cycle.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions: list[Decision] = []
-    for number in sorted(changes.union(desk.standing.waiting)):
-        decision = _changed(desk, jobs[number])
+    for number in sorted(changes.union(cycle.standing.waiting)):
+        decision = _changed(cycle, jobs[number])
         if decision is None:
             state = jobs[number]
-            reason = explainer.why_waiting(state) if explainer else _briefly(desk, state)
+            reason = explainer.why_waiting(state) if explainer else _briefly(cycle, state)
             decision = Decision(Kind.WAIT, number, state.generation, reason)
         decisions.append(decision)
     return tuple(decisions)
 
 
-def _briefly(desk: Desk, state: JobState) -> Reason:
-    return _BRIEF[desk.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
+def _briefly(cycle: CycleState, state: JobState) -> Reason:
+    return _BRIEF[cycle.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
 
 
 _BRIEF = {code: Reason(code) for code in Code}
 
 
-def _changed(desk: Desk, state: JobState) -> Decision | None:
-    outcome, number, following = desk.outcome, state.number, state.generation + 1
+def _changed(cycle: CycleState, state: JobState) -> Decision | None:
+    outcome, number, following = cycle.outcome, state.number, state.generation + 1
     if number in outcome.stops:
         return Decision(Kind.PREEMPT, number, state.generation, outcome.stops[number])
     kinds = (

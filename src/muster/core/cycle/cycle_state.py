@@ -1,15 +1,17 @@
-"""The desk of one cycle: what is free, who may take how much, and what has been decided so far.
+"""The state of one cycle: what is free, what pools may take, and what has been decided so far.
 
-Everything mutable in deciding is here, made from the view and thrown away with the cycle. The other
-modules of `core` read it and act through its few verbs: start, shrink, stop, move, promise.
+All mutable state of deciding is here, made from the view and dropped with the cycle. The other modules
+of `core` read it and act through its verbs: start, shrink, stop, move, promise.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from muster.core.cycle.options import Option
-from muster.core.cycle.outcome import Change, Outcome
+from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing
 from muster.core.quotas.demand import held_by_type
 from muster.core.quotas.ledger import Rejected
@@ -30,7 +32,7 @@ from muster.place.spread import spread
 from muster.policy.base import Allocation
 
 Victim = tuple[int, float, int, Candidate]
-"""A gang that may be preempted: priority, cost per device, number, and itself; sorts in that order."""
+"""A gang that may be preempted, sorted by priority, cost per device and number."""
 
 STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even, "roomy": roomy}
 
@@ -40,22 +42,21 @@ class Rules:
     """What an operator may set."""
 
     strategy: str = "adaptive"
-    """One of `STRATEGIES`, or adaptive: spread or pack by the mood, parameter servers evenly."""
+    """One of `STRATEGIES`, or adaptive: spread or pack by the mood, parameter servers even."""
     patience: float = 600.0
-    """s a job lets younger ones pass before devices are promised to it: Optimus' interval, the
-    time over which a queue is worth reordering."""
+    """s a job lets younger ones pass before devices are promised to it: Optimus' interval, the time
+    over which a queue is worth reordering."""
     migrate: bool = True
     """Whether small jobs may be moved to make room for a gang."""
     grace: float = 30.0
-    """s a gang gets to stop or shrink; a promise that does not help once it has lapses after twice
-    that."""
+    """s a gang gets to stop or shrink; a promise that still does not help lapses after twice that."""
 
 
 class LedgerRefusedError(AssertionError):
-    """The cycle claimed what is not free: a fault of this program, never of its input."""
+    """The cycle claimed what is not free: a bug, never a fault of the input."""
 
 
-class Desk:
+class CycleState:
     """Working state of one cycle."""
 
     def __init__(
@@ -71,20 +72,19 @@ class Desk:
         self.view = standing.view
         self.now = now
         self.rules = rules
-        self.menu = standing.menu
-        self._board: Board | None = None
-        self.books = standing.books(entitled)
+        self.options = standing.options
+        self.quotas = standing.quotas(entitled)
         self.allocations = {each.job: each for each in allocations}
-        self.outcome = Outcome()
+        self.outcome = CycleOutcome()
         self.unserved: dict[int, Promise] = {}
-        """Promises of earlier cycles that keep something free and whose job has not had its turn."""
+        """Promises of earlier cycles that withhold something and whose job has not had its turn."""
         self.hopeless: set[tuple[object, ...]] = set()
-        """Ways to make room that failed for one job and would for its likes, this cycle."""
+        """Ways to make room that failed for one job and would fail for similar ones, this cycle."""
         self.turned_away: dict[tuple[object, ...], Code] = {}
-        """Jobs for which no room was found or could be made, by what they have in common, and what
-        stopped them: the younger ones of their kind fare no better until something changes."""
+        """Kinds of jobs for which there is no room, and what stopped them: younger jobs of the kind
+        are not tried until something changes."""
         self.too_little: dict[Request, float] = {}
-        """The gain with which no migration paid, in device-seconds."""
+        """The gain for which no migration paid, in device-seconds."""
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
         self._claims: list[Claim] = []
@@ -92,52 +92,46 @@ class Desk:
         self._given: list[Slot] = []
         self._withheld: dict[int, list[tuple[Board, tuple[Withheld, ...]]]] = {}
         self._counted: set[int] = set()
-        """Jobs whose promise is in the books; before a job's turn it is not."""
-        self._by_pool: dict[tuple[str, str], list[JobState]] | None = None
-        self._grown: dict[tuple[str, str], list[JobState]] | None = None
+        """Jobs whose promise counts in the quotas; before a job's turn it does not."""
         self._victims: dict[tuple[str, str], deque[Victim]] = {}
         self._reserved: set[int] = set()
-        self._leaving: tuple[Slot, ...] | None = None
-        self._leaving_bits: dict[str, int] | None = None
         self._failed: set[Request] = set()
         self._failed_at = standing.board.version
 
-    # What may be asked of it
+    # Queries
 
-    @property
+    @cached_property
     def board(self) -> Board:
-        """What is free, less what this cycle has given: a copy, made when somebody asks."""
-        if self._board is None:
-            self._board = self.standing.board.copy()
-        return self._board
+        """What is free after this cycle's starts: a copy, made on first use."""
+        return self.standing.board.copy()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
-        """The options on which nothing but room is lacking: the pool could take the job there."""
-        for option in self.menu.options(job):
-            types, request = self.menu.types(option), self.menu.request(job, workers, option)
+        """Yield the options where only room is lacking: the pool could take the job there."""
+        for option in self.options.of(job):
+            types, request = self.options.types(option), self.options.request(job, workers, option)
             if len(types) == 1 and request.plan.devices:
-                blocked = self.books.verdict(job, {types[0]: request.plan.devices}) is not None
+                blocked = self.quotas.verdict(job, {types[0]: request.plan.devices}) is not None
             else:
-                blocked = self.place(job, request) is not None  # so it was the books that objected
+                blocked = self.place(job, request) is not None  # so a quota was the obstacle
             if not blocked:
                 yield option
 
     def likes(self, job: Job, workers: int) -> tuple[object, ...]:
-        """What jobs have in common that are served alike. By identity, which is quick: jobs that are
-        alike but do not share these objects are only served one by one. One whose duration is known
-        may be let past others, and is like nobody."""
+        """Return a key of jobs that are treated alike. By identity, which is fast: equal jobs that do
+        not share these objects are just tried separately. A job of known duration may be backfilled,
+        and has a key of its own."""
         alone = job.number if job.duration is not None else None
         own = (id(job.roles), id(job.locality), id(job.profile), id(job.model), job.batch)
         return (*own, job.pool, job.preemptible, job.device_types, job.same_generation, workers, alone)
 
     def least(self, job: Job) -> int:
-        """Workers the job may be shrunk to. One that the policy leaves out keeps what it has, but
-        that is no shield: what is asked back may still be taken."""
+        """Return the workers the job may be shrunk to. A job that the policy leaves out keeps what it
+        has, but may still be reclaimed down to its gang."""
         allocation = self.allocations.get(job.number)
         return allocation.least if allocation else job.workers.gang
 
     def place(self, job: Job, request: Request) -> Placement | None:
-        """The strategy's answer; what failed is not tried again until something comes free."""
+        """Return the strategy's placement; failures are not retried until something comes free."""
         if self.board.version != self._failed_at:
             self._failed.clear()
             self._failed_at = self.board.version
@@ -149,11 +143,11 @@ class Desk:
         return placement
 
     def amounts(self, slots: tuple[Slot, ...]) -> Counter[str]:
-        """Devices by type among these slots."""
+        """Return the devices by type among these slots."""
         return held_by_type(self.view.cluster, slots)
 
     def running(self) -> list[JobState]:
-        """Jobs that run and are not being stopped or moved by this cycle."""
+        """Return running jobs that this cycle neither stops nor moves."""
         states = self.view.jobs.values()
         return [s for s in states if s.phase is Phase.RUNNING and self.untouched(s)]
 
@@ -161,86 +155,80 @@ class Desk:
         """Whether this cycle neither stops nor moves the job."""
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
 
+    @cached_property
     def leaving(self) -> tuple[Slot, ...]:
-        """Slots that jobs are about to let go: stopped, shrunk or moved by an earlier cycle."""
-        if self._leaving is None:
-            found: list[Slot] = []
-            for number in sorted(self.standing.changing):
-                state = self.view.jobs[number]
-                kept = set(state.target.slots) if state.target else set()
-                found += [slot for slot in state.held() if slot not in kept]
-            self._leaving = tuple(found)
-        return self._leaving
+        """Slots about to come free: stopped, shrunk or moved by an earlier cycle."""
+        found: list[Slot] = []
+        for number in sorted(self.standing.changing):
+            state = self.view.jobs[number]
+            kept = set(state.target.slots) if state.target else set()
+            found += [slot for slot in state.held() if slot not in kept]
+        return tuple(found)
 
     def is_coming(self) -> bool:
-        """Whether anything is about to come free, by changes under way or decided so far."""
-        return bool(self._given or self.leaving())
+        """Whether anything is about to come free, by changes in progress or decided so far."""
+        return bool(self._given or self.leaving)
 
+    @cached_property
     def leaving_bits(self) -> Mapping[str, int]:
-        """The devices among them, by node."""
-        if self._leaving_bits is None:
-            self._leaving_bits = Placement(self.leaving()).bits()
-        return self._leaving_bits
+        """The devices of `leaving`, by node."""
+        return Placement(self.leaving).bits()
 
     def later(self) -> Board:
-        """The board as it will be once every change under way, or decided so far, is done.
+        """Return the board after every change in progress or decided so far.
 
-        What is made free for one gang and is more than it needs is there for the next.
+        What is freed for one gang beyond its need is there for the next.
         """
         if self._later is None:
             self._later = Board(self.view.cluster)
             self._later.take(self._taken)
-            self._later.put_back((*self.leaving(), *self._given))
+            self._later.put_back((*self.leaving, *self._given))
             for number, kept in self._withheld.items():
                 slots = self.outcome.promises[number].placement.slots
                 kept.append((self._later, self._later.withhold(slots)))
         return self._later
 
+    @cached_property
     def by_pool(self) -> Mapping[tuple[str, str], list[JobState]]:
-        """Jobs that run or start, by pool and type of their devices."""
-        if self._by_pool is None:
-            self._by_pool = defaultdict(list)
-            for state in self.view.jobs.values():
-                if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
-                    for device_type in self.amounts(state.placement.slots):
-                        self._by_pool[state.job.pool, device_type].append(state)
-        return self._by_pool
+        """Running and starting jobs by pool and device type."""
+        found: dict[tuple[str, str], list[JobState]] = defaultdict(list)
+        for state in self.view.jobs.values():
+            if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
+                for device_type in self.amounts(state.placement.slots):
+                    found[state.job.pool, device_type].append(state)
+        return found
 
+    @cached_property
     def grown(self) -> Mapping[tuple[str, str], list[JobState]]:
-        """Those of them that had more workers than their least when the cycle began."""
-        if self._grown is None:
-            self._grown = {
-                key: [state for state in states if self.has_grown(state)]
-                for key, states in self.by_pool().items()
-            }
-        return self._grown
-
-    def has_grown(self, state: JobState) -> bool:
-        """Whether a job had more workers than its least when the cycle began."""
-        placed = state.placement
-        return placed is not None and placed.count(Role.WORKER) > self.least(state.job)
+        """Those of `by_pool` that began the cycle with more workers than their least."""
+        return {
+            key: [
+                s for s in states if s.placement and s.placement.count(Role.WORKER) > self.least(s.job)
+            ]
+            for key, states in self.by_pool.items()
+        }
 
     def placement_of(self, state: JobState) -> Placement:
-        """Where the job will be after what this cycle has decided so far."""
+        """Return the job's placement after the decisions so far."""
         change = self.outcome.starts.get(state.number) or self.outcome.resizes.get(state.number)
         placement = change.placement if change else state.placement
         assert placement is not None
         return placement
 
     def victims(self, pool: str, device_type: str) -> Iterator[Victim]:
-        """Gangs of a pool that may still be preempted, lowest priority first, then cheapest."""
+        """Return gangs of a pool that may still be preempted, lowest priority first, then cheapest."""
         key = (pool, device_type)
         if key not in self._victims:
-            gangs = (state for state in self.by_pool()[key] if state.job.preemptible)
+            gangs = (state for state in self.by_pool[key] if state.job.preemptible)
             self._victims[key] = deque(sorted(self._victim(state) for state in gangs))
         queue = self._victims[key]
-        # The cheapest go first, so what is gone is mostly at the front and is looked at only once.
+        # The cheapest go first, so those gone are mostly at the front and are dropped once.
         while queue and not self._whole(queue[0]):
             queue.popleft()
         return filter(self._whole, queue)
 
     def _victim(self, state: JobState) -> Victim:
-        """A whole job as one that could be stopped, priced by what would be lost with it."""
+        """Return a job as a candidate to stop, priced by the work that would be lost."""
         slots = self.placement_of(state).slots
         devices = sum(slot.bits.bit_count() for slot in slots)
         safe_since = max(state.started or 0.0, state.checkpointed or 0.0)
@@ -248,28 +236,28 @@ class Desk:
         return (state.job.priority, lost, state.number, Candidate(state.number, slots, devices * lost))
 
     def _whole(self, victim: Victim) -> bool:
-        """Whether this cycle has left the job alone."""
+        """Whether this cycle has not changed the job."""
         state = self.view.jobs[victim[2]]
         return self.untouched(state) and state.number not in self.outcome.resizes
 
     def expected_end(self, state: JobState) -> float | None:
-        """When a job that runs or starts in this cycle should end, in s, if its duration is known."""
+        """Return when a running or starting job should end, in s, if its duration is known."""
         begun = self.now if state.number in self.outcome.starts else state.started
         if state.job.duration is None or begun is None:
             return None
         return begun + state.job.duration
 
-    # What may be done at it
+    # Decisions
 
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
-        """Give a waiting job its gang."""
+        """Start a waiting job's gang."""
         self._commit(job, placement.slots)
         asked = self.allocations.get(job.number)
         self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)
         self.outcome.promises.pop(job.number, None)
 
     def extend(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
-        """Give a job more tasks, whether it runs or starts in this cycle."""
+        """Give more tasks to a job that runs or starts in this cycle."""
         placement = self.placement_of(state).with_slots(slots)
         self._commit(state.job, slots)
         started = self.outcome.starts.get(state.number)
@@ -279,7 +267,7 @@ class Desk:
             self._resize(state, placement, reason)
 
     def rearrange(self, state: JobState, placement: Placement, reason: Reason) -> None:
-        """Give a running job another set of tasks, some of them where they are already."""
+        """Give a running job another set of tasks, some of them already in place."""
         held = set(self.placement_of(state).slots)
         comes = tuple(slot for slot in placement.slots if slot not in held)
         goes = tuple(slot for slot in held if slot not in placement.slots)
@@ -297,23 +285,23 @@ class Desk:
         self.outcome.resizes[state.number] = Change(placement, reason, self._batch(state))
 
     def _batch(self, state: JobState) -> int | None:
-        """The batch the policy wants; a job it says nothing about keeps the one it has."""
+        """Return the batch the policy wants, or the job's current one."""
         asked = self.allocations.get(state.number)
         return asked.batch if asked else state.batch
 
     def replace(self, state: JobState, placement: Placement) -> None:
-        """Give a job that starts in this cycle a larger placement on the same type of devices."""
+        """Give a job that starts in this cycle a larger placement on the same device type."""
         old = self.outcome.starts[state.number]
         gone = set(old.placement.slots)
         self._put_back(old.placement.slots)
         self._taken = [slot for slot in self._taken if slot not in gone]
         self._claim(state.job, placement.slots, gives=old.placement.slots)
         more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
-        self.books.add(state.job, more)
+        self.quotas.add(state.job, more)
         self.outcome.starts[state.number] = replace(old, placement=placement)
 
     def shrink(self, state: JobState, slots: tuple[Slot, ...], reason: Reason) -> None:
-        """Take tasks above its least from a running job; it holds them until it has let go."""
+        """Take tasks above its least from a running job; it holds them until they have left."""
         placement = self.placement_of(state).without(slots)
         self._give_back(state.job, slots)
         self._resize(state, placement, reason)
@@ -324,27 +312,27 @@ class Desk:
         self.outcome.stops[state.number] = reason
 
     def move(self, state: JobState, placement: Placement, reason: Reason) -> None:
-        """Migrate a job; it holds both places until it has moved."""
+        """Migrate a job; it holds both placements until it has moved."""
         held = set(state.held())
         self._claim(state.job, tuple(slot for slot in placement.slots if slot not in held))
         self._let_go(tuple(slot for slot in held if slot not in placement.slots))
         self.outcome.moves[state.number] = Change(placement, reason, self._batch(state))
 
     def promise(self, promise: Promise) -> None:
-        """Withhold devices from everybody else, and count them as the pool's."""
+        """Withhold devices for a job, and count them as its pool's."""
         self.outcome.promises[promise.job] = promise
         self._counted.add(promise.job)
         self.retain(promise.job)
 
     def withhold(self, promise: Promise) -> None:
-        """Set aside what an older promise is about, before anybody is served."""
+        """Withhold the devices of an older promise before any job is served."""
         self.outcome.promises[promise.job] = promise
         self.retain(promise.job)
         if self._keeps_something(promise):
             self.unserved[promise.job] = promise
 
     def release(self, number: int) -> None:
-        """Put back what is withheld for a job, so that it (or one let past) may use it."""
+        """Release what is withheld for a job, so that it (or a backfilled one) may use it."""
         kept = self._withheld.pop(number, None)
         if kept is not None:
             self.turned_away.clear()
@@ -353,12 +341,12 @@ class Desk:
             self._count_promise(number, -1)
 
     def _keeps_something(self, promise: Promise) -> bool:
-        """Whether any of the devices promised is free now; where there are none, cores always are."""
+        """Whether any promised device is free now; promises without devices always count."""
         _, parts = self._withheld[promise.job][0]
         return any(entry.bits for entry in parts) or not promise.placement.devices
 
     def retain(self, number: int) -> None:
-        """Withhold what is free of a promise."""
+        """Withhold the free devices of a promise."""
         self.turned_away.clear()
         slots = self.outcome.promises[number].placement.slots
         if self.outcome.promises[number].cause is Code.WAITING_DEVICES:
@@ -370,15 +358,24 @@ class Desk:
     def _count_promise(self, number: int, sign: int) -> None:
         if number in self._counted:
             amounts = self.amounts(self.outcome.promises[number].placement.slots)
-            self.books.promise(self.view.jobs[number].job, amounts, sign)
+            self.quotas.promise(self.view.jobs[number].job, amounts, sign)
+
+    @contextmanager
+    def without_promises(self, numbers: Iterable[int]) -> Iterator[None]:
+        """Lift the promises of these jobs inside the block."""
+        for number in (lifted := list(numbers)):
+            self.release(number)
+        yield
+        for number in lifted:
+            self.retain(number)
 
     def reserved(self) -> list[Promise]:
-        """Promises to jobs served so far that wait for others to end: those behind get no other."""
+        """Return promises, to jobs served so far, that wait for others to end."""
         served = self._reserved & self._counted
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """How the job is placed."""
+        """Return the placement strategy of a job."""
         if self.rules.strategy != "adaptive":
             return STRATEGIES[self.rules.strategy]
         if any(spec.role is Role.SERVER for spec in job.roles):
@@ -387,7 +384,7 @@ class Desk:
 
     def _commit(self, job: Job, slots: tuple[Slot, ...]) -> None:
         self._claim(job, slots)
-        self.books.add(job, self.amounts(slots))
+        self.quotas.add(job, self.amounts(slots))
 
     def _put_back(self, slots: tuple[Slot, ...]) -> None:
         self.board.put_back(slots)
@@ -407,7 +404,7 @@ class Desk:
             self._later.take(slots)
 
     def _give_back(self, job: Job, slots: tuple[Slot, ...]) -> None:
-        self.books.give_back(job, self.amounts(slots))
+        self.quotas.give_back(job, self.amounts(slots))
         self._let_go(slots)
 
     def _let_go(self, slots: tuple[Slot, ...]) -> None:
@@ -416,8 +413,8 @@ class Desk:
         if self._later is not None:
             self._later.put_back(slots)
 
-    def leave(self) -> None:
-        """Give the standing back as it was: what was decided comes true only in a later view."""
+    def close(self) -> None:
+        """Restore the standing: decisions take effect only in a later view."""
         self.standing.ledger.undo(self._claims)
         self._claims = []
 

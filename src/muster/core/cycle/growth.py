@@ -1,9 +1,9 @@
-"""What is left lets jobs grow: in the policy's order, inside contract and quota.
+"""Jobs grow into what is left: in the policy's order, within contract and quota.
 
-Nobody grows into devices of a type that a waiting job could use: they would be asked back at once.
+No job grows into a device type that a waiting job could use: it would be reclaimed at once.
 """
 
-from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option
 from muster.model.job import Role
 from muster.model.placement import Placement
@@ -20,68 +20,65 @@ _NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
 """Obstacles that no free device would remove."""
 
 
-def contested(desk: Desk) -> set[str]:
-    """Device types that somebody waits for."""
-    jobs = desk.view.jobs
-    obstacles = desk.outcome.obstacles.items()
-    options = {desk.menu.options(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
-    return {kind for each in options for option in each for kind in desk.menu.types(option)}
+def contested(cycle: CycleState) -> set[str]:
+    """Return the device types that jobs wait for."""
+    jobs = cycle.view.jobs
+    obstacles = cycle.outcome.obstacles.items()
+    options = {cycle.options.of(jobs[n].job) for n, why in obstacles if why not in _NOT_FOR_ROOM}
+    return {kind for each in options for option in each for kind in cycle.options.types(option)}
 
 
-def grow(desk: Desk, allocation: Allocation, taken: set[str]) -> None:
+def grow(cycle: CycleState, allocation: Allocation, taken: set[str]) -> None:
     """Add workers to a job that runs or has just been started, up to its most."""
-    state = desk.view.jobs[allocation.job]
-    if not _may_grow(desk, state):
+    state = cycle.view.jobs[allocation.job]
+    if not _may_grow(cycle, state):
         return
-    base = desk.placement_of(state)
-    option = desk.menu.option_of(state.job, base)
-    if option is None or taken & set(desk.menu.types(option)):
+    base = cycle.placement_of(state)
+    option = cycle.options.used_by(state.job, base)
+    if option is None or taken & set(cycle.options.types(option)):
         return
-    lacking = _admitted(desk, state, option, base, allocation.most)
-    if lacking is None or (state.number in desk.outcome.starts and _start_larger(desk, state, lacking)):
+    lacking = _admitted(cycle, state, option, base, allocation.most)
+    if lacking is None:
         return
-    _add(desk, state, option, base, lacking)
+    whole = None
+    if state.number in cycle.outcome.starts:  # rather placed as a whole than piece by piece
+        workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
+        with cycle.board.lifted(base.slots):
+            whole = cycle.place(state.job, cycle.options.request(state.job, workers, option))
+    if whole is not None:
+        cycle.replace(state, whole)
+    else:
+        _add(cycle, state, option, base, lacking)
 
 
-def _start_larger(desk: Desk, state: JobState, lacking: Plan) -> bool:
-    """A job that does not run yet is rather placed as a whole than piece by piece."""
-    base = desk.placement_of(state)
-    option = desk.menu.option_of(state.job, base)
-    assert option is not None
-    workers = base.count(Role.WORKER) + lacking.count(Role.WORKER)
-    with desk.board.lifted(base.slots):
-        placement = desk.place(state.job, desk.menu.request(state.job, workers, option))
-    if placement is not None:
-        desk.replace(state, placement)
-    return placement is not None
-
-
-def _may_grow(desk: Desk, state: JobState) -> bool:
-    if state.number in desk.outcome.starts:
+def _may_grow(cycle: CycleState, state: JobState) -> bool:
+    if state.number in cycle.outcome.starts:
         return True
-    changed = state.number in desk.outcome.resizes or state.number in desk.outcome.moves
-    return state.phase is Phase.RUNNING and not changed and state.number not in desk.outcome.stops
+    changed = state.number in cycle.outcome.resizes or state.number in cycle.outcome.moves
+    return state.phase is Phase.RUNNING and not changed and state.number not in cycle.outcome.stops
 
 
-def _admitted(desk: Desk, state: JobState, option: Option, base: Placement, most: int) -> Plan | None:
-    """The most tasks above what the job has that its pool may take, of its own or borrowed."""
-    types = desk.menu.types(option)
+def _admitted(
+    cycle: CycleState, state: JobState, option: Option, base: Placement, most: int
+) -> Plan | None:
+    """Return the most additional tasks that its pool may take, its own or borrowed."""
+    types = cycle.options.types(option)
     for workers in range(most, base.count(Role.WORKER), -1):
         lacking = missing(plan_for(state.job, workers), base)
         more = dict.fromkeys(types, lacking.devices) if lacking.devices else {}
-        if desk.books.verdict(state.job, more, borrow=state.job.preemptible) is None:
+        if cycle.quotas.verdict(state.job, more, borrow=state.job.preemptible) is None:
             return lacking
     return None
 
 
-def _add(desk: Desk, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
+def _add(cycle: CycleState, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
     devices = base.devices + lacking.devices
-    request = Request(lacking, option, desk.menu.widest(state.job, devices, option))
-    slots = grow_beside(desk.board, request, base)
+    request = Request(lacking, option, cycle.options.widest(state.job, devices, option))
+    slots = grow_beside(cycle.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):
         return
-    # With fewer than all, the best placement is closer, and the same slowdown means less.
-    widest = desk.menu.widest(state.job, grown.devices, option)
-    if spanned(desk.view.cluster, grown) <= widest:
-        desk.extend(state, slots, Reason(Code.GROWN))
+    # With fewer tasks the best placement is closer, so the contract may be stricter.
+    widest = cycle.options.widest(state.job, grown.devices, option)
+    if spanned(cycle.view.cluster, grown) <= widest:
+        cycle.extend(state, slots, Reason(Code.GROWN))

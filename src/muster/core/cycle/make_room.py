@@ -1,8 +1,8 @@
-"""Make room without taking anything away: move small jobs, or wait for those that end soonest."""
+"""Make room without preempting: move small jobs, or wait for those that end soonest."""
 
 from math import inf
 
-from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import MigrationReport
 from muster.model.decision import Promise
@@ -14,111 +14,112 @@ from muster.place.migrate import Migration, Movable, cheapest_migration
 from muster.place.request import Request
 
 
-def migrate(desk: Desk, state: JobState, workers: int) -> Promise | None:
-    """Move small jobs if enough is free but scattered, and if that pays; one migration a cycle.
+def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
+    """Move small jobs if enough is free but scattered, and if that pays; one migration per cycle.
 
-    What it gains: the gang has waited so long, and with nothing else known it is expected to wait as
-    long again, on all its devices. What it costs: the pause of those moved, on all of theirs.
+    Gain: the gang is expected to wait as long again as it has so far, times its devices. Cost: the
+    pauses of the moved jobs, times theirs.
     """
-    if desk.outcome.migrations or not desk.rules.migrate:
+    if cycle.outcome.migrations or not cycle.rules.migrate:
         return None
-    for option in desk.short_of_room(state.job, workers):
-        request = desk.menu.request(state.job, workers, option)
-        gain = request.plan.devices * (desk.now - state.submitted)
-        if gain <= desk.too_little.get(request, 0.0):
+    for option in cycle.short_of_room(state.job, workers):
+        request = cycle.options.request(state.job, workers, option)
+        gain = request.plan.devices * (cycle.now - state.submitted)
+        if gain <= cycle.too_little.get(request, 0.0):
             continue
-        if desk.board.free_devices(option) < request.plan.devices:
+        if cycle.board.free_devices(option) < request.plan.devices:
             continue
-        movables = [m for s in desk.running() if (m := _movable(desk, s, option, request, gain))]
-        migration = cheapest_migration(desk.board, request, movables) if movables else None
+        movables = [m for s in cycle.running() if (m := _movable(cycle, s, option, request, gain))]
+        migration = cheapest_migration(cycle.board, request, movables) if movables else None
         if migration is not None and migration.cost < gain:
-            _carry_out(desk, state, option, migration, gain)
+            _carry_out(cycle, state, option, migration, gain)
             return Promise(state.number, migration.placement, Code.WAITING_MIGRATION, inf)
-        desk.too_little[request] = gain
+        cycle.too_little[request] = gain
     return None
 
 
 def _movable(
-    desk: Desk, state: JobState, option: Option, wanted: Request, gain: float
+    cycle: CycleState, state: JobState, option: Option, wanted: Request, gain: float
 ) -> Movable | None:
-    """The job as one that may be moved, if it is smaller than the gang, willing, and cheap enough."""
+    """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
     assert state.placement is not None
     devices = state.placement.devices
     cost = devices * state.job.pause
     if not 0 < devices < wanted.plan.devices or cost >= gain:
         return None
-    if not state.job.preemptible or state.number in desk.outcome.resizes:
+    if not state.job.preemptible or state.number in cycle.outcome.resizes:
         return None
-    # To devices of the same type only: the books of the pool stay as they are.
-    own = desk.menu.option_of(state.job, state.placement)
+    # To the same device type only: the quotas are unaffected.
+    own = cycle.options.used_by(state.job, state.placement)
     if own is None or set(own).isdisjoint(option):
         return None
     plan = _as_placed(state)
-    request = Request(plan, own, desk.menu.widest(state.job, plan.devices, own))
+    request = Request(plan, own, cycle.options.widest(state.job, plan.devices, own))
     return Movable(Candidate(state.number, state.placement.slots, cost), request)
 
 
 def _as_placed(state: JobState) -> Plan:
-    """The plan the job runs by now."""
+    """Return the job's current plan."""
     assert state.placement is not None
     parts = (Part(s.role, state.placement.count(s.role), s.need) for s in state.job.roles)
     return Plan(tuple(part for part in parts if part.count))
 
 
-def _carry_out(desk: Desk, state: JobState, option: Option, migration: Migration, gain: float) -> None:
-    before = desk.board.fragmentation(option)
-    moved = [desk.view.jobs[move.job] for move in migration.moves]
+def _carry_out(
+    cycle: CycleState, state: JobState, option: Option, migration: Migration, gain: float
+) -> None:
+    before = cycle.board.fragmentation(option)
+    moved = [cycle.view.jobs[move.job] for move in migration.moves]
     for job, move in zip(moved, migration.moves, strict=True):
         cost = job.job.pause * move.placement.devices
         reason = Reason(Code.MIGRATED, beneficiary=state.job.name, cost=cost, gain=gain)
-        desk.move(job, move.placement, reason)
-    with desk.board.lifted(slot for job in moved for slot in job.held()):
-        after = desk.board.fragmentation(option)
+        cycle.move(job, move.placement, reason)
+    with cycle.board.lifted(slot for job in moved for slot in job.held()):
+        after = cycle.board.fragmentation(option)
     numbers = tuple(job.number for job in moved)
-    desk.outcome.migrations.append(
+    cycle.outcome.migrations.append(
         MigrationReport(state.number, numbers, migration.cost, gain, before, after)
     )
 
 
-def reserve(desk: Desk, state: JobState, workers: int) -> Promise | None:
-    """After long waiting, promise the devices that come free first; one such promise at a time.
+def reserve(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
+    """After a long wait, promise the devices that come free first; one such promise at a time.
 
-    A promise stands for as long as the patience, then it is looked for anew: of jobs whose end is not
-    known, others may have ended first.
+    It holds for the patience and is then recomputed: where ends are unknown, other jobs may have ended
+    first.
     """
-    if desk.now - state.submitted < desk.rules.patience or desk.reserved():
+    if cycle.now - state.submitted < cycle.rules.patience or cycle.reserved():
         return None
-    standing = desk.outcome.promises.get(state.number)
+    standing = cycle.outcome.promises.get(state.number)
     if standing is not None:
         return standing
-    for option in desk.short_of_room(state.job, workers):
-        request = desk.menu.request(state.job, workers, option)
-        if ("reserve", request) in desk.hopeless:
+    for option in cycle.short_of_room(state.job, workers):
+        request = cycle.options.request(state.job, workers, option)
+        if ("reserve", request) in cycle.hopeless:
             continue
-        candidates = [c for s in desk.view.jobs.values() if (c := _ending(desk, s, option))]
-        clearing = cheapest_clearing(desk.board, request, candidates)
+        candidates = [c for s in cycle.view.jobs.values() if (c := _ending(cycle, s, option))]
+        clearing = cheapest_clearing(cycle.board, request, candidates)
         if clearing is not None:
-            ends = [desk.expected_end(desk.view.jobs[c.job]) for c in clearing.removed]
+            ends = [cycle.expected_end(cycle.view.jobs[c.job]) for c in clearing.removed]
             known = [end for end in ends if end is not None]
             expected = max(known, default=None) if len(known) == len(ends) else None
-            until = desk.now + desk.rules.patience
+            until = cycle.now + cycle.rules.patience
             return Promise(state.number, clearing.placement, Code.WAITING_DEVICES, until, expected)
-        desk.hopeless.add(("reserve", request))
+        cycle.hopeless.add(("reserve", request))
     return None
 
 
-def _ending(desk: Desk, state: JobState, option: Option) -> Candidate | None:
-    """A job that holds devices, priced by how long it is still expected to hold them.
+def _ending(cycle: CycleState, state: JobState, option: Option) -> Candidate | None:
+    """Return a job that holds devices, priced by how long it is expected to keep them.
 
-    Where no duration is given: as long again as it has run, and a job just begun is no sooner done
-    than one that has run for as long as the patience.
+    Without a duration: as long again as it has run, and at least the patience.
     """
-    started = desk.outcome.starts.get(state.number)
+    started = cycle.outcome.starts.get(state.number)
     held = started.placement.slots if started else state.held()
-    kinds = {desk.view.cluster.node(slot.node).configuration for slot in held}
+    kinds = {cycle.view.cluster.node(slot.node).configuration for slot in held}
     if kinds.isdisjoint(option):
         return None
-    end = desk.expected_end(state)
-    elapsed = desk.now - state.started if state.started is not None else 0.0
-    left = max(elapsed, desk.rules.patience) if end is None else max(0.0, end - desk.now)
+    end = cycle.expected_end(state)
+    elapsed = cycle.now - state.started if state.started is not None else 0.0
+    left = max(elapsed, cycle.rules.patience) if end is None else max(0.0, end - cycle.now)
     return Candidate(state.number, held, left * sum(slot.bits.bit_count() for slot in held))

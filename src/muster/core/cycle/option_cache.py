@@ -1,6 +1,6 @@
-"""What a job may be given, worked out once for all jobs that ask for the same.
+"""Options, types, requests and contracts of jobs, computed once per kind of request.
 
-Options, types, requests and contracts depend on the cluster's description alone, not on what is free.
+They depend on the cluster's description alone, not on what is free.
 """
 
 from muster.core.cycle.options import Option, device_types, options
@@ -16,8 +16,8 @@ from muster.place.request import Request
 from muster.planner.counts import plan_for
 
 
-class Menu:
-    """Answers for one cluster, each kept."""
+class OptionCache:
+    """Cached answers for one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -30,17 +30,17 @@ class Menu:
         self._empty: Board | None = None
         self._holds: dict[Request, bool] = {}
 
-    def options(self, job: Job) -> tuple[Option, ...]:
-        """The configuration sets the job may use, in order of preference."""
+    def of(self, job: Job) -> tuple[Option, ...]:
+        """Return the configuration sets the job may use, in order of preference."""
         needs_devices = any(spec.need.devices for spec in job.roles)
         key = (job.device_types, job.same_generation, needs_devices)
         if key not in self._options:
             self._options[key] = options(job, self._cluster)
         return self._options[key]
 
-    def pure_options(self, job: Job) -> tuple[Option, ...]:
-        """The job's options cut up so that each has one device type: what books can be kept for."""
-        mixed = self.options(job)
+    def pure(self, job: Job) -> tuple[Option, ...]:
+        """Return the job's options split by device type, as quotas are."""
+        mixed = self.of(job)
         if mixed not in self._pure:
             sets = self._cluster.configurations
             found = [
@@ -51,20 +51,20 @@ class Menu:
             self._pure[mixed] = tuple(dict.fromkeys(found))
         return self._pure[mixed]
 
-    def option_of(self, job: Job, placement: Placement) -> Option | None:
-        """The one-type option that the job's devices are on, or None if they are of several types."""
+    def used_by(self, job: Job, placement: Placement) -> Option | None:
+        """Return the one-type option of the job's devices, or None if they are of several types."""
         nodes = {slot.node for slot in placement.slots if slot.bits}
         kinds = {self._cluster.node(name).configuration for name in nodes}
-        return next((o for o in self.pure_options(job) if kinds <= set(o)), None)
+        return next((o for o in self.pure(job) if kinds <= set(o)), None)
 
     def types(self, option: Option) -> tuple[str, ...]:
-        """The device types of an option."""
+        """Return the device types of an option."""
         if option not in self._types:
             self._types[option] = device_types(option, self._cluster)
         return self._types[option]
 
     def request(self, job: Job, workers: int, option: Option, servers: int | None = None) -> Request:
-        """The job with so many workers, as a question to a strategy."""
+        """Return the job with this number of workers as a request to a strategy."""
         key = (job.roles, job.locality, job.profile, job.model, job.batch, workers, servers, option)
         if key not in self._requests:
             plan = plan_for(job, workers, servers)
@@ -73,20 +73,20 @@ class Menu:
         return self._requests[key]
 
     def holds(self, request: Request) -> bool:
-        """Whether the empty cluster, every node up, has a place for it."""
+        """Whether it fits on the empty cluster with every node up."""
         if request not in self._holds:
             self._empty = self._empty or Board(self._cluster.emptied())
             self._holds[request] = pack(self._empty, request) is not None
         return self._holds[request]
 
     def widest(self, job: Job, devices: int, option: Option) -> Level:
-        """The widest level the job's contract allows with so many devices.
+        """Return the widest level the job's contract allows with this number of devices.
 
-        A slowdown is against the best placement on the whole of what the job could have used there.
+        The slowdown is relative to the best placement on the whole option it belongs to.
         """
         if job.locality.max_slowdown is None:
             return job.locality.widest
-        whole = next((o for o in self.options(job) if set(option) <= set(o)), option)
+        whole = next((o for o in self.of(job) if set(option) <= set(o)), option)
         key = (whole, devices)
         if key not in self._reach:
             kinds = tuple(self._cluster.configurations[name] for name in whole)

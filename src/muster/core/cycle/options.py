@@ -1,4 +1,4 @@
-"""On which configuration sets a job may run, in order of preference."""
+"""The configuration sets a job may run on, in order of preference."""
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job
@@ -14,10 +14,10 @@ def admission_key(job: Job) -> tuple[object, ...]:
 
 
 def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
-    """One option for each device generation the job allows; last, if it may mix them, all of them.
+    """Return one option per device generation the job allows; last, if it may mix them, all.
 
-    Types come in the order of the job's preference, else of the cluster file. A job without devices may
-    run anywhere, but first on nodes without devices: those with devices need their cores themselves.
+    Types are in the order of the job's preference, else of the cluster file. A job without devices runs
+    anywhere, but first on nodes without devices, to keep the cores beside devices free.
     """
     if not any(spec.need.devices for spec in job.roles):
         bare = tuple(name for name, kind in cluster.configurations.items() if not kind.devices)
@@ -38,6 +38,6 @@ def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
 
 
 def device_types(option: Option, cluster: Cluster) -> tuple[str, ...]:
-    """The device types of an option, each once."""
+    """Return the device types of an option, each once."""
     kinds = (cluster.configurations[name] for name in option)
     return tuple(dict.fromkeys(kind.device_type for kind in kinds if kind.devices))

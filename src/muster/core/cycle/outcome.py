@@ -1,4 +1,4 @@
-"""What a cycle has decided so far."""
+"""The decisions of a cycle so far."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """A migration: for whom, who moves, cost and gain in device-seconds, fragmentation around it."""
+    """A migration: beneficiary, moved jobs, cost and gain in device-seconds, fragmentation."""
 
     job: int
     moved: tuple[int, ...]
@@ -29,14 +29,14 @@ class MigrationReport:
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What has been decided so far, by job."""
+class CycleOutcome:
+    """Decisions so far, by job."""
 
     starts: dict[int, Change] = field(default_factory=dict)
     resizes: dict[int, Change] = field(default_factory=dict)
     moves: dict[int, Change] = field(default_factory=dict)
     stops: dict[int, Reason] = field(default_factory=dict)
     obstacles: dict[int, Code] = field(default_factory=dict)
-    """For each job that waits: what stopped it first."""
+    """What first stopped each waiting job."""
     promises: dict[int, Promise] = field(default_factory=dict)
     migrations: list[MigrationReport] = field(default_factory=list)

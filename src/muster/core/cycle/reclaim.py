@@ -1,21 +1,21 @@
-"""Take back what is borrowed: shrink what has grown, preempt whole gangs, never more than needed.
+"""Reclaim borrowed devices: shrink jobs that have grown, preempt whole gangs, never more than needed.
 
-Who may lose devices to a gang that is inside its own pool's entitlement:
+A gang within its own pool's entitlement may take devices from:
 
 * jobs of its own pool, down to their least;
-* jobs of pools above their entitlement, and in no pool (short of those around the gang) that is not:
+* jobs whose pool, and each pool around it that is not also around the gang, is above its entitlement:
   down to their least, and preemptible gangs as a whole.
 
-If the gang itself only uses what is lent to it, no other pool is pushed below its entitlement for it.
-If the gang is within its pool's reservation, that right is hard: a borrower's gang goes even if its
-pool ends up below its entitlement; and where nothing else makes room (`evict`), whatever is not
-reserved by those who use it is borrowed.
+If the gang only uses what is lent to it, no other pool falls below its entitlement for it. If it is
+within its pool's reservation, the claim is hard: a borrower's gang is preempted even if its pool falls
+below its entitlement; and where nothing else makes room (`evict`), all use beyond a reservation counts
+as borrowed.
 
-Of the possible sets the cheapest goes; what a gang costs is what is lost with it,
+The cheapest set is taken. A gang costs the work lost with it,
 
     devices x (seconds since its last checkpoint or start + pause)      [device-seconds]
 
-so that of equals the newest goes. Lower priorities go before higher ones.
+so among equals the newest is preempted. Lower priorities come first.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from heapq import merge
 from itertools import islice
 from math import inf
 
-from muster.core.cycle.cycle_state import Desk, Victim
+from muster.core.cycle.cycle_state import CycleState, Victim
 from muster.core.quotas.quotas import Bound
 from muster.model.decision import Promise
 from muster.model.job import Role
@@ -39,7 +39,7 @@ from muster.place.pack import pack
 from muster.place.request import Request
 
 FEW = 16
-"""Gangs looked at first, the cheapest; all of them only if that does not do."""
+"""Number of the cheapest gangs tried before all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,62 +51,62 @@ class _Claim:
     device_type: str
     hard: bool
     evict: bool
-    """Whether pools lose what they have above their reservation, not only above their entitlement."""
+    """Take what pools have above their reservation, not only above their entitlement."""
     over: tuple[Bound, ...]
-    """What the pools around the gang must give back before they may take it."""
+    """Bounds of pools around the gang that it would exceed."""
 
 
-def reclaim(desk: Desk, state: JobState, workers: int) -> Promise | None:
-    """Decide to shrink or preempt so that the gang can start; its promise, or None."""
-    return _reclaim(desk, state, workers, evict=False)
+def reclaim(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
+    """Shrink or preempt so that the gang can start; return its promise, or None."""
+    return _reclaim(cycle, state, workers, evict=False)
 
 
-def evict(desk: Desk, state: JobState, workers: int) -> Promise | None:
-    """The same for a gang within its reservation, against whatever others use beyond theirs."""
-    return _reclaim(desk, state, workers, evict=True)
+def evict(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
+    """The same for a gang within its reservation, against all use beyond others' reservations."""
+    return _reclaim(cycle, state, workers, evict=True)
 
 
-def _reclaim(desk: Desk, state: JobState, workers: int, *, evict: bool) -> Promise | None:
-    for option in desk.menu.pure_options(state.job):
-        request = desk.menu.request(state.job, workers, option)
+def _reclaim(cycle: CycleState, state: JobState, workers: int, *, evict: bool) -> Promise | None:
+    for option in cycle.options.pure(state.job):
+        request = cycle.options.request(state.job, workers, option)
         if not request.plan.devices:
             continue
-        (device_type,) = desk.menu.types(option)
+        (device_type,) = cycle.options.types(option)
         amounts = {device_type: request.plan.devices}
-        hard = desk.books.within_reservation(state.job, amounts)
-        over = tuple(desk.books.overshoots(state.job, amounts))
-        key = ("reclaim", state.job.pool, request, hard, evict, over, desk.later().version)
-        if key in desk.hopeless or (evict and not hard):
+        hard = cycle.quotas.within_reservation(state.job, amounts)
+        over = tuple(cycle.quotas.overshoots(state.job, amounts))
+        key = ("reclaim", state.job.pool, request, hard, evict, over, cycle.later().version)
+        if key in cycle.hopeless or (evict and not hard):
             continue
-        clearing = _cheapest(desk, _Claim(state, request, device_type, hard, evict, over))
+        clearing = _cheapest(cycle, _Claim(state, request, device_type, hard, evict, over))
         if clearing is not None:
-            _carry_out(desk, state, clearing)
+            _carry_out(cycle, state, clearing)
             return Promise(state.number, clearing.placement, Code.WAITING_RECLAIM, inf)
-        desk.hopeless.add(key)
+        cycle.hopeless.add(key)
     return None
 
 
-def _cheapest(desk: Desk, claim: _Claim) -> Clearing | None:
-    found = (_clear(desk, claim, candidates) for candidates in _tiers(desk, claim))
-    return next((clearing for clearing in found if clearing is not None), None)
+def _cheapest(cycle: CycleState, claim: _Claim) -> Clearing | None:
+    found = (_clear(cycle, claim, candidates) for candidates in _tiers(cycle, claim))
+    return next(filter(None, found), None)
 
 
-def _tiers(desk: Desk, claim: _Claim) -> Iterator[list[Candidate]]:
-    """Who may go: growth alone, then gangs too, a few cheap ones before all of them."""
+def _tiers(cycle: CycleState, claim: _Claim) -> Iterator[list[Candidate]]:
+    """Yield candidates: growth alone, then gangs too, a few cheap ones before all of them."""
     mine, wanted = claim.state.job.pool, claim.device_type
-    others = [pool for pool, kind in desk.by_pool() if kind == wanted and _owes(desk, claim, pool)]
+    others = [pool for pool, kind in cycle.by_pool if kind == wanted and _owes(cycle, claim, pool)]
     grown = [
         candidate
         for pool in (mine, *others)
-        for state in desk.grown().get((pool, wanted), ())
-        if desk.untouched(state)
-        for candidate in _growth(desk, state)
+        for state in cycle.grown.get((pool, wanted), ())
+        if cycle.untouched(state)
+        for candidate in _growth(cycle, state)
     ]
     if grown or not claim.over:
         yield grown
-    if not claim.hard and _at_best(desk, claim, others, grown) < claim.request.plan.devices:
+    if not claim.hard and _at_best(cycle, claim, others, grown) < claim.request.plan.devices:
         return
-    gangs = merge(*(desk.victims(pool, wanted) for pool in others), key=lambda v: v[:-1])
+    gangs = merge(*(cycle.victims(pool, wanted) for pool in others), key=lambda v: v[:-1])
     cheap = list(islice(gangs, FEW))
     yield from _by_priority(cheap, [])
     dear = list(gangs)
@@ -114,65 +114,65 @@ def _tiers(desk: Desk, claim: _Claim) -> Iterator[list[Candidate]]:
         yield from _by_priority(cheap + dear, grown)
 
 
-def _at_best(desk: Desk, claim: _Claim, others: list[str], grown: list[Candidate]) -> int:
-    """Devices there would be if every other pool gave back all it has too much."""
-    excess = sum(desk.books.excess(pool, claim.device_type) for pool in others)
-    free = desk.later().free_devices(claim.request.kinds)
+def _at_best(cycle: CycleState, claim: _Claim, others: list[str], grown: list[Candidate]) -> int:
+    """Return the devices free if every other pool gave back its whole excess."""
+    excess = sum(cycle.quotas.excess(pool, claim.device_type) for pool in others)
+    free = cycle.later().free_devices(claim.request.kinds)
     return free + excess + sum(candidate.devices for candidate in grown)
 
 
 def _by_priority(victims: list[Victim], grown: list[Candidate]) -> Iterator[list[Candidate]]:
-    """The gangs of the lowest priority, then those of the next as well, and so on; growth with each."""
+    """Yield gangs up to each priority, lowest first, with growth."""
     for priority in sorted({victim[0] for victim in victims}):
         whole = [victim[-1] for victim in victims if victim[0] <= priority]
         going = {candidate.job for candidate in whole}
         yield whole + [candidate for candidate in grown if candidate.job not in going]
 
 
-def _owes(desk: Desk, claim: _Claim, pool: str) -> bool:
-    """Whether another pool, and each around it that is not also around the claim's, has too much."""
+def _owes(cycle: CycleState, claim: _Claim, pool: str) -> bool:
+    """Whether another pool, and each pool around it but not the claim's, has an excess."""
     mine = claim.state.job.pool
-    apart = desk.books.apart(mine, pool)
-    return pool != mine and all(_excess(desk, claim, each) > 0 for each in apart)
+    apart = cycle.quotas.apart(mine, pool)
+    return pool != mine and all(_excess(cycle, claim, each) > 0 for each in apart)
 
 
-def _excess(desk: Desk, claim: _Claim, pool: str) -> int:
-    measure = desk.books.unreserved if claim.evict else desk.books.excess
+def _excess(cycle: CycleState, claim: _Claim, pool: str) -> int:
+    measure = cycle.quotas.unreserved if claim.evict else cycle.quotas.excess
     return measure(pool, claim.device_type)
 
 
-def _clear(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> Clearing | None:
-    """First what the pools around the gang must give back, then what else makes room for it."""
-    candidates = _not_spoken_for(desk, claim, candidates)
-    due = _due(desk, claim, candidates)
+def _clear(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> Clearing | None:
+    """Clear what the pools around the gang must give back, then what else makes room for it."""
+    candidates = _not_spoken_for(cycle, claim, candidates)
+    due = _due(cycle, claim, candidates)
     if due is None:
         return None
-    # Across nodes the search is greedy, so it is only shown what may all go together.
+    # Across nodes the search is greedy, so it only sees what may all be removed together.
     wide = claim.request.widest > Level.NODE
-    shown = _fair_part(desk, claim, candidates) if wide else candidates
+    shown = _fair_part(cycle, claim, candidates) if wide else candidates
     rest = [candidate for candidate in shown if candidate not in due]
 
     def good(clearing: Clearing) -> bool:
-        return _is_fair(desk, claim, [*due, *clearing.removed])
+        return _is_fair(cycle, claim, [*due, *clearing.removed])
 
-    board = desk.later()
+    board = cycle.later()
     with board.lifted(slot for candidate in due for slot in candidate.slots):
         found = cheapest_clearing(board, claim.request, rest, good)
     if found is None:
         return None
     if not found.removed and not due:
-        return found  # others have left it enough
+        return found  # enough has been freed for others
     if due:
-        return _spared(desk, claim, Clearing((*due, *found.removed), found.placement), due)
-    return _alone(desk, claim, candidates, found) or found
+        return _spared(cycle, claim, Clearing((*due, *found.removed), found.placement), due)
+    return _alone(cycle, claim, candidates, found) or found
 
 
-def _not_spoken_for(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> list[Candidate]:
-    """Those on whose devices no older job of the pool waits: it would never get them."""
+def _not_spoken_for(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates whose devices are not promised to an older job of the pool."""
     spoken = [
         promise.placement.bits()
-        for promise in desk.reserved()
-        if desk.view.jobs[promise.job].job.pool == claim.state.job.pool
+        for promise in cycle.reserved()
+        if cycle.view.jobs[promise.job].job.pool == claim.state.job.pool
     ]
     return [
         candidate
@@ -181,36 +181,38 @@ def _not_spoken_for(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> l
     ]
 
 
-def _alone(desk: Desk, claim: _Claim, candidates: list[Candidate], found: Clearing) -> Clearing | None:
-    """The cheapest candidate that makes room by itself, where it costs no more than what was found:
-    rather one job than several, and rather a small one than a large one."""
-    short = claim.request.plan.devices - desk.later().free_devices(claim.request.kinds)
+def _alone(
+    cycle: CycleState, claim: _Claim, candidates: list[Candidate], found: Clearing
+) -> Clearing | None:
+    """Return the cheapest single candidate that makes room at no more cost than what was found: one
+    job rather than several, a small one rather than a large one."""
+    short = claim.request.plan.devices - cycle.later().free_devices(claim.request.kinds)
     enough = [c for c in candidates if c.devices >= short and c.cost <= found.cost]
     for candidate in sorted(enough, key=lambda c: (c.cost, c.job))[:FEW]:
-        if _is_fair(desk, claim, [candidate]):
-            placement = _without(desk, claim, [candidate])
+        if _is_fair(cycle, claim, [candidate]):
+            placement = _without(cycle, claim, [candidate])
             if placement is not None:
                 return Clearing((candidate,), placement)
     return None
 
 
-def _without(desk: Desk, claim: _Claim, removed: list[Candidate]) -> Placement | None:
-    """Where the gang would be if these were gone."""
-    board = desk.later()
+def _without(cycle: CycleState, claim: _Claim, removed: list[Candidate]) -> Placement | None:
+    """Return the gang's placement if these were removed."""
+    board = cycle.later()
     with board.lifted(slot for candidate in removed for slot in candidate.slots):
         return pack(board, claim.request)
 
 
-def _due(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> list[Candidate] | None:
-    """The cheapest candidates that bring every pool around the gang to where it may take it."""
+def _due(cycle: CycleState, claim: _Claim, candidates: list[Candidate]) -> list[Candidate] | None:
+    """Return the cheapest candidates that bring every pool around the gang within its bounds."""
     due: list[Candidate] = []
-    fair = _fair_part(desk, claim, candidates) if claim.over else []
+    fair = _fair_part(cycle, claim, candidates) if claim.over else []
     for bound in claim.over:
-        lacking = bound.over - sum(c.devices for c in due if _counts(desk, bound, c))
+        lacking = bound.over - sum(c.devices for c in due if _counts(cycle, bound, c))
         for candidate in fair:
             if lacking <= 0:
                 break
-            if candidate not in due and _counts(desk, bound, candidate):
+            if candidate not in due and _counts(cycle, bound, candidate):
                 due.append(candidate)
                 lacking -= candidate.devices
         if lacking > 0:
@@ -218,74 +220,74 @@ def _due(desk: Desk, claim: _Claim, candidates: list[Candidate]) -> list[Candida
     return due
 
 
-def _counts(desk: Desk, bound: Bound, candidate: Candidate) -> bool:
-    """Whether what the candidate gives back helps the pool to keep the rule."""
-    job = desk.view.jobs[candidate.job].job
+def _counts(cycle: CycleState, bound: Bound, candidate: Candidate) -> bool:
+    """Whether the candidate's devices count for this bound."""
+    job = cycle.view.jobs[candidate.job].job
     if bound.code is Code.WAITING_RESERVATION and job.preemptible:
         return False
-    return bound.pool in desk.books.around(job.pool)
+    return bound.pool in cycle.quotas.around(job.pool)
 
 
-def _spared(desk: Desk, claim: _Claim, clearing: Clearing, due: list[Candidate]) -> Clearing:
-    """Leave out what was due by one rule and is not needed after all."""
+def _spared(cycle: CycleState, claim: _Claim, clearing: Clearing, due: list[Candidate]) -> Clearing:
+    """Drop candidates that one bound required but that are not needed after all."""
     for candidate in sorted(due, key=lambda c: (-c.cost, c.job)):
         fewer = [c for c in clearing.removed if c is not candidate]
         enough = all(
-            sum(c.devices for c in fewer if _counts(desk, bound, c)) >= bound.over
+            sum(c.devices for c in fewer if _counts(cycle, bound, c)) >= bound.over
             for bound in claim.over
         )
-        placement = _without(desk, claim, fewer) if enough and _is_fair(desk, claim, fewer) else None
+        placement = _without(cycle, claim, fewer) if enough and _is_fair(cycle, claim, fewer) else None
         if placement is not None:
             clearing = Clearing(tuple(fewer), placement)
     return clearing
 
 
-def _is_fair(desk: Desk, claim: _Claim, removed: list[Candidate]) -> bool:
-    if len(_fair_part(desk, claim, removed)) < len(removed):
+def _is_fair(cycle: CycleState, claim: _Claim, removed: list[Candidate]) -> bool:
+    if len(_fair_part(cycle, claim, removed)) < len(removed):
         return False
     shrunk = _shrunk(removed)
-    return all(_keeps_contract(desk, desk.view.jobs[job], shrunk[job]) for job in shrunk)
+    return all(_keeps_contract(cycle, cycle.view.jobs[job], shrunk[job]) for job in shrunk)
 
 
-def _fair_part(desk: Desk, claim: _Claim, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The cheapest candidates, from each pool that others are in no more than its excess allows."""
+def _fair_part(cycle: CycleState, claim: _Claim, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the cheapest candidates, from each other pool no more than its excess."""
     mine, lost = claim.state.job.pool, Counter[str]()
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: c.rate):
-        holder = desk.view.jobs[candidate.job].job.pool
-        pools = desk.books.apart(mine, holder)
-        # A hard claim may take a gang that is larger than the excess, but no gang after that.
+        holder = cycle.view.jobs[candidate.job].job.pool
+        pools = cycle.quotas.apart(mine, holder)
+        # A hard claim may take one gang larger than the excess, but none after that.
         size = 1 if claim.hard else candidate.devices
-        if all(lost[pool] + size <= _excess(desk, claim, pool) for pool in pools):
+        if all(lost[pool] + size <= _excess(cycle, claim, pool) for pool in pools):
             lost.update(dict.fromkeys(pools, candidate.devices))
             kept.append(candidate)
     return kept
 
 
-def _keeps_contract(desk: Desk, state: JobState, leaving: list[Slot]) -> bool:
-    """With fewer devices the best placement is closer, and the same slowdown means less."""
+def _keeps_contract(cycle: CycleState, state: JobState, leaving: list[Slot]) -> bool:
+    """Whether the contract holds with fewer devices, for which it may be stricter."""
     if state.job.locality.max_slowdown is None:
         return True
-    left = desk.placement_of(state).without(leaving)
-    option = desk.menu.option_of(state.job, left) or desk.menu.options(state.job)[-1]
-    return spanned(desk.view.cluster, left) <= desk.menu.widest(state.job, left.devices, option)
+    left = cycle.placement_of(state).without(leaving)
+    option = cycle.options.used_by(state.job, left) or cycle.options.of(state.job)[-1]
+    return spanned(cycle.view.cluster, left) <= cycle.options.widest(state.job, left.devices, option)
 
 
-def _growth(desk: Desk, state: JobState) -> list[Candidate]:
-    """Each worker above the job's least by itself, the last to have joined first."""
+def _growth(cycle: CycleState, state: JobState) -> list[Candidate]:
+    """Return each worker above the job's least, the last to join first."""
     if state.phase is not Phase.RUNNING:
         return []
-    workers = [s for s in desk.placement_of(state).slots if s.role is Role.WORKER]
-    above = sorted(workers, key=lambda s: s.index)[desk.least(state.job) :]
-    return [_one(state, slot) for slot in reversed(above)]
-
-
-def _one(state: JobState, slot: Slot) -> Candidate:
-    return Candidate(state.number, (slot,), state.job.pause * slot.bits.bit_count(), whole=False)
+    workers = [s for s in cycle.placement_of(state).slots if s.role is Role.WORKER]
+    above = sorted(workers, key=lambda s: s.index)[cycle.least(state.job) :]
+    pause = state.job.pause
+    return [
+        Candidate(state.number, (slot,), pause * slot.bits.bit_count(), whole=False)
+        for slot in reversed(above)
+    ]
 
 
 def _shrunk(removed: Iterable[Candidate]) -> dict[int, list[Slot]]:
-    """The slots that jobs lose which keep their gang."""
+    """Return the slots lost by jobs that keep their gang."""
     shrunk: dict[int, list[Slot]] = defaultdict(list)
     for candidate in removed:
         if not candidate.whole:
@@ -293,13 +295,13 @@ def _shrunk(removed: Iterable[Candidate]) -> dict[int, list[Slot]]:
     return shrunk
 
 
-def _carry_out(desk: Desk, state: JobState, clearing: Clearing) -> None:
+def _carry_out(cycle: CycleState, state: JobState, clearing: Clearing) -> None:
     cost: dict[int, float] = defaultdict(float)
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
             reason = Reason(Code.PREEMPTED, beneficiary=state.job.name, cost=candidate.cost)
-            desk.stop(desk.view.jobs[candidate.job], reason)
+            cycle.stop(cycle.view.jobs[candidate.job], reason)
     for number, slots in _shrunk(clearing.removed).items():
         reason = Reason(Code.SHRUNK, beneficiary=state.job.name, cost=cost[number])
-        desk.shrink(desk.view.jobs[number], tuple(slots), reason)
+        cycle.shrink(cycle.view.jobs[number], tuple(slots), reason)

@@ -1,18 +1,17 @@
-"""A view in the form a cycle works with, kept from cycle to cycle and brought up to date by difference.
+"""A view in the form a cycle works with, kept between cycles and updated by difference.
 
-States and nodes are frozen, so what has not been replaced has not changed: one look at the identities
-tells what has. The answers are those of a standing made afresh (a property test holds them equal); only
-the time to get them is less, which is what lets a quiet cycle cost no more than what happened in it.
+States and nodes are frozen, so comparing identities finds all changes. The result equals a standing
+built from scratch (a property test holds that), and a quiet cycle costs only what changed.
 """
 
 from collections.abc import Mapping
 from itertools import compress
 from operator import is_not
 
-from muster.core.cycle.option_cache import Menu
+from muster.core.cycle.option_cache import OptionCache
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
-from muster.core.quotas.quotas import Books, Tallies
+from muster.core.quotas.quotas import Quotas, Tallies
 from muster.model.cluster import Cluster, Node, NodeState
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
@@ -23,28 +22,28 @@ _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
 
 
 class Standing:
-    """What a cycle reads of a view."""
+    """What a cycle reads from a view."""
 
     def __init__(self, view: View) -> None:
         self._begin(view)
 
     def _begin(self, view: View) -> None:
         self.view = view
-        self.menu = Menu(view.cluster)
+        self.options = OptionCache(view.cluster)
         self.board = Board(view.cluster)
         self.ledger = Ledger(view)
         self.available = capacity(view.cluster)
-        self.demand = Demand(view.cluster, view.pools)
+        self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
         self.waiting: dict[int, int] = {}
-        """Devices of the gang of each job that waits."""
+        """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
-        """Jobs that are about to let go of something."""
+        """Jobs about to free devices."""
         for state in view.jobs.values():
             self._enter(state)
 
     def follow(self, view: View) -> None:
-        """Be what a standing made afresh from this view would be."""
+        """Update to this view."""
         old = self.view
         if view is old:
             return
@@ -59,9 +58,9 @@ class Standing:
             self.available = capacity(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
 
-    def books(self, entitled: Entitlements) -> Books:
-        """The books to begin a cycle with."""
-        return Books(self.view.pools, entitled, self.available, self.tallies.copy())
+    def quotas(self, entitled: Entitlements) -> Quotas:
+        """Return the quotas at the start of a cycle."""
+        return Quotas(self.view.pools, entitled, self.available, self.tallies.copy())
 
     def _follow_jobs(self, old: Mapping[int, JobState], new: Mapping[int, JobState]) -> None:
         replaced = map(is_not, map(old.get, new), new.values())
@@ -93,20 +92,15 @@ class Standing:
         self.demand.enter(state, -1)
 
     def demands(self) -> Mapping[tuple[str, str], int]:
-        """Devices that each leaf pool's jobs could use, by type."""
+        """Return the devices that each leaf pool's jobs could use, by type."""
         return self.demand.by_pool(self.view, self.available)
 
 
 def _alike(old: View, new: View) -> bool:
-    """Whether only what is free, which nodes are up, and jobs have changed."""
-    same = old.cluster.configurations is new.cluster.configurations and old.pools is new.pools
-    same = same and old.cluster.links is new.cluster.links
-    return same and len(old.cluster.nodes) == len(new.cluster.nodes) and _same_names(old, new)
-
-
-def _same_names(old: View, new: View) -> bool:
-    one, other = old.cluster.index, new.cluster.index
-    return one is other or one == other
+    """Whether only free resources, node states and jobs have changed."""
+    one, other = old.cluster, new.cluster
+    same = one.configurations is other.configurations and one.links is other.links
+    return same and old.pools is new.pools and (one.index is other.index or one.index == other.index)
 
 
 def _changed_nodes(old: Cluster, new: Cluster) -> list[int]:
@@ -116,5 +110,5 @@ def _changed_nodes(old: Cluster, new: Cluster) -> list[int]:
 
 
 def _counts_otherwise(old: Node, new: Node) -> bool:
-    """Whether the node's part of the capacity may be another: see `capacity`."""
+    """Whether the node's part of the capacity may have changed: see `capacity`."""
     return old.state is not NodeState.UP or new.state is not NodeState.UP

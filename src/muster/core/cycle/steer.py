@@ -1,14 +1,14 @@
-"""Steps 3 to 5 for a policy that steers: make every job have just what the policy says.
+"""Steps 3 to 5 for a policy that steers: give every job exactly what the policy says.
 
-First whatever has too much lets go, then, in the policy's order, whatever has too little gets it from
-what is free. What is let go is held until the executor says that it is free, so a job that is to have
-it waits for the next cycle, rather than being changed twice; the policy will say the same again then.
+First jobs with too much shrink or stop, then, in the policy's order, jobs with too little get what is
+free. Released devices are held until the executor reports them free, so a job that needs them waits for
+the next cycle instead of being changed twice.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
-from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.make_room import migrate
 from muster.core.cycle.options import Option
 from muster.core.cycle.start_gangs import place_on
@@ -26,76 +26,76 @@ from muster.policy.base import Allocation
 _SHARE = Reason(Code.RESIZED_POLICY)
 
 
-def steer(desk: Desk) -> None:
-    """Carry out the policy's targets as far as can be now."""
+def steer(cycle: CycleState) -> None:
+    """Carry out the policy's targets as far as possible now."""
     enlarged: list[tuple[JobState, Allocation]] = []
-    for allocation in desk.allocations.values():
-        state = desk.view.jobs[allocation.job]
+    for allocation in cycle.allocations.values():
+        state = cycle.view.jobs[allocation.job]
         if state.phase is Phase.RUNNING and state.job.preemptible:
             if state.job.restarts and allocation.most:
-                _stop_to_change(desk, state, allocation, enlarged)
+                _stop_to_change(cycle, state, allocation, enlarged)
             else:
-                _let_go(desk, state, allocation)
+                _let_go(cycle, state, allocation)
     if enlarged:
-        _stop_to_enlarge(desk, enlarged)
+        _stop_to_enlarge(cycle, enlarged)
     blocked: list[tuple[JobState, Allocation]] = []
-    for allocation in desk.allocations.values():
-        state = desk.view.jobs[allocation.job]
+    for allocation in cycle.allocations.values():
+        state = cycle.view.jobs[allocation.job]
         if state.phase is Phase.WAITING and allocation.most:
-            _start(desk, state, allocation)
-        elif _to_change(desk, state, allocation) and not _change(desk, state, allocation):
+            _start(cycle, state, allocation)
+        elif _to_change(cycle, state, allocation) and not _change(cycle, state, allocation):
             blocked.append((state, allocation))
-    if blocked and not desk.is_coming():
-        _break_circle(desk, blocked)
+    if blocked and not cycle.is_coming():
+        _break_deadlock(cycle, blocked)
 
 
-def _to_change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
-    """Whether the job runs, is to go on, and has not been changed by this cycle."""
-    goes_on = state.phase is Phase.RUNNING and allocation.most > 0 and desk.untouched(state)
-    return goes_on and state.number not in desk.outcome.resizes
+def _to_change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Whether the job runs, keeps running, and is unchanged by this cycle."""
+    stays = state.phase is Phase.RUNNING and allocation.most > 0 and cycle.untouched(state)
+    return stays and state.number not in cycle.outcome.resizes
 
 
 def _stop_to_change(
-    desk: Desk,
+    cycle: CycleState,
     state: JobState,
     allocation: Allocation,
     enlarged: list[tuple[JobState, Allocation]],
 ) -> None:
-    """Stop a job that must stop for any change: it is then placed as a whole, with all that comes free.
+    """Stop a job that must restart to change: it is then placed as a whole, with all that comes free.
 
-    One that is to have what it does not hold yet is only noted: it may not be to be had.
+    One that needs more than it holds is only recorded: that may not be available.
     """
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    if _elsewhere(desk, state, allocation) or goal.devices > state.placement.devices:
+    if _elsewhere(cycle, state, allocation) or goal.devices > state.placement.devices:
         enlarged.append((state, allocation))
     elif _miscounts(state, goal):
-        desk.stop(state, _SHARE)
+        cycle.stop(state, _SHARE)
     elif allocation.batch != state.batch:
-        desk.rearrange(state, state.placement, _SHARE)
+        cycle.rearrange(state, state.placement, _SHARE)
 
 
-def _stop_to_enlarge(desk: Desk, enlarged: list[tuple[JobState, Allocation]]) -> None:
-    """Stop those jobs for which there is a place with what they hold and all that comes free: any other
-    would be stopped again and again, only to be started as it was."""
-    board = desk.later().copy()
+def _stop_to_enlarge(cycle: CycleState, enlarged: list[tuple[JobState, Allocation]]) -> None:
+    """Stop jobs that fit on what they hold and all that comes free: any other would be stopped again
+    and again, only to restart unchanged."""
+    board = cycle.later().copy()
     for state, allocation in enlarged:
         assert state.placement is not None
         board.put_back(state.placement.slots)
-        place = desk.strategy(state.job)
+        place = cycle.strategy(state.job)
         requests = (
-            desk.menu.request(state.job, allocation.most, option, allocation.servers)
-            for option in _options(desk, state.job, allocation)
+            cycle.options.request(state.job, allocation.most, option, allocation.servers)
+            for option in _options(cycle, state.job, allocation)
         )
         found = next((p for request in requests if (p := place(board, request)) is not None), None)
         board.take((found or state.placement).slots)
         if found is not None:
-            desk.stop(state, _SHARE)
+            cycle.stop(state, _SHARE)
 
 
-def _break_circle(desk: Desk, blocked: list[tuple[JobState, Allocation]]) -> None:
-    """Stop the jobs that each hold what another of them is to have: none can move before the other."""
-    held = {state.number: desk.amounts(state.held()) for state, _ in blocked}
+def _break_deadlock(cycle: CycleState, blocked: list[tuple[JobState, Allocation]]) -> None:
+    """Stop jobs that each hold the device type another of them needs to move."""
+    held = {state.number: cycle.amounts(state.held()) for state, _ in blocked}
     before = len(blocked) + 1
     while len(blocked) < before:
         before = len(blocked)
@@ -105,25 +105,25 @@ def _break_circle(desk: Desk, blocked: list[tuple[JobState, Allocation]]) -> Non
             if any(wanted.device_type in held[o.number] for o, _ in blocked if o is not state)
         ]
     for state, _ in blocked:
-        desk.stop(state, Reason(Code.MIGRATED_POLICY))
+        cycle.stop(state, Reason(Code.MIGRATED_POLICY))
 
 
-def _let_go(desk: Desk, state: JobState, allocation: Allocation) -> None:
-    """Stop the job, or take from it what it has beyond its target."""
+def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
+    """Stop the job, or take what it has beyond its target."""
     if not allocation.most:
-        desk.stop(state, Reason(Code.PREEMPTED_POLICY))
+        cycle.stop(state, Reason(Code.PREEMPTED_POLICY))
         return
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
     goes = excess(state, goal)
-    if not goes or missing(goal, state.placement).parts or _elsewhere(desk, state, allocation):
-        return  # it has too little of something: `_change` sees to both at once
-    if _within_contract(desk, state, state.placement.without(goes)):
-        desk.shrink(state, goes, _SHARE)
+    if not goes or missing(goal, state.placement).parts or _elsewhere(cycle, state, allocation):
+        return  # it has too little of something: `_change` does both at once
+    if _within_contract(cycle, state, state.placement.without(goes)):
+        cycle.shrink(state, goes, _SHARE)
 
 
 def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
-    """The tasks that a job has beyond a plan, to be given up."""
+    """Return the tasks that a job has beyond a plan."""
     assert state.placement is not None
     placed = state.placement
     roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
@@ -131,66 +131,68 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
 
 
 def _miscounts(state: JobState, goal: Plan) -> bool:
-    """Whether the job has not just as many tasks as it should."""
+    """Whether the job's numbers of tasks differ from the goal."""
     placed = state.placement
     assert placed is not None
     return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
-    """The tasks that leave the rest on the fewest nodes: those from where the job has fewest."""
+    """Return tasks from the nodes where the job has fewest, which leaves the rest on few nodes."""
     slots = [slot for slot in placement.slots if slot.role is role]
     here = Counter(slot.node for slot in slots)
     slots.sort(key=lambda slot: (here[slot.node], slot.node, -slot.index))
     return slots[: max(0, count)]
 
 
-def _within_contract(desk: Desk, state: JobState, placement: Placement) -> bool:
-    """Whether the contract, which fewer devices may make stricter, still holds."""
-    option = desk.menu.option_of(state.job, placement)
+def _within_contract(cycle: CycleState, state: JobState, placement: Placement) -> bool:
+    """Whether the contract, which may be stricter with fewer devices, still holds."""
+    option = cycle.options.used_by(state.job, placement)
     if option is None:
         return False
-    widest = desk.menu.widest(state.job, placement.devices, option)
-    return spanned(desk.view.cluster, placement) <= widest
+    widest = cycle.options.widest(state.job, placement.devices, option)
+    return spanned(cycle.view.cluster, placement) <= widest
 
 
-def _start(desk: Desk, state: JobState, allocation: Allocation) -> None:
-    """Give a waiting job its tasks; if what it is to have is not coming, as many as there are."""
-    job, obstacles = state.job, desk.outcome.obstacles
-    promise = desk.outcome.promises.get(job.number)
-    desk.release(job.number)
-    for workers in _sizes(desk, job, allocation):
-        placement, obstacle = _find(desk, job, workers, allocation)
+def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
+    """Start a waiting job; if its target is not coming free, with as many workers as fit."""
+    job, obstacles = state.job, cycle.outcome.obstacles
+    promise = cycle.outcome.promises.get(job.number)
+    cycle.release(job.number)
+    for workers in _sizes(cycle, job, allocation):
+        placement, obstacle = _find(cycle, job, workers, allocation)
         if placement is not None:
             obstacles.pop(job.number, None)
-            desk.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
+            cycle.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
             return
         obstacles.setdefault(job.number, obstacle)
-    desk.outcome.promises.pop(job.number, None)
-    if desk.is_coming():
+    cycle.outcome.promises.pop(job.number, None)
+    if cycle.is_coming():
         if promise is not None:
-            desk.promise(promise)
+            cycle.promise(promise)
     elif obstacles[job.number] is Code.WAITING_DEVICES and allocation.device_type is None:
-        promise = migrate(desk, state, job.workers.gang)
+        promise = migrate(cycle, state, job.workers.gang)
         if promise is not None:
-            desk.promise(promise)
+            cycle.promise(promise)
             obstacles[job.number] = promise.cause
 
 
-def _sizes(desk: Desk, job: Job, allocation: Allocation) -> Iterator[int]:
-    """The target, then, unless more is coming, ever fewer workers down to the gang."""
+def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]:
+    """Yield the target, then, unless more is coming free, fewer workers down to the gang."""
     yield allocation.most
-    if not desk.is_coming():
+    if not cycle.is_coming():
         yield from range(allocation.most - 1, job.workers.gang - 1, -1)
 
 
-def _find(desk: Desk, job: Job, workers: int, allocation: Allocation) -> tuple[Placement | None, Code]:
-    """A place on the first option of the right type that has one; else what stands in the way."""
+def _find(
+    cycle: CycleState, job: Job, workers: int, allocation: Allocation
+) -> tuple[Placement | None, Code]:
+    """Return a placement on the first option of the wanted type that has one, or the obstacle."""
     found: list[Code] = []
-    for option in _options(desk, job, allocation):
-        request = desk.menu.request(job, workers, option, allocation.servers)
-        # The policy has seen to the entitlements; what binds here are limits and reservations.
-        placement, obstacle = place_on(desk, job, request, borrow=job.preemptible)
+    for option in _options(cycle, job, allocation):
+        request = cycle.options.request(job, workers, option, allocation.servers)
+        # The policy respects entitlements; limits and reservations are left to check.
+        placement, obstacle = place_on(cycle, job, request, borrow=job.preemptible)
         if placement is not None:
             return placement, Code.STARTED
         found.append(obstacle)
@@ -198,81 +200,81 @@ def _find(desk: Desk, job: Job, workers: int, allocation: Allocation) -> tuple[P
     return None, Code.WAITING_DEVICES if only_room else found[0]
 
 
-def _options(desk: Desk, job: Job, allocation: Allocation) -> list[Option]:
-    """What the job may be given: of the type that the policy wants, if it names one."""
-    every = list(dict.fromkeys((*desk.menu.options(job), *desk.menu.pure_options(job))))
-    wanted = _wanted(desk, job, allocation)
-    return every if wanted is None else [o for o in every if desk.menu.types(o) in ((wanted,), ())]
+def _options(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
+    """Return the job's options, of the type the policy wants if it names one."""
+    every = list(dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))))
+    wanted = _wanted(cycle, job, allocation)
+    return every if wanted is None else [o for o in every if cycle.options.types(o) in ((wanted,), ())]
 
 
-def _wanted(desk: Desk, job: Job, allocation: Allocation) -> str | None:
-    """The device type that the policy names. Policies know nothing of contracts: a type on which no
-    gang of the job could ever be placed says nothing."""
+def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
+    """Return the device type the policy names, unless the gang could never be placed there: policies do
+    not know contracts."""
     wanted = allocation.device_type
     if wanted is None:
         return None
     gangs = (
-        desk.menu.request(job, job.workers.gang, option)
-        for option in desk.menu.pure_options(job)
-        if desk.menu.types(option) in ((wanted,), ())
+        cycle.options.request(job, job.workers.gang, option)
+        for option in cycle.options.pure(job)
+        if cycle.options.types(option) in ((wanted,), ())
     )
-    return wanted if any(desk.menu.holds(gang) for gang in gangs) else None
+    return wanted if any(cycle.options.holds(gang) for gang in gangs) else None
 
 
-def _elsewhere(desk: Desk, state: JobState, allocation: Allocation) -> bool:
-    """Whether the policy wants the job on devices of another type than it has."""
+def _elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Whether the policy wants the job on another device type."""
     assert state.placement is not None
     if allocation.device_type is None:
         return False
-    held = desk.amounts(state.placement.slots)
+    held = cycle.amounts(state.placement.slots)
     if not held or allocation.device_type in held:
         return False
-    return _wanted(desk, state.job, allocation) is not None
+    return _wanted(cycle, state.job, allocation) is not None
 
 
-def _change(desk: Desk, state: JobState, allocation: Allocation) -> bool:
-    """Move, resize or re-batch a job that does not have what it should; False: it cannot move."""
+def _change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Move, resize or re-batch a job to its target; False: it cannot move."""
     assert state.placement is not None
-    if _elsewhere(desk, state, allocation):
-        return not state.job.preemptible or _relocate(desk, state, allocation)
+    if _elsewhere(cycle, state, allocation):
+        return not state.job.preemptible or _relocate(cycle, state, allocation)
     goal = plan_for(state.job, allocation.most, allocation.servers)
     if state.job.restarts:
         return True
     if missing(goal, state.placement).parts or (state.job.preemptible and excess(state, goal)):
-        _rearrange(desk, state, allocation)
+        _rearrange(cycle, state, allocation)
     elif allocation.batch != state.batch:
-        desk.rearrange(state, state.placement, _SHARE)
+        cycle.rearrange(state, state.placement, _SHARE)
     return True
 
 
-def _relocate(desk: Desk, state: JobState, allocation: Allocation) -> bool:
-    """Move a running job to devices of the type it is to have, if there are enough."""
+def _relocate(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Move a running job to the wanted device type, if there is room."""
     if state.job.restarts:
         return False
-    placement, _ = _find(desk, state.job, allocation.most, allocation)
+    placement, _ = _find(cycle, state.job, allocation.most, allocation)
     if placement is not None:
-        desk.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
+        cycle.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
     return placement is not None
 
 
-def _rearrange(desk: Desk, state: JobState, allocation: Allocation) -> None:
-    """More tasks beside those it keeps, or all of them placed anew if that takes fewer nodes."""
+def _rearrange(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
+    """Add tasks beside those it keeps, or place all of them again if that takes fewer nodes."""
     assert state.placement is not None
-    option = desk.menu.option_of(state.job, state.placement)
+    option = cycle.options.used_by(state.job, state.placement)
     if option is None:
         return
-    request = desk.menu.request(state.job, allocation.most, option, allocation.servers)
+    request = cycle.options.request(state.job, allocation.most, option, allocation.servers)
     more = request.plan.devices - state.placement.devices
-    amounts = dict.fromkeys(desk.menu.types(option), more)
-    if more > 0 and desk.books.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
+    amounts = dict.fromkeys(cycle.options.types(option), more)
+    if more > 0 and cycle.quotas.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
         return
-    beside = _beside(desk, state, request, option)
-    anew = _anew(desk, state, request)
-    best = min((p for p in (beside, anew) if p is not None), key=_spread, default=None)
-    if best is None or (best.count(Role.WORKER) < allocation.most and desk.is_coming()):
+    beside = _beside(cycle, state, request, option)
+    again = _placed_again(cycle, state, request)
+    best = min((p for p in (beside, again) if p is not None), key=_spread, default=None)
+    if best is None or (best.count(Role.WORKER) < allocation.most and cycle.is_coming()):
         return
     if set(best.slots) != set(state.placement.slots):
-        desk.rearrange(state, best, _SHARE)
+        cycle.rearrange(state, best, _SHARE)
 
 
 def _spread(placement: Placement) -> tuple[int, int]:
@@ -280,34 +282,34 @@ def _spread(placement: Placement) -> tuple[int, int]:
     return (-placement.count(Role.WORKER), len(placement.nodes()))
 
 
-def _beside(desk: Desk, state: JobState, request: Request, option: Option) -> Placement | None:
-    """What it has, less what is too much, and as much of what is lacking as there is room for."""
+def _beside(cycle: CycleState, state: JobState, request: Request, option: Option) -> Placement | None:
+    """Return what it has without the excess, plus as many missing tasks as fit."""
     assert state.placement is not None
     kept = state.placement
     if state.job.preemptible:
         kept = kept.without(excess(state, request.plan))
-    slots = grow(desk.board, Request(missing(request.plan, kept), option, request.widest), kept)
+    slots = grow(cycle.board, Request(missing(request.plan, kept), option, request.widest), kept)
     grown = kept.with_slots(slots)
-    return grown if _within_contract(desk, state, grown) else None
+    return grown if _within_contract(cycle, state, grown) else None
 
 
-def _anew(desk: Desk, state: JobState, request: Request) -> Placement | None:
-    """The whole of it placed as if its own devices were free; tasks that stay keep their number."""
+def _placed_again(cycle: CycleState, state: JobState, request: Request) -> Placement | None:
+    """Place the whole job as if its own devices were free; tasks that stay keep their index."""
     assert state.placement is not None
     if not state.job.preemptible:
         return None
-    with desk.board.lifted(state.placement.slots):
-        placement = desk.strategy(state.job)(desk.board, request)
+    with cycle.board.lifted(state.placement.slots):
+        placement = cycle.strategy(state.job)(cycle.board, request)
     if placement is None:
         return None
     placement = _renumbered(placement, state.placement)
-    # What it leaves it holds until it has left: what is new must fit in beside it.
+    # It holds the old slots until the tasks have left: new ones must fit beside them.
     comes = (slot for slot in placement.slots if slot not in state.placement.slots)
-    return placement if desk.board.has(comes) else None
+    return placement if cycle.board.has(comes) else None
 
 
 def _renumbered(new: Placement, old: Placement) -> Placement:
-    """The new placement with the old tasks where they are."""
+    """Return the new placement with the indices of tasks that stay in place."""
     there: dict[tuple[Role, str, int], list[Slot]] = {}
     for slot in old.slots:
         there.setdefault((slot.role, slot.node, slot.bits), []).append(slot)

@@ -1,1 +1,1 @@
-"""Who may use how much, and who holds what."""
+"""What each pool may use, and what each job holds."""

@@ -1,4 +1,4 @@
-"""What is there and what is wanted, per device type: the two inputs of entitlement."""
+"""Capacity and demand by device type: the two inputs of entitlement."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,13 +7,12 @@ from muster.core.cycle.options import device_types, options
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job
 from muster.model.placement import Slot
-from muster.model.pool import PoolTree
 from muster.model.view import JobState, View
 from muster.planner.counts import plan_for
 
 
 def capacity(cluster: Cluster) -> dict[str, int]:
-    """Devices of each type in use or usable: a draining node counts with what runs on it."""
+    """Return the devices of each type in use or usable: a draining node counts with what it runs."""
     found: Counter[str] = Counter(dict.fromkeys(cluster.device_types(), 0))
     for node in cluster.nodes:
         kind = cluster.configuration_of(node)
@@ -36,73 +35,72 @@ def held_by_type(cluster: Cluster, slots: tuple[Slot, ...]) -> Counter[str]:
 
 
 def demands(view: View, available: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """Devices that each leaf pool's jobs could use, by type.
+    """Return the devices that each leaf pool's jobs could use, by type.
 
-    A job that runs asks for what it has, and for more of the same. One that waits and allows several
-    types asks for the first that it could have: one that is not preemptible where its pool has
-    reservation left, any other where enough is not yet asked for; else for its favourite.
+    A running job asks for what it has, and for more of the same. A waiting job that allows several
+    types asks for the first it could have: where its pool has reservation left if it is not
+    preemptible, else where not everything is asked for yet; failing that, its first choice.
     """
     asked = _Asked(view, available)
     for state in view.jobs.values():
         devices = plan_for(state.job, state.job.workers.most).devices
         if state.placement is not None:
-            _ask_to_keep(view, state, devices, asked)
+            for device_type, amount in _kept(view.cluster, state, devices).items():
+                asked.add(state.job, device_type, amount)
         elif devices:
-            asked.add(state.job, asked.favourite(state.job), devices)
+            asked.add(state.job, asked.choice(state.job), devices)
     return dict(asked.by_pool)
 
 
 class Demand:
-    """The same, kept up to date as jobs come, change and go.
+    """The same, updated as jobs come, change and go.
 
-    What a job asks depends on the others only if it waits and may choose its type: while there is such
-    a job, everything is asked anew.
+    What a job asks for depends on others only if it waits and may choose its type: while there is such
+    a job, everything is recomputed.
     """
 
-    def __init__(self, cluster: Cluster, pools: PoolTree) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._pools = pools
+        self._types = _AllowedTypes(cluster)
         self._asked: Counter[tuple[str, str]] = Counter()
         self._choosy = 0
-        self._types: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}
 
     def enter(self, state: JobState, sign: int) -> None:
-        """Enter a job, or strike it out with sign -1."""
+        """Add a job, or remove it with sign -1."""
         job = state.job
         devices = plan_for(job, job.workers.most).devices
         if state.placement is not None:
             for device_type, amount in _kept(self._cluster, state, devices).items():
                 self._asked[job.pool, device_type] += sign * amount
         elif devices:
-            types = self._allowed(job)
+            types = self._types.of(job)
             if len(types) > 1:
                 self._choosy += sign
             elif types:
                 self._asked[job.pool, types[0]] += sign * devices
 
     def by_pool(self, view: View, available: Mapping[str, int]) -> Mapping[tuple[str, str], int]:
-        """What `demands` says of the jobs entered, which are those of the view."""
+        """Return what `demands` returns for the jobs added, which are those of the view."""
         return demands(view, available) if self._choosy else self._asked
 
-    def _allowed(self, job: Job) -> tuple[str, ...]:
+
+class _AllowedTypes:
+    """Device types by what jobs allow, computed once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}
+
+    def of(self, job: Job) -> tuple[str, ...]:
         key = (job.device_types, job.same_generation)
-        if key not in self._types:
-            self._types[key] = _types_of(job, self._cluster)
-        return self._types[key]
-
-
-def _types_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
-    found = (t for option in options(job, cluster) for t in device_types(option, cluster))
-    return tuple(dict.fromkeys(found))
-
-
-def _ask_to_keep(view: View, state: JobState, devices: int, asked: "_Asked") -> None:
-    for device_type, amount in _kept(view.cluster, state, devices).items():
-        asked.add(state.job, device_type, amount)
+        if key not in self._known:
+            each = (device_types(option, self._cluster) for option in options(job, self._cluster))
+            self._known[key] = tuple(dict.fromkeys(t for types in each for t in types))
+        return self._known[key]
 
 
 def _kept(cluster: Cluster, state: JobState, devices: int) -> Counter[str]:
-    """What a job that has devices asks for: those, and up to so many of the same."""
+    """Return what a job with devices asks for: those, and more of the same up to this number."""
     assert state.placement is not None
     held = held_by_type(cluster, (state.target or state.placement).slots)
     if held:
@@ -112,28 +110,27 @@ def _kept(cluster: Cluster, state: JobState, devices: int) -> Counter[str]:
 
 
 class _Asked:
-    """What has been asked for so far."""
+    """Demand so far."""
 
     def __init__(self, view: View, available: Mapping[str, int]) -> None:
-        self._cluster = view.cluster
-        self._pools: PoolTree = view.pools
+        self._pools = view.pools
         self._available = available
-        self._allowed: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = {}
+        self._types = _AllowedTypes(view.cluster)
         self._by_type: Counter[str] = Counter()
         self._fixed: Counter[tuple[str, str]] = Counter()
         self.by_pool: Counter[tuple[str, str]] = Counter()
 
     def add(self, job: Job, device_type: str | None, devices: int) -> None:
-        """Enter a wish; one for a type that is not there is none."""
+        """Add devices; none if the type does not exist."""
         if device_type is not None:
             self.by_pool[job.pool, device_type] += devices
             self._by_type[device_type] += devices
             if not job.preemptible:
                 self._fixed[job.pool, device_type] += devices
 
-    def favourite(self, job: Job) -> str | None:
-        """The type a waiting job asks for."""
-        types = self._types(job)
+    def choice(self, job: Job) -> str | None:
+        """Return the type a waiting job asks for."""
+        types = self._types.of(job)
         if len(types) < 2:
             return types[0] if types else None
         gang = plan_for(job, job.workers.gang).devices
@@ -148,9 +145,3 @@ class _Asked:
         reserved = self._pools.pools[pool].quota(device_type).reservation
         there = min(reserved, self._available.get(device_type, 0))
         return there - self._fixed[pool, device_type]
-
-    def _types(self, job: Job) -> tuple[str, ...]:
-        key = (job.device_types, job.same_generation)
-        if key not in self._allowed:
-            self._allowed[key] = _types_of(job, self._cluster)
-        return self._allowed[key]

@@ -1,17 +1,15 @@
-"""Who holds what: the one authority that approves or rejects whole gangs, from many planners at once.
+"""Who holds what: the one authority that approves or rejects the claims of many planners.
 
 Source: Xiao's split into job planners that propose on a compact view and a small centre that says
 yes or no; the optimistic check is Omega's, at the level of single bits.
 
-Why a claim made on an old version may be approved: what makes a claim right is only that the bits it
-takes are free, that the cores and memory beside them suffice, that the nodes are up, and that what it
-gives back is really its own. All of that is checked here against the present books, under one lock,
-in the same breath as they are changed; no step of it trusts the version. What else a planner saw may
-have changed since, but can only make its choice less good, never wrong. A bit that was taken and
-given back in between has no memory of it. So a whole-state version match would reject claims that
-hurt nobody, and two planners on different nodes would get in each other's way.
+A claim made on an old version may still be approved. It is right if the bits it takes are free, cores
+and memory suffice, the nodes are up, and what it gives back is its own. All of that is checked against
+the current state, atomically with the change, and nothing relies on the version. Other changes since
+can make a planner's choice worse, never wrong. Matching the whole version would reject harmless claims,
+and planners on different nodes would conflict.
 
-The books do not know pools: keeping a pool inside its entitlement is the cycle's affair.
+The ledger does not know pools: the cycle keeps them within their entitlement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +23,7 @@ from muster.model.view import JobState, View
 
 
 class Why(StrEnum):
-    """What is wrong with one part of a claim."""
+    """What is wrong with a part of a claim."""
 
     HELD = "held"
     OVERLAP = "overlap"
@@ -40,9 +38,9 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The bits of a node that cannot be had, who holds them, and why.
+    """Unavailable bits of a node, their holders, and why.
 
-    Where cores or memory are short, `bits` is 0 and the holders are all the jobs on the node.
+    If cores or memory are short, `bits` is 0 and the holders are all jobs on the node.
     """
 
     node: str
@@ -53,14 +51,14 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The whole gang has what it claimed, as of this version."""
+    """The whole claim is granted, as of this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Nothing was changed; these conflicts stood in the way at this version."""
+    """Nothing was changed, because of these conflicts at this version."""
 
     conflicts: tuple[Conflict, ...]
     version: int
@@ -68,7 +66,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What is free on each node, by its position in the cluster, at one version."""
+    """Free resources by node position, at one version."""
 
     version: int
     free: tuple[int, ...]
@@ -77,27 +75,14 @@ class LedgerView:
 
 
 class ClaimError(ValueError):
-    """A claim made on a version that this ledger has not seen yet."""
+    """A claim made on a version this ledger has not reached."""
 
 
 class Ledger:
-    """The books. Every method is atomic; any number of threads may call it."""
-
-    __slots__ = (
-        "_all",
-        "_free",
-        "_index",
-        "_jobs_on",
-        "_lock",
-        "_memory",
-        "_millicores",
-        "_slots",
-        "_up",
-        "_version",
-    )
+    """Free resources and holders. Thread-safe; every method is atomic."""
 
     def __init__(self, view: View) -> None:
-        """What is free as the view has it; who holds the rest is entered apart."""
+        """Take what is free from the view; holders are added by `enter`."""
         cluster = view.cluster
         self._lock = Lock()
         self._version = view.version
@@ -108,19 +93,19 @@ class Ledger:
         self._millicores = [node.millicores for node in cluster.nodes]
         self._memory = [node.memory for node in cluster.nodes]
         self._slots: dict[int, dict[Slot, None]] = {}
-        # How many slots of each job are on each node: finds the holders of a conflict quickly.
+        # Slots of each job on each node: finds the holders of a conflict quickly.
         self._jobs_on: list[dict[int, int]] = [{} for _ in cluster.nodes]
 
     @classmethod
     def of(cls, view: View) -> "Ledger":
-        """The books as the view has them."""
+        """Return the ledger of a view, holders included."""
         ledger = cls(view)
         for state in view.jobs.values():
             ledger.enter(state)
         return ledger
 
     def renew(self, view: View, changed: Iterable[int]) -> None:
-        """Take these nodes, by their position, as the view has them; jobs are entered apart."""
+        """Reload these nodes, by position, from the view; jobs are entered separately."""
         with self._lock:
             self._version = view.version
             for at in changed:
@@ -131,17 +116,17 @@ class Ledger:
                 self._memory[at] = node.memory
 
     def enter(self, state: JobState) -> None:
-        """Note what a job of the view holds."""
+        """Add what a job of the view holds."""
         for slot in state.held():
             self._enter(state.number, slot)
 
     def strike(self, state: JobState) -> None:
-        """Strike out what `enter` noted."""
+        """Remove what `enter` added."""
         for slot in state.held():
             self._strike(state.number, slot)
 
     def undo(self, claims: Sequence[Claim]) -> None:
-        """Make as if these claims, the last ones approved, had never been."""
+        """Undo these claims, which must be the last ones approved."""
         with self._lock:
             for claim in reversed(claims):
                 back = Claim(claim.job, 0, takes=claim.gives, gives=claim.takes)
@@ -151,19 +136,19 @@ class Ledger:
                 self._write(back, rooms)
 
     def snapshot(self) -> LedgerView:
-        """What is free now, all of one moment. Which nodes are up, the view says."""
+        """Return what is free now, consistently. Which nodes are up is in the view."""
         with self._lock:
             return LedgerView(
                 self._version, tuple(self._free), tuple(self._millicores), tuple(self._memory)
             )
 
     def held(self, job: int) -> tuple[Slot, ...]:
-        """The slots the job holds now."""
+        """Return the slots the job holds now."""
         with self._lock:
             return tuple(self._slots.get(job, ()))
 
     def commit(self, claim: Claim) -> Approved | Rejected:
-        """Give back and take all the claim names, or change nothing and say what stands in the way."""
+        """Apply the claim as a whole, or change nothing and return the conflicts."""
         with self._lock:
             if claim.version > self._version:
                 raise ClaimError(
@@ -178,26 +163,22 @@ class Ledger:
             return Approved(self._version)
 
     def release(self, job: int) -> int:
-        """Free all the job holds, if anything; the version after it."""
+        """Free all the job holds; return the version after it."""
         with self._lock:
-            slots = tuple(self._slots.get(job, ()))
-            if slots:
-                self._give_all(job, slots)
+            if slots := tuple(self._slots.get(job, ())):
+                claim = Claim(job, self._version, takes=(), gives=slots)
+                rooms: dict[int, _Room] = {}
+                self._try_gives(claim, rooms)
+                self._write(claim, rooms)
             return self._version
 
-    def _give_all(self, job: int, slots: tuple[Slot, ...]) -> None:
-        claim = Claim(job, self._version, takes=(), gives=slots)
-        rooms: dict[int, _Room] = {}
-        self._try_gives(claim, rooms)
-        self._write(claim, rooms)
-
     def _try_gives(self, claim: Claim, rooms: "dict[int, _Room]") -> list[Conflict]:
-        """Add to the rooms what the job gives back; conflicts where it is not its own to give."""
+        """Add what the job gives back to the rooms; conflicts if it does not hold it."""
         conflicts = []
         own = dict(self._slots.get(claim.job, {})) if claim.gives else {}
         for slot in claim.gives:
             if slot in own:
-                del own[slot]  # so that nothing is given back twice
+                del own[slot]  # nothing is given back twice
                 self._room(self._index[slot.node], rooms).give(slot)
             else:
                 holders = self._holders(slot.node, slot.bits)
@@ -205,7 +186,7 @@ class Ledger:
         return conflicts
 
     def _try_takes(self, claim: Claim, rooms: "dict[int, _Room]") -> list[Conflict]:
-        """Take from the rooms what the job claims; conflicts where there is not so much."""
+        """Take what the job claims from the rooms; conflicts if it is not free."""
         conflicts: list[Conflict] = []
         for slot in claim.takes:
             at = self._index.get(slot.node)
@@ -218,11 +199,11 @@ class Ledger:
                 if not room.take(slot):
                     conflicts += self._shortages(slot, at, room)
         if not all(slot.bits for slot in claim.takes):
-            conflicts += self._twins(claim)
+            conflicts += self._duplicates(claim)
         return conflicts
 
     def _shortages(self, slot: Slot, at: int, room: "_Room") -> list[Conflict]:
-        """Which bits of a take that failed are not to be had, and what else was short."""
+        """Return which bits of a failed take are unavailable, and what else was short."""
         there = self._all[at]
         held = slot.bits & there & ~room.before
         found = [
@@ -231,15 +212,15 @@ class Ledger:
             Conflict(slot.node, room.twice, (), Why.OVERLAP),
         ]
         found = [conflict for conflict in found if conflict.bits]
-        everybody = tuple(sorted(self._jobs_on[at]))
+        everyone = tuple(sorted(self._jobs_on[at]))
         if room.millicores < 0:
-            found.append(Conflict(slot.node, 0, everybody, Why.CORES))
+            found.append(Conflict(slot.node, 0, everyone, Why.CORES))
         if room.memory < 0:
-            found.append(Conflict(slot.node, 0, everybody, Why.MEMORY))
+            found.append(Conflict(slot.node, 0, everyone, Why.MEMORY))
         return found
 
-    def _twins(self, claim: Claim) -> list[Conflict]:
-        """Tasks without devices that the job holds already or names twice: no bit gives them away."""
+    def _duplicates(self, claim: Claim) -> list[Conflict]:
+        """Return tasks without devices that are held already or claimed twice: no bit shows it."""
         seen = set(self._slots.get(claim.job, ())) - set(claim.gives)
         conflicts = []
         for slot in claim.takes:
@@ -254,20 +235,16 @@ class Ledger:
         return rooms[at]
 
     def _holders(self, node: str, bits: int) -> tuple[int, ...]:
-        """The jobs that hold any of these bits."""
+        """Return the jobs that hold any of these bits."""
         at = self._index.get(node)
         jobs = self._jobs_on[at] if at is not None else ()
-        return tuple(sorted(job for job in jobs if self._bits(job, node) & bits))
+        return tuple(sorted(job for job in jobs if self._holds(job, node, bits)))
 
-    def _bits(self, job: int, node: str) -> int:
-        bits = 0
-        for slot in self._slots[job]:
-            if slot.node == node:
-                bits |= slot.bits
-        return bits
+    def _holds(self, job: int, node: str, bits: int) -> bool:
+        return any(slot.node == node and slot.bits & bits for slot in self._slots[job])
 
     def _write(self, claim: Claim, rooms: "dict[int, _Room]") -> None:
-        """Make a claim that was found good the new state of the books."""
+        """Apply a valid claim."""
         for at, room in rooms.items():
             self._free[at] = room.free
             self._millicores[at] = room.millicores
@@ -295,7 +272,7 @@ class Ledger:
 
 
 class _Room:
-    """What a node would have free if the claim were good, step by step."""
+    """What a node would have free after each step of a claim."""
 
     __slots__ = ("before", "free", "memory", "millicores", "twice")
 
@@ -307,14 +284,14 @@ class _Room:
         self.memory = memory
 
     def give(self, slot: Slot) -> None:
-        """Put back a slot; all gives come before any take."""
+        """Return a slot; all gives come before any take."""
         self.free |= slot.bits
         self.before = self.free
         self.millicores += slot.need.millicores
         self.memory += slot.need.memory
 
     def take(self, slot: Slot) -> bool:
-        """Take a slot, and say whether all of it was there."""
+        """Take a slot; return whether all of it was free."""
         short = slot.bits & ~self.free
         self.twice = short & self.before
         self.free &= ~slot.bits

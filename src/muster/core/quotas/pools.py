@@ -1,17 +1,17 @@
-"""Who may use how much: the entitlement of every pool, from its quota and everybody's demand.
+"""The entitlement of every pool, from its quota and all demand.
 
 Source: Peloton's entitlement calculation (design/algorithms.md, section 2.2), top-down through the
-tree and for each device type by itself. Of its three steps the first two are done:
+tree and for each device type by itself. Of its three steps the first two are implemented:
 
 1. every pool gets what it asks for up to its reservation;
 2. what is left of the parent's entitlement is lent by share to the pools that ask for more, never
    above demand or limit.
 
-Step 3 of Peloton, dealing out in anticipation what nobody asks for, is not done: unasked devices
-stay idle in the books, where the next cycle finds them as soon as somebody does ask.
+Step 3 of Peloton, handing out unasked devices in advance, is left out: they stay idle until the first
+cycle in which some job asks.
 
-Peloton deals in fractions; devices are whole, so what a division leaves over goes to the largest
-remainders, and among equals to the pool that stands first in the tree.
+Peloton uses fractions; devices are whole, so the rest of a division goes to the largest remainders,
+ties to the first pool in the tree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ from muster.model.pool import ROOT, Entitlements, PoolError, PoolTree
 def entitle(
     pools: PoolTree, capacity: Mapping[str, int], demand: Mapping[tuple[str, str], int]
 ) -> Entitlements:
-    """What each pool may use now; `demand` is what each leaf has and wants, together."""
+    """Return what each pool may use now; `demand` is what each leaf has and wants."""
     for name, _ in demand:
         if name not in pools.pools or pools.below[name]:
-            raise PoolError(name, "it takes no jobs, but there is demand")
+            raise PoolError(name, "takes no jobs, but has demand")
     order = _parents_first(pools)
     devices: dict[tuple[str, str], int] = {}
     for device_type, size in capacity.items():
@@ -38,7 +38,7 @@ def entitle(
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What a pool wants of its parent: demand capped at its limits, and the part it is owed."""
+    """What a pool wants of its parent: demand capped at its limits, and the reserved part of it."""
 
     want: int
     owed: int
@@ -55,7 +55,7 @@ def _parents_first(pools: PoolTree) -> list[str]:
 def _asks(
     pools: PoolTree, order: Sequence[str], device_type: str, demand: Mapping[tuple[str, str], int]
 ) -> dict[str, _Ask]:
-    """Bottom up: an inner pool wants what its pools want together, and never above its limit."""
+    """Bottom up: an inner pool wants the sum of its pools, up to its limit."""
     asks: dict[str, _Ask] = {}
     for name in reversed(order[1:]):
         quota = pools.pools[name].quota(device_type)
@@ -70,7 +70,7 @@ def _asks(
 def _deal_tree(
     pools: PoolTree, order: Sequence[str], device_type: str, size: int, asks: Mapping[str, _Ask]
 ) -> dict[str, int]:
-    """Top down: each pool's entitlement is dealt among the pools below it."""
+    """Top down: divide each pool's entitlement among the pools below it."""
     entitled = {ROOT: size}
     for name in order:
         kids = pools.below[name]
@@ -85,27 +85,27 @@ def _deal(room: int, asks: Sequence[_Ask]) -> list[int]:
     """One level: reservations first, then the rest by share."""
     owed = [ask.owed for ask in asks]
     left = room - sum(owed)
-    if left < 0:  # nodes are lost: nobody can have all of what was promised
+    if left < 0:  # nodes are lost: reservations cannot all be met
         return _apportion(room, owed)
     lent = _lend(left, [ask.want - ask.owed for ask in asks], _weights(asks))
     return [first + second for first, second in zip(owed, lent, strict=True)]
 
 
 def _weights(asks: Sequence[_Ask]) -> list[int]:
-    """The shares as integers in exactly the same proportion: every float is n / 2**k."""
+    """Return the shares as integers in the same proportion: every float is n / 2**k."""
     ratios = [ask.share.as_integer_ratio() for ask in asks]
     common = max(below for _, below in ratios)
     return [above * (common // below) for above, below in ratios]
 
 
 def _lend(left: int, needs: Sequence[int], weights: Sequence[int]) -> list[int]:
-    """Deal by weight, capped at need, until all needs are met or nothing is left.
+    """Divide by weight, capped at need, until all needs are met or nothing is left.
 
-    Whoever needs no more than its part is served in full, which can only enlarge the others' parts;
-    when nobody is served in full any more, the rest is divided once.
+    A pool that needs no more than its part gets all it needs, which only enlarges the other parts; once
+    no such pool is left, the rest is divided once.
     """
     lent = [0] * len(needs)
-    # The order makes one pass enough; the exact test below makes any order right.
+    # In this order one pass is enough; the exact test below is right in any order.
     hungry = sorted((i for i, need in enumerate(needs) if need), key=lambda i: needs[i] / weights[i])
     total = sum(weights[i] for i in hungry)
     while hungry:
@@ -127,7 +127,7 @@ def _lend(left: int, needs: Sequence[int], weights: Sequence[int]) -> list[int]:
 
 
 def _apportion(amount: int, weights: Sequence[int]) -> list[int]:
-    """Divide a whole amount by weight: largest remainders get the odd ones, ties in order."""
+    """Divide a whole amount by weight; the rest goes to the largest remainders, ties in order."""
     total = sum(weights)
     if not total:
         return [0] * len(weights)

@@ -1,8 +1,8 @@
-"""How much each pool uses, and what it may still take: the rules of admission (Peloton).
+"""What each pool uses and may still take: the rules of admission (Peloton).
 
-A gang is admitted if, for its pool and every pool above it, use plus gang stays within the limit and
-the entitlement; one that is not preemptible must also stay within its own pool's reservation. Where
-a pool is entitled to all there is, the entitlement says nothing that the devices do not say.
+A gang is admitted if, for its pool and every pool above, use plus gang stays within the limit and the
+entitlement; one that is not preemptible must also stay within its own pool's reservation. An
+entitlement to all devices does not bind.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ Tally = Counter[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One rule for one pool: what its use would be, and what it may be."""
+    """One rule for one pool: its use, and its maximum."""
 
     code: Code
     pool: str
@@ -35,18 +35,18 @@ class Bound:
 
     @property
     def over(self) -> int:
-        """Devices by which it would be broken."""
+        """Devices by which it would be exceeded."""
         return self.used + self.asked - self.most
 
 
 @dataclass(frozen=True, slots=True)
 class Earmark:
-    """Devices that younger jobs of a pool leave to an old one."""
+    """Devices that younger jobs of a pool leave to an older one."""
 
     job: int
     devices: int
     fixed: bool
-    """What it waits for is the reservation, which binds only jobs that are not preemptible."""
+    """It waits for the reservation, which binds only jobs that are not preemptible."""
 
 
 class Tallies:
@@ -57,16 +57,16 @@ class Tallies:
     def __init__(self, pools: PoolTree) -> None:
         self.chains = {leaf: tuple(pools.ancestry(leaf)) for leaf in pools.leaves()}
         self.used: Tally = Counter()
-        """What jobs will hold once every change under way is done; entitlements bind this."""
+        """Held once all changes in progress are done; entitlements bind this."""
         self.held: Tally = Counter()
-        """What jobs hold at this moment; limits bind this."""
+        """Held now; limits bind this."""
         self.fixed: Tally = Counter()
         """The part of `used` that is not preemptible."""
         self.fixed_held: Tally = Counter()
         """The part of `held` that is not preemptible; reservations bind this."""
 
     def copy(self) -> "Tallies":
-        """The same figures, to be changed apart from these."""
+        """Return an independent copy."""
         other = object.__new__(Tallies)
         other.chains = self.chains
         for name in ("used", "held", "fixed", "fixed_held"):
@@ -74,7 +74,7 @@ class Tallies:
         return other
 
     def enter(self, cluster: Cluster, state: JobState, sign: int) -> None:
-        """Enter what a job has, or strike it out with sign -1."""
+        """Add what a job has, or remove it with sign -1."""
         if state.placement is None:
             return
         now = held_by_type(cluster, state.placement.slots)
@@ -82,11 +82,11 @@ class Tallies:
         if state.phase is Phase.PREEMPTING:
             then = Counter()
         self.add(self.used, self.fixed, state.job, then, sign)
-        # A move holds both places, but only for a moment, and only to let go of the old one.
+        # A migration holds both placements, but only for a moment.
         self.add(self.held, self.fixed_held, state.job, now | then, sign)
 
     def add(self, all_: Tally, fixed: Tally, job: Job, amounts: Amounts, sign: int) -> None:
-        """Enter amounts for the job's pool and those around it."""
+        """Add amounts to the job's pool and its ancestors."""
         for device_type, amount in amounts.items():
             for pool in self.chains[job.pool]:
                 all_[pool, device_type] += sign * amount
@@ -94,8 +94,8 @@ class Tallies:
                     fixed[pool, device_type] += sign * amount
 
 
-class Books:
-    """Running totals of one cycle."""
+class Quotas:
+    """Use of the pools during one cycle, and what each may still take."""
 
     def __init__(
         self, pools: PoolTree, entitled: Entitlements, available: Amounts, tallies: Tallies
@@ -108,28 +108,28 @@ class Books:
         self.used, self.held = tallies.used, tallies.held
         self.fixed, self.fixed_held = tallies.fixed, tallies.fixed_held
         self.promised: Tally = Counter()
-        """What is withheld for jobs that wait: it binds those behind them, but is no use of theirs."""
+        """Withheld for waiting jobs: it binds those behind them."""
         self.fixed_promised: Tally = Counter()
-        """The part of it that is not preemptible."""
+        """The part of `promised` that is not preemptible."""
         self._earmarks: dict[tuple[str, str], Earmark] = {}
 
     def verdict(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> Code | None:
-        """Why the pool may not take this much more, or None; `borrow` looks past the entitlement."""
+        """Return why the pool may not take this much more; `borrow` ignores the entitlement."""
         broken = self.broken(job, amounts, borrow=borrow)
         return None if broken is None else broken.code
 
     def broken(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> Bound | None:
-        """The first rule that this much more would break."""
+        """Return the first rule that this much more would break."""
         bounds = self._bounds(job, amounts, self.held, self.fixed_held, borrow=borrow)
         return next((bound for bound in bounds if bound.over > 0), None)
 
     def overshoots(self, job: Job, amounts: Amounts) -> list[Bound]:
-        """The rules that would be broken even when every change under way is done."""
+        """Return the rules that would be broken even after all changes in progress."""
         bounds = self._bounds(job, amounts, self.used, self.fixed, borrow=False)
         return [bound for bound in bounds if bound.over > 0]
 
     def binding(self, job: Job, amounts: Amounts, code: Code) -> Quantity | None:
-        """The figures of the pool that binds by this rule: what it uses and what stops it."""
+        """Return the figures of the pool that binds by this rule."""
         for bound in self._bounds(job, amounts, self.held, self.fixed_held, borrow=False):
             if bound.code is code and bound.over > 0:
                 asked = amounts[bound.device_type]
@@ -137,7 +137,7 @@ class Books:
         return None
 
     def earmark(self, job: Job, amounts: Amounts, *, fixed: bool) -> None:
-        """Let no younger job of the pool take what this one waits for, if it can ever have it."""
+        """Keep what this job waits for from younger jobs of the pool, if it can ever have it."""
         for pool, device_type, amount in self._entries(job, amounts):
             if (job.pool, device_type) in self._earmarks:
                 return
@@ -147,7 +147,7 @@ class Books:
             self._earmarks[job.pool, device_type] = Earmark(job.number, amount, fixed)
 
     def left_to(self, job: Job, quantity: Quantity) -> int | None:
-        """The older job of the pool that these devices are left to."""
+        """Return the older job of the pool that these devices are earmarked for."""
         earmark = self._earmarks.get((quantity.pool, quantity.device_type))
         return earmark.job if earmark and earmark.job != job.number else None
 
@@ -156,7 +156,7 @@ class Books:
         return any(earmark.job == job.number for earmark in self._earmarks.values())
 
     def within_reservation(self, job: Job, amounts: Amounts) -> bool:
-        """Whether the pool, with this much more, would still be inside its own reservation."""
+        """Whether the pool, with this much more, stays within its own reservation."""
         return all(
             self.used[job.pool, device_type] + self.promised[job.pool, device_type] + amount
             <= self._pools.pools[job.pool].quota(device_type).reservation
@@ -164,40 +164,40 @@ class Books:
         )
 
     def excess(self, pool: str, device_type: str) -> int:
-        """How far a pool, leaf or not, is above its entitlement."""
+        """Return how far a pool, leaf or not, is above its entitlement."""
         return self.used[pool, device_type] - self._entitled.of(pool, device_type)
 
     def unreserved(self, pool: str, device_type: str) -> int:
-        """How far a pool, leaf or not, is above its reservation."""
+        """Return how far a pool, leaf or not, is above its reservation."""
         reserved = self._pools.pools[pool].quota(device_type).reservation
         return self.used[pool, device_type] - reserved
 
     def around(self, pool: str) -> tuple[str, ...]:
-        """A leaf and the pools it is in, from narrow to wide."""
+        """Return a leaf and its ancestors, from narrow to wide."""
         return self._chains[pool]
 
     def apart(self, claimant: str, holder: str) -> tuple[str, ...]:
-        """The pools around the holder that are not also around the claimant, from narrow to wide."""
+        """Return the pools around the holder but not the claimant, from narrow to wide."""
         shared = set(self._chains[claimant])
         return tuple(pool for pool in self._chains[holder] if pool not in shared)
 
     def add(self, job: Job, amounts: Amounts) -> None:
-        """Enter devices a job takes."""
+        """Add devices a job takes."""
         self._tallies.add(self.used, self.fixed, job, amounts, 1)
         self._tallies.add(self.held, self.fixed_held, job, amounts, 1)
 
     def promise(self, job: Job, amounts: Amounts, sign: int = 1) -> None:
-        """Enter devices that a job is to have (or, with sign -1, strike them out)."""
+        """Add devices promised to a job, or remove them with sign -1."""
         self._tallies.add(self.promised, self.fixed_promised, job, amounts, sign)
 
     def give_back(self, job: Job, amounts: Amounts) -> None:
-        """Enter devices a job is to give back: it holds them until the executor says it is done."""
+        """Remove devices a job gives back; it holds them until the executor reports it done."""
         self._tallies.add(self.used, self.fixed, job, amounts, -1)
 
     def _bounds(
         self, job: Job, amounts: Amounts, held: Tally, fixed: Tally, *, borrow: bool
     ) -> Iterator[Bound]:
-        """Each rule for each pool around the job, the hardest first."""
+        """Yield each rule for each pool around the job, the hardest first."""
         rows = [(p, t, n, self._pools.pools[p].quota(t)) for p, t, n in self._entries(job, amounts)]
         for pool, kind, amount, quota in rows:
             if quota.limit is not None:
@@ -213,9 +213,9 @@ class Books:
             aside = self._set_aside(job, pool, kind, fixed=False)
             entitled = self._entitled.of(pool, kind)
             if not job.preemptible:
-                # It is asked for on one type only, but reserved on each: what is, it may have.
+                # Demand counts on one type only, but the reservation holds on each.
                 entitled = max(entitled, quota.reservation)
-            # Whoever borrows past an earmark would keep the pool above its entitlement for ever.
+            # Borrowing past an earmark would keep the pool above its entitlement for ever.
             if (aside or not borrow) and (aside or entitled < self._available.get(kind, 0)):
                 used = self.used[pool, kind] + self.promised[pool, kind]
                 yield Bound(Code.WAITING_QUOTA, pool, kind, used, amount + aside, entitled)

@@ -1,15 +1,15 @@
-"""Refuse at submission what no state of the cluster could ever satisfy, and say what it could.
+"""Reject at submission what could never run on this cluster, and name the nearest request that could.
 
-The job is held against the empty cluster, every node up and everything lent to its pool, by the very
-search that would start it: if its gang does not fit there, it never will (users' complaint:
-volcano#1295, ray#27287: jobs that wait for ever).
+The search that starts jobs is run on the empty cluster, every node up and everything lent to the pool:
+a gang that does not fit there never will (users' complaint: volcano#1295, ray#27287: jobs that wait for
+ever).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from muster.core.cycle.cycle_state import Desk, Rules
+from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import find
 from muster.core.quotas.demand import capacity
@@ -17,7 +17,7 @@ from muster.core.why.variants import smallest_change
 from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.pool import ROOT, Entitlements, PoolTree
-from muster.model.reason import Change, Code
+from muster.model.reason import Code, RequestChange
 from muster.model.topology import Level
 from muster.model.view import View
 from muster.place.adaptive import Mood
@@ -28,47 +28,47 @@ class Refusal:
     """Why the job can never start, and the nearest request that could."""
 
     why: str
-    nearest: Change | None
+    nearest: RequestChange | None
 
 
 def refuse(job: Job, cluster: Cluster, pools: PoolTree) -> Refusal | None:
-    """None if some state of the cluster could run the job's gang."""
-    desk = _empty(cluster, pools)
+    """Return None if some state of the cluster could run the job's gang."""
+    cycle = _empty(cluster, pools)
     why = _pool_fault(job, pools)
     if why is not None:
-        return Refusal(why, _other_pool(desk, job))
-    why = _type_fault(job, cluster) or _fault(desk, job)
+        return Refusal(why, _other_pool(cycle, job))
+    why = _type_fault(job, cluster) or _fault(cycle, job)
     if why is None:
         return None
 
     def starts(other: Job, workers: int) -> bool:
-        return find(desk, other, workers)[0] is not None
+        return find(cycle, other, workers)[0] is not None
 
     gang = job.workers.gang
     return Refusal(why, smallest_change(job, gang, cluster.device_types(), starts, lean=True))
 
 
-def _empty(cluster: Cluster, pools: PoolTree) -> Desk:
-    """A desk at which everything is free and lent to whoever asks."""
+def _empty(cluster: Cluster, pools: PoolTree) -> CycleState:
+    """Return a state in which everything is free and every pool entitled to it."""
     view = View(0, cluster.emptied(), pools, {})
     whole = capacity(view.cluster)
     entitled = Entitlements({(pool, t): n for pool in pools.pools for t, n in whole.items()})
-    return Desk(Standing(view), entitled, (), 0.0, Mood(), Rules())
+    return CycleState(Standing(view), entitled, (), 0.0, Mood(), Rules())
 
 
 def _pool_fault(job: Job, pools: PoolTree) -> str | None:
     if job.pool not in pools.pools:
-        return f"there is no pool {job.pool!r}; pools: {', '.join(pools.leaves())}"
+        return f"no such pool: {job.pool!r}; pools: {', '.join(pools.leaves())}"
     if pools.below[job.pool]:
-        return f"pool {job.pool!r} takes no jobs, only its pools do: {', '.join(pools.below[job.pool])}"
+        return f"pool {job.pool!r} takes no jobs; its pools do: {', '.join(pools.below[job.pool])}"
     return None
 
 
-def _other_pool(desk: Desk, job: Job) -> Change | None:
-    """A pool that could take the job: one below the pool it names, else one of a like name."""
-    for name in _near_pools(job.pool, desk.view.pools):
-        if find(desk, replace(job, pool=name), job.workers.gang)[0] is not None:
-            return Change("pool", name)
+def _other_pool(cycle: CycleState, job: Job) -> RequestChange | None:
+    """Return a pool that could take the job: below the one it names, else of a similar name."""
+    for name in _near_pools(job.pool, cycle.view.pools):
+        if find(cycle, replace(job, pool=name), job.workers.gang)[0] is not None:
+            return RequestChange("pool", name)
     return None
 
 
@@ -77,34 +77,33 @@ def _near_pools(name: str, pools: PoolTree) -> Iterator[str]:
     if name in pools.pools or name == ROOT:
         yield from (leaf for leaf in leaves if name in (*pools.ancestry(leaf), ROOT))
     else:
-        close = get_close_matches(name, leaves, n=len(leaves), cutoff=0.0)
-        yield from close
+        yield from get_close_matches(name, leaves, n=len(leaves), cutoff=0.0)
 
 
 def _type_fault(job: Job, cluster: Cluster) -> str | None:
     there = cluster.device_types()
     if job.device_types and not set(job.device_types) & set(there):
-        return f"there are no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
+        return f"no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
     return None
 
 
-def _fault(desk: Desk, job: Job) -> str | None:
-    """None if the gang fits on the empty cluster inside its pool's bounds, else why not."""
+def _fault(cycle: CycleState, job: Job) -> str | None:
+    """Return why the gang does not fit on the empty cluster within its pool's bounds, or None."""
     workers = job.workers.gang
-    placement, obstacle = find(desk, job, workers)
+    placement, obstacle = find(cycle, job, workers)
     if placement is not None:
         return None
-    if not desk.menu.options(job):
+    if not cycle.options.of(job):
         return "the cluster has no devices"
     if obstacle is Code.WAITING_DEVICES:
-        return _room_fault(desk, job, workers)
-    return _quota_fault(desk, job, workers, obstacle)
+        return _room_fault(cycle, job, workers)
+    return _quota_fault(cycle, job, workers, obstacle)
 
 
-def _quota_fault(desk: Desk, job: Job, workers: int, obstacle: Code) -> str:
-    gang = desk.menu.request(job, workers, desk.menu.options(job)[0]).plan.devices
-    amounts = [dict.fromkeys(desk.menu.types(option), gang) for option in desk.menu.pure_options(job)]
-    found = [bound for each in amounts if (bound := desk.books.broken(job, each))]
+def _quota_fault(cycle: CycleState, job: Job, workers: int, obstacle: Code) -> str:
+    gang = cycle.options.request(job, workers, cycle.options.of(job)[0]).plan.devices
+    amounts = [dict.fromkeys(cycle.options.types(option), gang) for option in cycle.options.pure(job)]
+    found = [bound for each in amounts if (bound := cycle.quotas.broken(job, each))]
     bound = next((bound for bound in found if bound.code is obstacle), found[0])
     takes = f"its gang takes {gang} {bound.device_type}"
     if bound.code is Code.WAITING_LIMIT:
@@ -112,11 +111,11 @@ def _quota_fault(desk: Desk, job: Job, workers: int, obstacle: Code) -> str:
     return f"it is not preemptible and {takes}, pool {bound.pool!r} reserves {bound.most}"
 
 
-def _room_fault(desk: Desk, job: Job, workers: int) -> str:
-    request = desk.menu.request(job, workers, desk.menu.options(job)[0])
+def _room_fault(cycle: CycleState, job: Job, workers: int) -> str:
+    request = cycle.options.request(job, workers, cycle.options.of(job)[0])
     devices = request.plan.devices
-    there = desk.board.free_devices(request.kinds)
+    there = cycle.board.free_devices(request.kinds)
     if devices > there:
         return f"its gang takes {devices} devices, the cluster has {there} of its types"
-    within = "" if request.widest is Level.CLUSTER else f" within one {request.widest.word}"
-    return f"no place holds its gang of {workers} workers, {devices} devices{within}"
+    where = "on the nodes" if request.widest is Level.CLUSTER else f"within one {request.widest.word}"
+    return f"its gang of {workers} workers ({devices} devices) does not fit {where}"

@@ -1,4 +1,4 @@
-"""From decisions to the facts that they were begun: what is journalled before a command goes out."""
+"""Turn decisions into the facts that are journalled before any command goes out."""
 
 from muster.core.cycle.cycle import Decisions
 from muster.model.decision import Decision, Kind
@@ -12,7 +12,7 @@ _BEGUN: dict[Kind, type[StartBegun | ResizeBegun | MigrateBegun]] = {
 
 
 def begun(decided: Decisions, now: float) -> list[Event]:
-    """The events with which `evolve` takes the decisions into the state; waiting is no event."""
+    """Return the events that `evolve` folds for these decisions; waiting has none."""
     found = (_event(decision, now) for decision in decided.decisions)
     return [event for event in found if event is not None]
 

@@ -1,6 +1,6 @@
-"""What must hold of every set of decisions, whoever made it. Runs in every test and every cycle.
+"""Invariants of every set of decisions. Checked in every test and every cycle.
 
-Each check is a sentence; the first that is broken is raised.
+Each is a sentence; the first that is broken is raised.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def check(view: View, decided: Decisions) -> None:
 
 _PHASE = attrgetter("phase")
 _PREEMPTIBLE = attrgetter("job.preemptible")
-"""Asked of every job in every cycle: by these it is quick."""
+"""Called for every job in every cycle, where an `attrgetter` is fastest."""
 
 
 def _expect(held: bool, sentence: str) -> None:
@@ -52,7 +52,7 @@ def _every_job_is_decided_once(view: View, decided: Decisions) -> None:
     _expect(numbers <= view.jobs.keys(), "decisions are about jobs of the view")
     waits = map(is_, map(_PHASE, view.jobs.values()), repeat(Phase.WAITING))
     _expect(
-        numbers.issuperset(compress(view.jobs, waits)), "a job that waits is started or told to wait"
+        numbers.issuperset(compress(view.jobs, waits)), "every waiting job is started or keeps waiting"
     )
 
 
@@ -63,7 +63,7 @@ _PHASES = {
     Kind.MIGRATE: (Phase.RUNNING,),
     Kind.PREEMPT: (Phase.RUNNING, Phase.STARTING),
 }
-"""In which phases a decision may be made about a job."""
+"""Phases in which each kind of decision is allowed."""
 
 
 def _check_decision(view: View, decision: Decision) -> None:
@@ -101,13 +101,13 @@ def _check_placement(view: View, job: Job, placement: Placement) -> None:
 
 
 def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
-    """The widest level the contract allows, against the best placement on these sets."""
+    """Return the widest level the contract allows, against the best placement on these sets."""
     sets = tuple(view.cluster.configurations[name] for name in option)
     return widest_within(job, devices, reach(view.cluster, sets, devices), Predictor(view.cluster))
 
 
 def _taken(view: View, decision: Decision) -> Iterator[Slot]:
-    """Slots a decision takes that the job does not hold yet."""
+    """Return the slots a decision takes that the job does not hold yet."""
     held = set(view.jobs[decision.job].held())
     slots = decision.placement.slots if decision.placement else ()
     return (slot for slot in slots if slot not in held)
@@ -153,7 +153,7 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
 
 
 def _below_a_limit(view: View) -> set[str]:
-    """The leaf pools whose use some limit binds."""
+    """Return the leaf pools under some limit."""
     pools = view.pools.pools
     limited = {n for n, p in pools.items() if any(q.limit is not None for q in p.quotas.values())}
     if not limited:
@@ -162,8 +162,8 @@ def _below_a_limit(view: View) -> set[str]:
 
 
 def _most_held(view: View, state: JobState, placed: Placement | None) -> Counter[str]:
-    """Devices by type, during a change the larger of before and after: a move doubles them only
-    for a moment, and only to let go of the old ones."""
+    """Return devices by type, during a change the larger of before and after: a migration holds
+    both only for a moment."""
     most: Counter[str] = Counter()
     for placement in (state.placement, state.target, placed):
         if placement is not None:

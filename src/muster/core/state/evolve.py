@@ -1,12 +1,11 @@
-"""The one door to state: the state is the fold of the events, and nothing else changes it.
+"""The only way to change state: fold events into a view.
 
-A batch is applied to a draft, one copy of the nodes and the jobs; an event that is refused raises,
-and the draft is dropped, so that nothing is ever half applied.
+A batch is applied to a draft, one copy of the nodes and the jobs; an event that is rejected raises and
+the draft is dropped, so nothing is ever half applied.
 
 Fencing: `generation` counts a job's changes of membership. What begins a change must name the next
-one; what completes a change must name the present one, and a completion older than that is a late
-report about a set of tasks that is no more, so it is ignored. So are checkpoints and ends of a run that
-was stopped meanwhile.
+one, what completes it the current one. Completions of older generations are stale and ignored, as are
+checkpoints and ends of a run that was stopped meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +45,7 @@ class EventError(ValueError):
 
 
 class StaleEventError(EventError):
-    """An event that names another generation than the one its job has or comes to."""
+    """An event of another generation than its job is in or enters."""
 
     def __init__(self, job: int, named: int, expected: int) -> None:
         super().__init__(f"job {job}: the event names generation {named}, not {expected}")
@@ -56,15 +55,15 @@ class StaleEventError(EventError):
 
 
 class UnknownNameError(EventError):
-    """An event about a job, node or configuration set that is not there."""
+    """An event about an unknown job, node or configuration set."""
 
 
 class NameTakenError(EventError):
-    """A second job or node of a name or number that is in use."""
+    """A name or number that is already in use."""
 
 
 class OverbookedError(EventError):
-    """A slot on a node that does not have so much free."""
+    """A slot that its node has no room for."""
 
     def __init__(self, job: int, slot: Slot, lacks: str) -> None:
         super().__init__(f"job {job}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
@@ -73,7 +72,7 @@ class OverbookedError(EventError):
 
 
 def evolve(view: View, events: Iterable[Event]) -> View:
-    """The view after these events, in order; each makes the version one higher."""
+    """Return the view after these events, in order; each adds 1 to the version."""
     draft = _Draft(view)
     for event in events:
         _HANDLERS[type(event)](draft, event)
@@ -82,7 +81,7 @@ def evolve(view: View, events: Iterable[Event]) -> View:
 
 
 class _Draft:
-    """A view under change: the nodes and jobs of a batch, copied once."""
+    """A view being changed: nodes and jobs, copied once per batch."""
 
     __slots__ = ("_grown", "_names", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
 
@@ -95,11 +94,11 @@ class _Draft:
         self.index: Mapping[str, int] = view.cluster.index
         self.jobs = dict(view.jobs)
         self._names: dict[str, int] | None = None
-        """Copied when the first job comes or goes."""
+        """Copied when the first job is added or removed."""
         self.pools = view.pools
 
     def view(self) -> View:
-        """The draft as a view."""
+        """Return the draft as a view."""
         cluster = self._view.cluster
         if self._grown:
             cluster = replace(cluster, nodes=tuple(self.nodes))
@@ -109,11 +108,11 @@ class _Draft:
         return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks, names)
 
     def job(self, number: int) -> JobState:
-        """The live job of this number."""
+        """Return the live job of this number."""
         try:
             return self.jobs[number]
         except KeyError:
-            raise UnknownNameError(f"no live job has the number {number}") from None
+            raise UnknownNameError(f"no live job {number}") from None
 
     @property
     def names(self) -> dict[str, int]:
@@ -123,64 +122,72 @@ class _Draft:
         return self._names
 
     def submit(self, state: JobState) -> None:
-        """One more live job; its number and its name must be free."""
+        """Add a live job; its number and name must be free."""
         if state.number in self.jobs:
-            raise NameTakenError(f"job {state.number} is live already")
+            raise NameTakenError(f"job {state.number} is already live")
         if state.job.name in self.names:
-            raise NameTakenError(f"a live job is called {state.job.name!r} already")
+            raise NameTakenError(f"a live job is already called {state.job.name!r}")
         self.jobs[state.number] = state
         self.names[state.job.name] = state.number
 
     def end(self, state: JobState) -> None:
-        """The job is over: its devices and its name are free."""
+        """Remove the job and free its devices and name."""
         self.free(state.held())
         del self.jobs[state.number], self.names[state.job.name]
 
     def node(self, name: str) -> Node:
-        """The node of this name."""
+        """Return the node of this name."""
         try:
             return self.nodes[self.index[name]]
         except KeyError:
-            raise UnknownNameError(f"no node is called {name!r}") from None
+            raise UnknownNameError(f"no such node: {name!r}") from None
 
     def put(self, node: Node) -> None:
-        """Set the node of this name."""
+        """Replace the node of this name."""
         self.nodes[self.index[node.name]] = node
         self._touched = True
 
     def add(self, node: Node) -> None:
-        """One more node, at the end."""
+        """Append a node."""
         self.index = {**self.index, node.name: len(self.nodes)}
         self.nodes.append(node)
         self._grown = True
 
     def take(self, job: int, slots: Iterable[Slot]) -> None:
-        """Take the slots from what is free."""
+        """Take free slots; raise if a node has no room."""
         for slot in slots:
             node = self.node(slot.node)
             lacks = _lacking(node, slot)
             if lacks:
                 raise OverbookedError(job, slot, lacks)
-            self.put(_less(node, slot))
+            self.put(_taken(node, slot))
 
     def free(self, slots: Iterable[Slot]) -> None:
-        """Give the slots back. None is on a lost node: nobody holds anything there."""
+        """Free slots. None is on a lost node: nothing is held there."""
         for slot in slots:
-            self.put(_more(self.node(slot.node), slot))
+            node = self.node(slot.node)
+            self.put(
+                replace(
+                    node,
+                    free=node.free | slot.bits,
+                    millicores=node.millicores + slot.need.millicores,
+                    memory=node.memory + slot.need.memory,
+                )
+            )
 
     def whole(self, node: Node) -> Node:
-        """The node with everything on it free."""
+        """Return the node with everything free."""
         kinds = self._view.cluster.configurations
         if node.configuration not in kinds:
             raise UnknownNameError(
-                f"node {node.name!r}: no configuration set is called {node.configuration!r}"
+                f"node {node.name!r}: no such configuration set: {node.configuration!r}"
             )
         kind = kinds[node.configuration]
         return replace(node, free=kind.all_devices, millicores=kind.millicores, memory=kind.memory)
 
 
 def _lacking(node: Node, slot: Slot) -> str:
-    """What the node lacks for the slot, in words; empty when it has it all."""
+    """Return what the node lacks for the slot; empty: nothing."""
     if node.state is NodeState.LOST:
         return "is lost"
     if busy := slot.bits & ~node.free:
@@ -192,7 +199,7 @@ def _lacking(node: Node, slot: Slot) -> str:
     return ""
 
 
-def _less(node: Node, slot: Slot) -> Node:
+def _taken(node: Node, slot: Slot) -> Node:
     return replace(
         node,
         free=node.free & ~slot.bits,
@@ -201,47 +208,33 @@ def _less(node: Node, slot: Slot) -> Node:
     )
 
 
-def _more(node: Node, slot: Slot) -> Node:
-    return replace(
-        node,
-        free=node.free | slot.bits,
-        millicores=node.millicores + slot.need.millicores,
-        memory=node.memory + slot.need.memory,
-    )
-
-
 def _submitted(draft: _Draft, event: Submitted) -> None:
     draft.submit(JobState(event.job, BORN, submitted=event.at))
 
 
-def _start_begun(draft: _Draft, event: StartBegun) -> None:
+def _begun(draft: _Draft, event: StartBegun | ResizeBegun | MigrateBegun) -> JobState:
+    """Take the slots the job does not hold yet, and return it in the new generation."""
     state = draft.job(event.job)
     _expect(event.job, event.generation, state.generation + 1)
-    phase = advance(state.phase, StartBegun)
-    _refuse_twins(event.job, event.placement)
-    draft.take(event.job, event.placement.slots)
+    phase = advance(state.phase, type(event))
+    _reject_duplicates(event.job, event.placement)
+    held = set(state.held())
+    draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
+    return replace(state, phase=phase, generation=event.generation, batch=event.batch)
+
+
+def _start_begun(draft: _Draft, event: StartBegun) -> None:
     draft.jobs[event.job] = replace(
-        state,
-        phase=phase,
-        generation=event.generation,
+        _begun(draft, event),
         run=event.generation,
         placement=event.placement,
         started=event.at,
         since=event.at,
-        batch=event.batch,
     )
 
 
 def _change_begun(draft: _Draft, event: ResizeBegun | MigrateBegun) -> None:
-    state = draft.job(event.job)
-    _expect(event.job, event.generation, state.generation + 1)
-    phase = advance(state.phase, type(event))
-    _refuse_twins(event.job, event.placement)
-    held = set(state.held())
-    draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
-    draft.jobs[event.job] = replace(
-        state, phase=phase, generation=event.generation, target=event.placement, batch=event.batch
-    )
+    draft.jobs[event.job] = replace(_begun(draft, event), target=event.placement)
 
 
 def _preempt_begun(draft: _Draft, event: PreemptBegun) -> None:
@@ -252,13 +245,13 @@ def _preempt_begun(draft: _Draft, event: PreemptBegun) -> None:
 
 def _started(draft: _Draft, event: Started) -> None:
     state = draft.job(event.job)
-    if not _late(state, event.generation):
+    if not _is_stale(state, event.generation, state.generation):
         draft.jobs[event.job] = replace(state, phase=advance(state.phase, Started))
 
 
 def _changed(draft: _Draft, event: Resized | Migrated) -> None:
     state = draft.job(event.job)
-    if _late(state, event.generation):
+    if _is_stale(state, event.generation, state.generation):
         return
     phase = advance(state.phase, type(event))
     kept = set(state.target.slots) if state.target else set()
@@ -270,7 +263,7 @@ def _changed(draft: _Draft, event: Resized | Migrated) -> None:
 
 def _preempted(draft: _Draft, event: Preempted) -> None:
     state = draft.job(event.job)
-    if _late(state, event.generation):
+    if _is_stale(state, event.generation, state.generation):
         return
     phase = advance(state.phase, Preempted)
     draft.free(state.held())
@@ -279,7 +272,7 @@ def _preempted(draft: _Draft, event: Preempted) -> None:
 
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
     state = draft.job(event.job)
-    if _of_past_run(state, event.generation):
+    if _is_stale(state, event.generation, state.run):
         return
     phase = advance(state.phase, Checkpointed)
     draft.jobs[event.job] = replace(state, phase=phase, checkpointed=event.at)
@@ -291,7 +284,9 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
     phase = advance(state.phase, TasksLost)
     kept = set(event.placement.slots)
     if not kept < set(state.held()) or not _gang_whole(state, event.placement):
-        raise EventError(f"job {event.job}: what is left must be a part of what it held, and a gang")
+        raise EventError(
+            f"job {event.job}: the tasks left must be a part of those it had, and a whole gang"
+        )
     draft.free(slot for slot in state.held() if slot not in kept)
     draft.jobs[event.job] = replace(
         _counted(state, event.at), phase=phase, placement=event.placement, generation=event.generation
@@ -301,7 +296,7 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
 def _reshaped(draft: _Draft, event: Reshaped) -> None:
     state = draft.job(event.job)
     if [spec.role for spec in event.roles] != [spec.role for spec in state.job.roles]:
-        raise EventError(f"job {event.job}: it has other roles")
+        raise EventError(f"job {event.job}: roles cannot change")
     phase = advance(state.phase, Reshaped)
     job = replace(state.job, roles=event.roles)
     draft.jobs[event.job] = replace(state, phase=phase, job=job, reshaped=True)
@@ -309,10 +304,9 @@ def _reshaped(draft: _Draft, event: Reshaped) -> None:
 
 def _ended(draft: _Draft, event: Ended) -> None:
     state = draft.job(event.job)
-    if _of_past_run(state, event.generation):
-        return
-    advance(state.phase, Ended)
-    draft.end(state)
+    if not _is_stale(state, event.generation, state.run):
+        advance(state.phase, Ended)
+        draft.end(state)
 
 
 def _cancelled(draft: _Draft, event: Cancelled) -> None:
@@ -323,8 +317,8 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
 
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if event.node.name in draft.index:
-        raise NameTakenError(f"a node is called {event.node.name!r} already")
-    node = draft.whole(event.node)  # nobody can hold a part of a node that was not there
+        raise NameTakenError(f"a node is already called {event.node.name!r}")
+    node = draft.whole(event.node)  # nothing can be held on a new node
     draft.add(_nothing_free(node) if node.state is NodeState.LOST else node)
 
 
@@ -341,13 +335,13 @@ def _node_returned(draft: _Draft, event: NodeReturned) -> None:
     for state in draft.jobs.values():
         for slot in state.held():
             if slot.node == event.node:
-                node = _less(node, slot)
+                node = _taken(node, slot)
     draft.put(node)
 
 
 def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
-    # A lost node has nothing to drain, and must not look alive.
+    # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
         draft.put(replace(node, state=NodeState.DRAINING))
 
@@ -358,13 +352,13 @@ def _pools_set(draft: _Draft, event: PoolsSet) -> None:
         if state.job.pool not in leaves:
             raise EventError(
                 f"job {state.number} ({state.job.name}) is in pool {state.job.pool!r}, "
-                "which would take no jobs"
+                "which would not take jobs"
             )
     draft.pools = event.pools
 
 
 def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
-    """The job less its tasks there if its gang is still whole, else waiting in its old place."""
+    """Return the job without its tasks there if its gang is whole, else back in the queue."""
     left = Placement(tuple(slot for slot in state.held() if slot.node != event.node))
     if state.phase is Phase.RUNNING and _gang_whole(state, left):
         state = _counted(state, event.at)
@@ -379,12 +373,12 @@ def _gang_whole(state: JobState, left: Placement) -> bool:
 
 
 def _counted(state: JobState, at: float) -> JobState:
-    """The job with the service of its present devices counted up to this moment."""
+    """Return the job with the service of its current devices counted up to now."""
     return replace(state, served=state.attained(at), since=at)
 
 
 def _idle(state: JobState, phase: Phase, at: float) -> JobState:
-    """The job without tasks. It keeps `submitted`, and by that its place in the queue."""
+    """Return the job without tasks. It keeps `submitted`, and so its place in the queue."""
     return replace(
         state,
         served=state.attained(at),
@@ -403,10 +397,10 @@ def _nothing_free(node: Node) -> Node:
     return replace(node, free=0, millicores=0, memory=0)
 
 
-def _refuse_twins(job: int, placement: Placement) -> None:
-    """One task has one place; twins without devices would not clash, but be counted once."""
+def _reject_duplicates(job: int, placement: Placement) -> None:
+    """Reject a task with two slots; without devices they would not clash, but count once."""
     if len({(slot.role, slot.index) for slot in placement.slots}) < len(placement.slots):
-        raise EventError(f"job {job}: a task has two places in one placement")
+        raise EventError(f"job {job}: a task has two slots in one placement")
 
 
 def _expect(job: int, named: int, expected: int) -> None:
@@ -414,21 +408,14 @@ def _expect(job: int, named: int, expected: int) -> None:
         raise StaleEventError(job, named, expected)
 
 
-def _late(state: JobState, named: int) -> bool:
-    """Whether a completion is about an older set of tasks; one from the future is refused."""
+def _is_stale(state: JobState, named: int, oldest: int) -> bool:
+    """Whether a report is of an older generation than counts; one from the future is rejected."""
     if named > state.generation:
         raise StaleEventError(state.number, named, state.generation)
-    return named < state.generation
+    return named < oldest
 
 
-def _of_past_run(state: JobState, named: int) -> bool:
-    """Whether a report is about a run that was stopped; a resize under way does not make it late."""
-    if named > state.generation:
-        raise StaleEventError(state.number, named, state.generation)
-    return named < state.run
-
-
-# Each handler takes its own kind of event, which a dict by type cannot express.
+# Each handler takes its own type of event, which a dict by type cannot express.
 _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     Submitted: _submitted,
     StartBegun: _start_begun,

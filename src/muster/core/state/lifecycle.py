@@ -1,7 +1,7 @@
-"""The life of a job as one table. `docs/reference/lifecycle.md` is drawn from it.
+"""The life of a job as one table; `docs/reference/lifecycle.md` is drawn from it.
 
-Whatever is not in the table is an error, never a guess. A job is born WAITING by `Submitted`. A lost
-node that leaves the gang whole is no entry here: the job runs on, smaller (see `evolve`).
+Anything not in the table is an error. `Submitted` makes a job WAITING. A lost node that leaves the gang
+whole has no entry: the job keeps running, smaller (see `evolve`).
 """
 
 from muster.model.event import (
@@ -24,7 +24,7 @@ from muster.model.event import (
 from muster.model.view import Phase
 
 BORN = Phase.WAITING
-"""The phase of a job that was just submitted."""
+"""The phase of a new job."""
 
 NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.WAITING, StartBegun): Phase.STARTING,
@@ -47,7 +47,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.RUNNING, Cancelled): Phase.ENDED,
     (Phase.RESIZING, Resized): Phase.RUNNING,
     (Phase.RESIZING, Reshaped): Phase.RESIZING,
-    # A user who stops the job does not wait for a change to end.
+    # Stopping a job does not wait for a change to end.
     (Phase.RESIZING, PreemptBegun): Phase.PREEMPTING,
     (Phase.RESIZING, Checkpointed): Phase.RESIZING,
     (Phase.RESIZING, NodeLost): Phase.WAITING,
@@ -60,7 +60,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.MIGRATING, NodeLost): Phase.WAITING,
     (Phase.MIGRATING, Ended): Phase.ENDED,
     (Phase.MIGRATING, Cancelled): Phase.ENDED,
-    # The order to stop and the report that the gang runs may cross on the way.
+    # The order to stop and the report that the gang runs may cross.
     (Phase.PREEMPTING, Started): Phase.PREEMPTING,
     (Phase.PREEMPTING, Preempted): Phase.WAITING,
     (Phase.PREEMPTING, Reshaped): Phase.PREEMPTING,
@@ -81,7 +81,7 @@ class LifecycleError(ValueError):
 
 
 def advance(phase: Phase, event: type[Event]) -> Phase:
-    """The phase after the event; raises LifecycleError where the table has no entry."""
+    """Return the phase after the event; raise LifecycleError if the table has no entry."""
     try:
         return NEXT[phase, event]
     except KeyError:

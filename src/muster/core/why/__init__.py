@@ -1,1 +1,1 @@
-"""Reasons in words."""
+"""Reasons as text."""

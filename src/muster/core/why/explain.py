@@ -1,86 +1,76 @@
-"""Why a job waits: what binds, who holds it, and the smallest change with which it would start now.
+"""Why a job waits: the obstacle, the holders, and the smallest change with which it would start now.
 
-Asked at the end of a cycle, when the board no longer changes, so jobs of equal shape share an answer.
-
-The smallest change is looked for in the order of `variants`; the first that would start is named.
+Runs at the end of a cycle, when the board no longer changes, so equal jobs share an answer.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
-from muster.core.cycle.cycle_state import Desk
+from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option, admission_key
 from muster.core.cycle.start_gangs import find
 from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
 from muster.model.job import Job, Need
 from muster.model.placement import Placement, Slot
-from muster.model.reason import Change, Code, Holder, Quantity, Reason, Shortfall
+from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, Shortfall
 from muster.model.topology import Level, each_bit
 from muster.model.view import JobState
 from muster.place.request import Request
 
 HOLDERS = 3
-"""Holders named in a reason: enough to know whom to ask."""
+"""Holders named in a reason."""
 
 
 class Explainer:
-    """Answers for the jobs that wait at the end of one cycle."""
+    """Explains why jobs wait at the end of one cycle."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, cycle: CycleState) -> None:
+        self._cycle = cycle
         self._known: dict[tuple[object, ...], Reason] = {}
-        self._by_node: dict[str, list[tuple[int, int]]] | None = None
-        self._lenders: dict[tuple[object, ...], str | None] | None = None
         self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
-        self._amounts: list[tuple[JobState, Counter[str]]] | None = None
 
     def why_waiting(self, state: JobState) -> Reason:
-        """The reason this job waits."""
-        desk, job = self._desk, state.job
-        if not (asked := desk.allocations.get(job.number)) or not asked.most:
+        """Return the reason this job waits."""
+        cycle, job = self._cycle, state.job
+        if not (asked := cycle.allocations.get(job.number)) or not asked.most:
             return Reason(Code.WAITING_POLICY)
-        code = desk.outcome.obstacles[job.number]
-        promise = desk.outcome.promises.get(job.number)
+        code = cycle.outcome.obstacles[job.number]
+        promise = cycle.outcome.promises.get(job.number)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
             return Reason(code, holders=self._holders(promise.placement.bits()))
-        if self._lenders is None:
-            self._lenders = self._without_promises()
-        workers = desk.allocations[job.number].least
+        workers = cycle.allocations[job.number].least
         key = (*self._likes(job), code)
         if key not in self._known:
             self._known[key] = self._explain(job, workers, code)
         return self._known[key]
 
     def _likes(self, job: Job) -> tuple[object, ...]:
-        """What jobs that get the same answer have in common; one with a promise is like no other."""
-        desk = self._desk
-        own = job.number if job.number in desk.outcome.promises else None
-        workers = desk.allocations[job.number].least
-        return (*admission_key(job), workers, own, desk.books.earmarked_for(job))
+        """Return a key of jobs with the same answer; one with a promise has its own."""
+        cycle = self._cycle
+        own = job.number if job.number in cycle.outcome.promises else None
+        workers = cycle.allocations[job.number].least
+        return (*admission_key(job), workers, own, cycle.quotas.earmarked_for(job))
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
-        desk = self._desk
         if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
             return self._quota_reason(job, workers, code)
-        promised = job.number in desk.outcome.promises
-        desk.release(job.number)  # its own promise is not in its way
-        reason = self._room_reason(job, workers)
-        if promised:
-            desk.retain(job.number)
-        return reason
+        lender = self._lenders.get(self._likes(job))
+        own = [job.number] if job.number in self._cycle.outcome.promises else []
+        with self._cycle.without_promises(own):
+            return self._room_reason(job, workers, lender)
 
-    def _room_reason(self, job: Job, workers: int) -> Reason:
-        """About the most hopeful of the options that the pool could take: the one most nearly free."""
-        desk = self._desk
-        allowed = list(desk.short_of_room(job, workers)) or desk.menu.options(job)
+    def _room_reason(self, job: Job, workers: int, lender: str | None) -> Reason:
+        """Explain the option with the most free devices of those the pool could take."""
+        cycle = self._cycle
+        allowed = list(cycle.short_of_room(job, workers)) or cycle.options.of(job)
         if not allowed:
-            return Reason(Code.WAITING_DEVICES)  # of a type that this cluster does not have
-        option = max(allowed, key=desk.board.free_devices)
-        request = desk.menu.request(job, workers, option)
-        free = desk.board.free_devices(option)
-        lender = (self._lenders or {}).get(self._likes(job))
+            return Reason(Code.WAITING_DEVICES)  # of a type this cluster does not have
+        option = max(allowed, key=cycle.board.free_devices)
+        request = cycle.options.request(job, workers, option)
+        free = cycle.board.free_devices(option)
         code = Code.WAITING_PROMISE if lender else self._room_code(job, request, free)
         return Reason(
             code,
@@ -99,24 +89,24 @@ class Explainer:
             quantity=quantity,
             holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
-            beneficiary=self._left_to(job, quantity) if quantity else None,
+            beneficiary=self._earmarked_for(job, quantity) if quantity else None,
         )
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
-        """The quota that stopped the job on the first option where this was the obstacle."""
-        desk = self._desk
-        for option in desk.menu.pure_options(job):
-            devices = desk.menu.request(job, workers, option).plan.devices
-            found = desk.books.binding(job, dict.fromkeys(desk.menu.types(option), devices), code)
+        """Return the quota that stopped the job on the first option with this obstacle."""
+        cycle = self._cycle
+        for option in cycle.options.pure(job):
+            devices = cycle.options.request(job, workers, option).plan.devices
+            found = cycle.quotas.binding(job, dict.fromkeys(cycle.options.types(option), devices), code)
             if found is not None:
                 return found
         return None
 
     def _room_code(self, job: Job, request: Request, free: int) -> Code:
-        desk = self._desk
+        cycle = self._cycle
         out = sum(
-            desk.view.cluster.configurations[node.configuration].devices
-            for node in desk.view.cluster.nodes
+            cycle.view.cluster.configurations[node.configuration].devices
+            for node in cycle.view.cluster.nodes
             if node.state is not NodeState.UP and node.configuration in request.kinds
         )
         if free < request.plan.devices:
@@ -124,59 +114,57 @@ class Explainer:
         bare = tuple(replace(p, need=Need(devices=p.need.devices)) for p in request.plan.parts)
         bare = tuple(part for part in bare if part.need.devices)
         without = replace(request, plan=replace(request.plan, parts=bare))
-        if not bare or desk.place(job, without) is not None:
+        if not bare or cycle.place(job, without) is not None:
             return Code.WAITING_CORES
         return Code.WAITING_FRAGMENTED
 
-    def _without_promises(self) -> dict[tuple[object, ...], str | None]:
-        """For those that would start if nothing were withheld: to whom the devices are promised.
+    @cached_property
+    def _lenders(self) -> dict[tuple[object, ...], str | None]:
+        """For jobs that would start if nothing were withheld: who the devices are promised to.
 
-        Asked once for all that wait: lifting every promise for each of them would take long.
+        Computed once for all waiting jobs: lifting every promise for each would be slow.
         """
-        desk, promises = self._desk, self._desk.outcome.promises
-        for number in promises:
-            desk.release(number)
+        cycle, promises = self._cycle, self._cycle.outcome.promises
         found: dict[tuple[object, ...], str | None] = {}
-        for number, code in desk.outcome.obstacles.items() if promises else ():
-            job = desk.view.jobs[number].job
-            likes = self._likes(job)
-            if code is Code.WAITING_DEVICES and likes not in found:
-                placement, _ = find(desk, job, desk.allocations[number].least)
-                found[likes] = self._promised_to(placement, number) if placement else None
-        for number in promises:
-            desk.retain(number)
+        with cycle.without_promises(promises):
+            for number, code in cycle.outcome.obstacles.items() if promises else ():
+                job = cycle.view.jobs[number].job
+                likes = self._likes(job)
+                if code is Code.WAITING_DEVICES and likes not in found:
+                    placement, _ = find(cycle, job, cycle.allocations[number].least)
+                    found[likes] = self._promised_to(placement, number) if placement else None
         return found
 
     def _promised_to(self, placement: Placement, job: int) -> str | None:
-        """The name of the first other job to whom some of these devices are promised."""
+        """Return the name of the first other job that some of these devices are promised to."""
         bits = placement.bits()
-        for promise in self._desk.outcome.promises.values():
+        for promise in self._cycle.outcome.promises.values():
             promised = promise.placement.bits()
             if promise.job != job and any(promised.get(node, 0) & b for node, b in bits.items()):
                 return self._name(promise.job)
         return None
 
     def _largest(self, job: Job, workers: int, option: Option) -> int:
-        """Most devices of the gang that would fit now inside the contract on this option."""
-        desk = self._desk
+        """Return the most devices of the gang that fit now within the contract on this option."""
+        cycle = self._cycle
         fewer = largest(
-            workers, lambda n: desk.place(job, desk.menu.request(job, n, option)) is not None
+            workers, lambda n: cycle.place(job, cycle.options.request(job, n, option)) is not None
         )
-        return desk.menu.request(job, fewer, option).plan.devices if fewer else 0
+        return cycle.options.request(job, fewer, option).plan.devices if fewer else 0
 
-    def _smallest_change(self, job: Job, workers: int, code: Code) -> Change | None:
-        types = self._desk.view.cluster.device_types()
+    def _smallest_change(self, job: Job, workers: int, code: Code) -> RequestChange | None:
+        types = self._cycle.view.cluster.device_types()
         lean = code is Code.WAITING_CORES
         return smallest_change(job, workers, types, self._would_start, lean=lean)
 
     def _would_start(self, job: Job, workers: int) -> bool:
-        """Whether the job would start now, of its pool's own or borrowing."""
-        if find(self._desk, job, workers)[0] is not None:
+        """Whether the job would start now, within its pool or borrowing."""
+        if find(self._cycle, job, workers)[0] is not None:
             return True
-        return job.preemptible and find(self._desk, job, workers, borrow=True)[0] is not None
+        return job.preemptible and find(self._cycle, job, workers, borrow=True)[0] is not None
 
     def _nearest_holders(self, request: Request) -> tuple[Holder, ...]:
-        """Who holds the group that is closest to having room."""
+        """Return the holders of the group closest to having room."""
         key = (request.kinds, request.widest)
         if key not in self._near:
             nodes = self._nearest_nodes(request)
@@ -184,8 +172,8 @@ class Explainer:
         return self._near[key]
 
     def _nearest_nodes(self, request: Request) -> set[str]:
-        """The nodes of the group that is closest to having room: most free devices."""
-        board = self._desk.board
+        """Return the nodes of the group with the most free devices."""
+        board = self._cycle.board
         members = sum(board.shelves[kind].members for kind in request.kinds)
         if request.widest > Level.NODE:
             groups: Iterable[int] = board.groups(request.widest)
@@ -199,48 +187,50 @@ class Explainer:
         return {board.names[node] for node in each_bit(best)}
 
     def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
-        """Who holds these devices of these nodes."""
+        """Return the holders of these devices."""
         found: Counter[int] = Counter()
         for node, mask in wanted.items():
-            for job, bits in self._index().get(node, ()):
+            for job, bits in self._index.get(node, ()):
                 found[job] += (bits & mask).bit_count()
         return self._largest_holders(found)
 
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
-        """Who in the pool that binds holds devices of the type."""
-        if self._amounts is None:
-            slots = ((state, self._slots(state)) for state in self._desk.view.jobs.values())
-            self._amounts = [(state, self._desk.amounts(held)) for state, held in slots if held]
-        around, kind = self._desk.books.around, quantity.device_type
+        """Return the holders of the type in the pool that binds."""
+        around, kind = self._cycle.quotas.around, quantity.device_type
         found = {s.number: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
         return self._largest_holders(found)
 
+    @cached_property
+    def _amounts(self) -> list[tuple[JobState, Counter[str]]]:
+        slots = ((state, self._slots(state)) for state in self._cycle.view.jobs.values())
+        return [(state, self._cycle.amounts(held)) for state, held in slots if held]
+
     def _slots(self, state: JobState) -> tuple[Slot, ...]:
-        """What the job will hold once this cycle's starts are done."""
-        started = self._desk.outcome.starts.get(state.number)
+        """Return what the job will hold after this cycle's starts."""
+        started = self._cycle.outcome.starts.get(state.number)
         return started.placement.slots if started else state.held()
 
     def _largest_holders(self, found: Mapping[int, int]) -> tuple[Holder, ...]:
         ranked = sorted((-devices, job) for job, devices in found.items() if devices)
-        jobs = [(self._desk.view.jobs[job].job, -less) for less, job in ranked[:HOLDERS]]
+        jobs = [(self._cycle.view.jobs[job].job, -less) for less, job in ranked[:HOLDERS]]
         return tuple(Holder(job.name, job.pool, devices) for job, devices in jobs)
 
-    def _left_to(self, job: Job, quantity: Quantity) -> str | None:
-        """The name of the older job of the pool that these devices are left to."""
-        older = self._desk.books.left_to(job, quantity)
+    def _earmarked_for(self, job: Job, quantity: Quantity) -> str | None:
+        """Return the name of the older job of the pool that these devices are earmarked for."""
+        older = self._cycle.quotas.left_to(job, quantity)
         return None if older is None else self._name(older)
 
     def _name(self, job: int) -> str:
-        return self._desk.view.jobs[job].job.name
+        return self._cycle.view.jobs[job].job.name
 
+    @cached_property
     def _index(self) -> dict[str, list[tuple[int, int]]]:
-        """For each node, who holds which of its devices once this cycle's starts are done."""
-        if self._by_node is None:
-            self._by_node = {}
-            for state in self._desk.view.jobs.values():
-                for slot in self._slots(state):
-                    self._by_node.setdefault(slot.node, []).append((state.number, slot.bits))
-        return self._by_node
+        """The holders of each node's devices after this cycle's starts."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for state in self._cycle.view.jobs.values():
+            for slot in self._slots(state):
+                found.setdefault(slot.node, []).append((state.number, slot.bits))
+        return found
 
 
 _ALL = -1

@@ -1,30 +1,29 @@
-"""A job with one thing changed: the smallest change of a request with which it would start.
+"""The smallest change of a request with which a job would start.
 
-Admission asks it of the empty cluster, an explanation of the cluster as it is. The order is that of
-what a change costs its user: the contract wider (one level, and so on), the slowdown given up, another
-device type, becoming preemptible, fewer cores or less memory beside the devices, fewer workers, and
-last fewer devices for each of them.
+Admission tries it on the empty cluster, an explanation on the current one. Changes come in the order of
+what they cost the user: a wider contract (level by level), no bound on the slowdown, another device
+type, becoming preemptible, fewer cores or less memory, fewer workers, fewer devices per worker.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from muster.model.job import Job, Need, Role, RoleSpec
-from muster.model.reason import Change
+from muster.model.job import Job, Role, RoleSpec
+from muster.model.reason import RequestChange
 from muster.model.topology import Level
 
 Starts = Callable[[Job, int], bool]
-"""Whether a job would start with so many workers."""
-Search = Callable[[Job, int, Starts], Change | None]
+"""Whether a job would start with this number of workers."""
+Search = Callable[[Job, int, Starts], RequestChange | None]
 
 _HALF_CORE, _GB = 500, 10**9
-"""Steps in which a smaller need is looked for."""
+"""Step sizes of the search for a smaller need: millicores, bytes."""
 
 
 def smallest_change(
     job: Job, workers: int, types: tuple[str, ...], starts: Starts, *, lean: bool
-) -> Change | None:
-    """The first change that would do; `lean`: cores and memory are worth a look."""
+) -> RequestChange | None:
+    """Return the first change that would do; `lean`: try fewer cores and less memory too."""
     for change, changed in _wider(job, types):
         if starts(changed, workers):
             return change
@@ -35,7 +34,7 @@ def smallest_change(
 
 
 def largest(below: int, fits: Callable[[int], bool]) -> int:
-    """The most, less than asked, for which it fits; 0 if not even 1."""
+    """Return the largest number below this for which it fits; 0: none."""
     low, high = 0, below - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -47,13 +46,12 @@ def largest(below: int, fits: Callable[[int], bool]) -> int:
 
 
 def with_workers(job: Job, workers: int) -> Job:
-    """The job with just so many workers."""
-    own = job.workers
-    return _with(job, replace(own, gang=workers, least=workers, most=workers))
+    """Return the job with exactly this number of workers."""
+    return _with(job, replace(job.workers, gang=workers, least=workers, most=workers))
 
 
 def with_need(job: Job, role: Role, **need: int) -> Job:
-    """The job with another need of each task of a role."""
+    """Return the job with another need of each task of a role."""
     spec = next(spec for spec in job.roles if spec.role is role)
     return _with(job, replace(spec, need=replace(spec.need, **need)))
 
@@ -62,66 +60,57 @@ def _with(job: Job, spec: RoleSpec) -> Job:
     return replace(job, roles=tuple(spec if s.role is spec.role else s for s in job.roles))
 
 
-def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[Change, Job]]:
-    """The job asking for no less, but content with more."""
+def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[RequestChange, Job]]:
+    """Yield the job with the same request, but fewer conditions."""
     for level in Level:
         if level > job.locality.widest:
             locality = replace(job.locality, widest=level)
-            yield Change("locality", level.word), replace(job, locality=locality)
+            yield RequestChange("locality", level.word), replace(job, locality=locality)
     if job.locality.max_slowdown is not None:
         locality = replace(job.locality, max_slowdown=None)
-        yield Change("max_slowdown", "none"), replace(job, locality=locality)
+        yield RequestChange("max_slowdown", "none"), replace(job, locality=locality)
     for device_type in types:
         if job.device_types and device_type not in job.device_types:
             allowed = (*job.device_types, device_type)
-            yield Change("any_of", device_type), replace(job, device_types=allowed)
+            yield RequestChange("any_of", device_type), replace(job, device_types=allowed)
     if not job.preemptible:
-        yield Change("preemptible", "true"), replace(job, preemptible=True)
+        yield RequestChange("preemptible", "true"), replace(job, preemptible=True)
 
 
-def _fewer_cores(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_cores(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     found = _leaner(job, workers, starts, "millicores", _HALF_CORE)
-    return found and Change(_field(found[0], "cores"), f"{found[1] * _HALF_CORE / 1000:g}")
+    return found and RequestChange(_field(found[0], "cores"), f"{found[1] * _HALF_CORE / 1000:g}")
 
 
-def _less_memory(job: Job, workers: int, starts: Starts) -> Change | None:
+def _less_memory(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     found = _leaner(job, workers, starts, "memory", _GB)
-    return found and Change(_field(found[0], "memory"), f"{found[1]}GB")
+    return found and RequestChange(_field(found[0], "memory"), f"{found[1]}GB")
 
 
 def _leaner(job: Job, workers: int, starts: Starts, field: str, step: int) -> tuple[Role, int] | None:
-    """The role, and the most steps of a smaller need of its tasks, with which the job would start."""
+    """Return the role, and the most steps of a smaller need of its tasks, that would start."""
     for spec in job.roles:
-        asked = -(-_amount(spec.need, field) // step)
-        most = largest(asked, _with_less(job, spec.role, workers, starts, field, step))
-        if most:
+
+        def fits(n: int, role: Role = spec.role) -> bool:
+            return starts(with_need(job, role, **{field: n * step}), workers)
+
+        if most := largest(-(-getattr(spec.need, field) // step), fits):
             return spec.role, most
     return None
-
-
-def _with_less(
-    job: Job, role: Role, workers: int, starts: Starts, field: str, step: int
-) -> Callable[[int], bool]:
-    return lambda n: starts(with_need(job, role, **{field: n * step}), workers)
-
-
-def _amount(need: Need, field: str) -> int:
-    amount: int = getattr(need, field)
-    return amount
 
 
 def _field(role: Role, field: str) -> str:
     return field if role is Role.WORKER else f"{role} {field}"
 
 
-def _fewer_workers(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_workers(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     fewer = largest(workers, lambda n: starts(with_workers(job, n), n))
     if not fewer:
         return None
-    return Change("devices" if job.workers.need.devices == 1 else "workers", str(fewer))
+    return RequestChange("devices" if job.workers.need.devices == 1 else "workers", str(fewer))
 
 
-def _fewer_devices_each(job: Job, workers: int, starts: Starts) -> Change | None:
+def _fewer_devices_each(job: Job, workers: int, starts: Starts) -> RequestChange | None:
     own = job.workers.need.devices
     fewer = largest(own, lambda n: starts(with_need(job, Role.WORKER, devices=n), workers))
-    return Change("devices per worker", str(fewer)) if fewer else None
+    return RequestChange("devices per worker", str(fewer)) if fewer else None

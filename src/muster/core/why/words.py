@@ -1,4 +1,4 @@
-"""Reasons and places in words that a person reads."""
+"""Reasons and placements as text."""
 
 from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Reason
@@ -6,7 +6,7 @@ from muster.model.topology import each_bit
 
 
 def tell(reason: Reason) -> str:
-    """One line: the sentence of the code, then its figures."""
+    """Return one line: the sentence of the code, then its figures."""
     parts = [SENTENCES[reason.code], *_figures(reason)]
     if reason.holders:
         held = ", ".join(f"{holder.name} ({holder.devices})" for holder in reason.holders)
@@ -24,10 +24,10 @@ def _figures(reason: Reason) -> list[str]:
     if reason.shortfall is not None:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
-        found.append(f"asks {short.asked}, {short.free} free, at most {short.largest}{within}")
+        found.append(f"needs {short.asked}, {short.free} free, at most {short.largest}{within}")
     if reason.quantity is not None:
         q = reason.quantity
-        found.append(f"asks {q.asked}, pool {q.pool} uses {q.used} of {q.bound} {q.device_type}")
+        found.append(f"needs {q.asked}, pool {q.pool} uses {q.used} of {q.bound} {q.device_type}")
     if reason.cost is not None:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
@@ -35,7 +35,7 @@ def _figures(reason: Reason) -> list[str]:
 
 
 def where(placement: Placement) -> str:
-    """Nodes and devices: `gpu1[0-3] gpu2[0,5]`; a node where only tasks without devices run is bare."""
+    """Return nodes and devices, `gpu1[0-3] gpu2[0,5]`; a node without devices in use is bare."""
     return " ".join(
         f"{node}[{_ranges(bits)}]" if bits else node for node, bits in placement.bits().items()
     )

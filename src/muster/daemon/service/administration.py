@@ -31,7 +31,7 @@ USED = 60.0
 
 
 class Administration(Requests):
-    """Requests that are not about jobs."""
+    """Requests that are not about jobs; documented in the protocol."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon)
@@ -40,16 +40,13 @@ class Administration(Requests):
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        """List nodes."""
         view = self._daemon.view
         return [node_record(view, node) for node in view.cluster.nodes]
 
     async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        """Place no new tasks on a node."""
         return await self._turn_node(caller, node, NodeDraining)
 
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
-        """Use a drained node again."""
         return await self._turn_node(caller, node, NodeReturned)
 
     async def _turn_node(
@@ -63,7 +60,6 @@ class Administration(Requests):
         return node_record(view, view.cluster.node(node))
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
-        """List pools."""
         return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
 
     async def set_pool(
@@ -74,7 +70,6 @@ class Administration(Requests):
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
     ) -> PoolRecord:
-        """Create or change a pool; what is not given stays unchanged."""
         admins_only(caller)
         tree = self._daemon.view.pools
         known = tree.pools.get(name)
@@ -91,7 +86,6 @@ class Administration(Requests):
         return next(each for each in await self.pools(caller) if each.name == name)
 
     async def remove_pool(self, caller: Caller, name: str) -> None:
-        """Remove a pool without jobs."""
         admins_only(caller)
         pools = dict(self._daemon.view.pools.pools)
         if pools.pop(name, None) is None:
@@ -120,13 +114,11 @@ class Administration(Requests):
             )
 
     async def policy(self, caller: Caller) -> PolicyRecord:
-        """Return the active policy."""
         name = self._daemon.state.policy
         text = (type(POLICIES[name]).__doc__ or "").strip().partition("\n")[0]
         return PolicyRecord(name, tuple(sorted(POLICIES)), text)
 
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
-        """Change the policy, from the next cycle on."""
         admins_only(caller)
         if name not in POLICIES:
             raise RefusedError(f"no policy named {name!r}; policies: {', '.join(sorted(POLICIES))}")
@@ -138,12 +130,10 @@ class Administration(Requests):
     # --- tokens and the daemon itself ---
 
     async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        """List tokens without secrets: all for an administrator, otherwise the caller's."""
         found = await self._read(self._store.tokens)
         return [each for each in found if caller.admin or each.user == caller.user]
 
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        """Create a token; only this answer has its secret."""
         admins_only(caller)
         if role not in ROLES:
             raise RefusedError(f"no role named {role!r}; roles: {', '.join(ROLES)}")
@@ -156,13 +146,11 @@ class Administration(Requests):
         return TokenRecord(name, user, role, created, secret=secret)
 
     async def revoke_token(self, caller: Caller, name: str) -> None:
-        """Revoke a token at once."""
         if name not in [each.name for each in await self.tokens(caller)]:
             raise NotFoundError(f"you have no token named {name!r}; see: muster token list")
         await self._read(self._store.revoke_token, name)
 
     async def identify(self, secret: str) -> Caller | None:
-        """Return the caller of a token, or None."""
         known = digest(secret)
         found = await self._read(self._store.token, known)
         if found is None:
@@ -174,7 +162,6 @@ class Administration(Requests):
         return Caller(found.user, found.role == "admin")
 
     async def status(self) -> StatusRecord:
-        """Return the daemon's status."""
         daemon, view = self._daemon, self._daemon.view
         free = sum(node.free.bit_count() for node in view.cluster.nodes)
         every = sum(view.cluster.devices_by_type().values())
@@ -196,12 +183,10 @@ class Administration(Requests):
         )
 
     async def snapshot(self, caller: Caller) -> bytes:
-        """Return what the scheduler decides on now, as a file for `muster play`."""
         admins_only(caller)
         return await self._read(encode_snapshot, self._daemon.cycle_snapshot())
 
     def metrics(self) -> bytes:
-        """Return the metrics in Prometheus' text format."""
         return self._daemon.metrics.text()
 
 

@@ -38,7 +38,7 @@ HISTORY = 100
 
 
 class JobService(Administration):
-    """Answers requests; every change is posted to the daemon as facts."""
+    """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon, cluster_name)
@@ -49,7 +49,6 @@ class JobService(Administration):
     # --- jobs ---
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
-        """Submit a job; with a key that this user has used before, return that job."""
         if key is None:
             return await self._take_in(job, None)
         # Of two concurrent requests with one key the second waits for the first.
@@ -95,7 +94,6 @@ class JobService(Administration):
         return self._admitted[key]
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
-        """Predict when and where the job would run if it were submitted now."""
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
@@ -109,7 +107,6 @@ class JobService(Administration):
         return await self._read(forecast, POLICIES[daemon.state.policy], question)
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
-        """List the jobs visible to the caller."""
         limit = max(1, min(query.limit, 1_000))
         found = await self._read(
             lambda: self._store.jobs(
@@ -135,7 +132,6 @@ class JobService(Administration):
         return self._daemon.record(record.number)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
-        """Return one job in detail."""
         record = await self._record(which, caller)
         gang = self._daemon.state.gangs.get(record.number)
         sight = self._daemon.sights.get(record.number, Sight())
@@ -151,7 +147,6 @@ class JobService(Administration):
         )
 
     async def stop(self, caller: Caller, which: str) -> JobRecord:
-        """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
         record = await self._record(which, caller)
         number = record.number
         state, summary = self._daemon.view.jobs.get(number), self._daemon.summaries.get(number)
@@ -166,7 +161,6 @@ class JobService(Administration):
         return await self._record(number, caller)
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
-        """Change how many workers a job asks for."""
         record = await self._record(which, caller)
         state = self._daemon.view.jobs.get(record.number)
         if state is None or record.status in OVER:
@@ -187,7 +181,6 @@ class JobService(Administration):
     async def log(
         self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
     ) -> LogPiece:
-        """Read a part of a log, named as in `TaskRecord.log`."""
         record = await self._record(which, caller)
         name = f"{record.number}-{record.name}/{log}.log"
         try:
@@ -201,7 +194,6 @@ class JobService(Administration):
     async def changes(
         self, caller: Caller, after: int | None, which: str | None = None, limit: int = PAGE
     ) -> list[ChangeRecord]:
-        """List events after a number in the journal, oldest first; None: the latest."""
         number = (await self._record(which, caller)).number if which is not None else None
         entries = await self._read(lambda: self._store.changes(after, number=number, limit=limit))
         if not caller.admin and which is None:
@@ -211,7 +203,6 @@ class JobService(Administration):
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
     ) -> AsyncIterator[ChangeRecord]:
-        """Yield the same, and then new events; for one job until it ends."""
         at = after
         while True:
             # Checked before the changes are read, so that they include the end.

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -47,10 +47,9 @@ class _Task:
 
 
 class LocalExecutor:
-    """Runs tasks as process groups of this machine, which outlive the daemon.
+    """Runs tasks as process groups of this machine, as `ports.Executor` says.
 
-    `clock`: s since 1970, as in the shims. `nodes`: names of this machine; None: any. A log above
-    `log_limit` bytes loses its older half.
+    `clock`: s since 1970, as in the shims. A log above `log_limit` bytes loses its older half.
     """
 
     def __init__(
@@ -58,11 +57,9 @@ class LocalExecutor:
         folder: Path,
         clock: Callable[[], float],
         *,
-        nodes: Collection[str] | None = None,
         log_limit: int = LOG_LIMIT,
     ) -> None:
         self._folder, self._clock = folder.absolute(), clock
-        self._nodes = None if nodes is None else frozenset(nodes)
         for part in ("tasks", "logs"):
             (self._folder / part).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._logs = LogFolder(self._folder / "logs", log_limit)
@@ -76,41 +73,33 @@ class LocalExecutor:
         self._watch.post(self._trim)
 
     def start(self, order: TaskOrder) -> None:
-        """Run a task; return at once."""
         self._watch.post(partial(self._start, order))
 
     def signal(self, task: TaskId, number: int) -> None:
-        """Send a signal to the task's process group, as soon as it has one."""
         self._watch.post(partial(self._signal, task, number))
 
     def attach(self, tasks: Sequence[TaskId]) -> None:
-        """Watch tasks that were ordered before, and report the state of each."""
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
     def collect(self) -> Sequence[Report]:
-        """Return reports since the last call, oldest first."""
         with self._lock:
             reports, self._reports = self._reports, []
         return reports
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when there is something to collect."""
         with self._lock:
             self._wake = wake
             if self._reports:
                 self._watch.post(wake)
 
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
-        """Read a part of a log; LookupError if there is none of that name."""
         return self._logs.read(log, offset, size)
 
     def prune(self, older_than: float) -> int:
-        """Delete the files of jobs without activity since then; return their number."""
         return prune(self._folder, older_than)
 
     def close(self) -> None:
-        """Stop watching; tasks keep running."""
         self._watch.close()
 
     def _start(self, order: TaskOrder) -> None:
@@ -118,8 +107,6 @@ class LocalExecutor:
             return
         try:
             output = self._logs.place(order.log)
-            if self._nodes is not None and order.node not in self._nodes:
-                raise LookupError(f"node {order.node} is not this machine")
         except LookupError as problem:
             self._report(TaskExited(order.id, self._clock(), error=str(problem), begun=False))
             return

@@ -34,7 +34,6 @@ PR_SET_CHILD_SUBREAPER = 36
 """Linux' prctl(2): orphans of the task become children of the shim."""
 
 CHILDREN = f"/proc/self/task/{os.getpid()}/children"
-"""Lists the children of the shim."""
 
 
 class CannotRunError(Exception):
@@ -57,7 +56,6 @@ def ticks_of(pid: int) -> tuple[int, str] | None:
 
 
 def boot_id() -> str:
-    """Return the id of this boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -117,7 +115,6 @@ def main(folder: str) -> int:
 
 
 def run_task(order: dict[str, Any]) -> None:
-    """Run the order, and record how it ended."""
     adopt_orphans()
     try:
         pid = begin(order)
@@ -132,7 +129,6 @@ def run_task(order: dict[str, Any]) -> None:
 
 
 def end(how: dict[str, Any]) -> None:
-    """Record the end."""
     entry = how | {"at": time.time()}
     for _ in range(RECORD_ATTEMPTS):
         try:
@@ -213,7 +209,6 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
 
 
 def settle(folder: str, output: int) -> None:
-    """Set up streams and working directory."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -227,7 +222,6 @@ def settle(folder: str, output: int) -> None:
 
 
 def execute(argv: list[str], environ: dict[str, str]) -> NoReturn:
-    """Become the command."""
     try:
         words = [as_bytes(word) for word in argv]
         os.execvpe(words[0], words, {as_bytes(k): as_bytes(v) for k, v in environ.items()})

@@ -6,11 +6,12 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from muster.files.errors import shown
 from muster.files.source.fields import (
-    Entry,
+    FileEntry,
     Name,
     Operations,
     Part,
     SomeSize,
+    optional,
     single,
     whole,
     whole_schema,
@@ -62,7 +63,7 @@ State = Annotated[int, whole(0, MAX_STATE), whole_schema(0, MAX_STATE)]
 ParameterBytes = Annotated[int, whole(1, 8), whole_schema(1, 8)]
 
 
-class ProfileEntry(Entry):
+class ProfileEntry(FileEntry):
     """The shape of a model: what a training step computes, keeps and synchronises."""
 
     model_config = ConfigDict(
@@ -81,7 +82,7 @@ class ProfileEntry(Entry):
         }
     )
 
-    name: Name | None = Field(default=None, description="The model's name. Default: the file's.")
+    name: Name | None = optional("The model's name. Default: the file's.")
     operations: Operations = Field(
         description="Floating-point operations of the forward pass for one sample, two for a "
         "multiply-add: a number, or with K, M, G, T or P for thousands, millions, and so on.",

@@ -14,7 +14,7 @@ class Held:
     device_type: str
     shape: tuple[int, ...]
     batch: int | None = None
-    """The global batch it was told to use; None: its own."""
+    """The global batch chosen for it; None: its own."""
     servers: int = field(default=0, compare=False)
     """Not compared: what is learnt of speeds does not tell numbers of servers apart."""
 

@@ -45,12 +45,16 @@ WEIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """A job's own measurement: s of a step, and of it synchronising; a step's work; gradient noise."""
+    """What a running job measures of itself."""
 
     step: float
+    """s of one step."""
     sync: float | None = None
+    """The part of it spent synchronising, if measured."""
     gain: float = 1.0
+    """Work of one step, in the job's unit."""
     noise: float | None = None
+    """Samples at which the gradient's noise equals its signal (Pollux' phi), if measured."""
 
 
 @dataclass(slots=True)

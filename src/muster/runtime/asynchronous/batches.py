@@ -59,10 +59,9 @@ class LeasedBatches:
     def position(self) -> Position:
         """Where to resume after a restart: at the first unfinished lease."""
         with self._changed:
-            out = [lease.place for _, lease in self._open.values()] + [
-                lease.place for lease in self._back
-            ]
-            return min([*out, self._next], key=lambda place: (place.epoch, place.cursor))
+            out = [*(lease for _, lease in self._open.values()), *self._back]
+            places = [*(lease.place for lease in out), self._next]
+            return min(places, key=lambda place: (place.epoch, place.cursor))
 
     def take(self, holder: int, wait: float) -> LeasedBatch | None:
         """Lease a batch; None if there is none within `wait` s, or none left."""
@@ -89,7 +88,10 @@ class LeasedBatches:
             epoch = lease.place.epoch
             before, count = self._sums.get(epoch, (0.0, 0))
             self._sums[epoch] = before + losses, count + samples
-            if count + samples >= self._length(epoch):
+            order, begun = self._order, self._begun
+            whole = min(order.count, order.steps_per_epoch * order.batch)
+            # Of the first epoch, those left at the start.
+            if count + samples >= whole - (begun.cursor if epoch == begun.epoch else 0):
                 self._close_epoch(epoch)
             self._changed.notify_all()
 
@@ -103,12 +105,6 @@ class LeasedBatches:
                     self._back.append(lease)
                     self.repeated += 1
             self._changed.notify_all()
-
-    def _length(self, epoch: int) -> int:
-        """Return the samples of an epoch; of the first, those left at the start."""
-        order, begun = self._order, self._begun
-        whole = min(order.count, order.steps_per_epoch * order.batch)
-        return whole - begun.cursor if epoch == begun.epoch else whole
 
     def _close_epoch(self, epoch: int) -> None:
         total, count = self._sums.pop(epoch)

@@ -17,12 +17,12 @@ import socket
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.runtime.comm.stream import receive_json
 from muster.runtime.errors import BadTrainingError, LostServerError
 from muster.runtime.members.peers import connect
+from muster.runtime.shards.ownership import Range, merged
 
 KIND = "asynchronous"
 """The kind of request that opens a connection of this training."""
@@ -49,29 +49,18 @@ def lost(servers: Sequence[str], checkpoint: str, problem: object) -> LostServer
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Elements [begin, end) of a parameter."""
-
-    parameter: int
-    begin: int
-    end: int
-
-
-def assign(parameters: Sequence[Any], servers: int) -> list[list[Segment]]:
-    """Assign segments to servers: even bytes, the largest first, each to the least loaded."""
+def assign(parameters: Sequence[Any], servers: int) -> list[list[Range]]:
+    """Assign ranges of parameters to servers: even bytes, the largest first, to the least loaded."""
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     limit = min(SPLIT, -(-total // servers))
     pieces = [piece for index, p in enumerate(parameters) for piece in _split(index, p, limit)]
     loads = [0] * servers
-    found: list[list[Segment]] = [[] for _ in range(servers)]
-    for size, segment in sorted(
-        pieces, key=lambda piece: (-piece[0], piece[1].parameter, piece[1].begin)
-    ):
+    found: list[list[Range]] = [[] for _ in range(servers)]
+    for size, segment in sorted(pieces, key=lambda piece: (-piece[0], piece[1].tensor, piece[1].begin)):
         least = loads.index(min(loads))
         loads[least] += size
         found[least].append(segment)
-    return [_merged(segments) for segments in found]
+    return [merged(segments) for segments in found]
 
 
 def checksum(parameters: Sequence[Any]) -> int:
@@ -95,31 +84,18 @@ def _joined_once(address: str, role: str, model: int, token: str) -> socket.sock
     connection = connect(address, {"kind": KIND, "role": role, "checksum": model}, token, PATIENCE)
     try:
         answer = receive_json(connection)
-    except OSError:
+        if "lost" in answer:
+            raise LostServerError(answer["lost"])
+        if "error" in answer:
+            raise BadTrainingError(f"server {address}: {answer['error']}")
+    except BaseException:
         connection.close()
         raise
-    if "lost" in answer or "error" in answer:
-        connection.close()
-    if "lost" in answer:
-        raise LostServerError(answer["lost"])
-    if "error" in answer:
-        raise BadTrainingError(f"server {address}: {answer['error']}")
     return connection
 
 
-def _split(index: int, parameter: Any, limit: int) -> list[tuple[int, Segment]]:
+def _split(index: int, parameter: Any, limit: int) -> list[tuple[int, Range]]:
     size = parameter.element_size()
     step, count = max(1, limit // size), parameter.numel()
     ends = [(begin, min(begin + step, count)) for begin in range(0, count, step)]
-    return [((end - begin) * size, Segment(index, begin, end)) for begin, end in ends]
-
-
-def _merged(segments: Sequence[Segment]) -> list[Segment]:
-    found: list[Segment] = []
-    for segment in sorted(segments, key=lambda s: (s.parameter, s.begin)):
-        last = found[-1] if found else None
-        if last is not None and (last.parameter, last.end) == (segment.parameter, segment.begin):
-            found[-1] = replace(last, end=segment.end)
-        else:
-            found.append(segment)
-    return found
+    return [((end - begin) * size, Range(index, begin, end)) for begin, end in ends]

@@ -12,16 +12,10 @@ import torch
 from torch import Tensor
 
 from muster.runtime.asynchronous.batches import LeasedBatches
-from muster.runtime.asynchronous.protocol import (
-    KIND,
-    PATIENCE,
-    START,
-    Segment,
-    join,
-    lost,
-)
+from muster.runtime.asynchronous.protocol import KIND, PATIENCE, START, join, lost
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
 from muster.runtime.members.peers import PeerServer, Request
+from muster.runtime.shards.ownership import Range
 from muster.runtime.shards.shard_updater import SliceOptimizer, groups_of, options_of
 from muster.runtime.shards.state_pieces import Piece, by_parameter, cuts, joined, pieces_of, send_pieces
 
@@ -36,45 +30,40 @@ class Shard:
         self,
         optimizer: Any,
         parameters: Sequence[Any],
-        segments: Sequence[Segment],
+        segments: Sequence[Range],
         scheduler: Any = None,
     ) -> None:
-        """Start from the current parameters and optimiser.
-
-        `scheduler`: of this optimiser; stepped with each update.
-        """
+        """Start from the current parameters and optimiser; `scheduler` steps with each update."""
         groups = groups_of(optimizer)
         state = by_parameter(pieces_of(optimizer, parameters, optimizer.state_dict()))
         self.segments = list(segments)
         self._optimizer, self._scheduler = optimizer, scheduler
-        self._lock, self._version = threading.Lock(), 0
+        self._lock, self.version = threading.Lock(), 0
         # The user's optimiser only lends its hyper-parameters and never steps; schedules would warn.
         optimizer._opt_called = True
-        self._values = [_read(parameters[s.parameter], s) for s in segments]
-        self._trained = [i for i, s in enumerate(segments) if id(parameters[s.parameter]) in groups]
-        slices = [
-            (_state(state, s), groups[id(p)], p.dtype)
-            for s in (segments[i] for i in self._trained)
-            for p in (parameters[s.parameter],)
+        self._values = [
+            parameters[s.tensor].detach().reshape(-1)[s.begin : s.end].to("cpu", copy=True)
+            for s in segments
         ]
+        self._trained = [i for i, s in enumerate(segments) if id(parameters[s.tensor]) in groups]
+        slices = []
+        for segment in (segments[place] for place in self._trained):
+            index, begin, end = segment.tensor, segment.begin, segment.end
+            piece = joined(cuts(state.get(index, ()), begin, end), index, begin, end)
+            slices.append((piece, groups[id(parameters[index])], parameters[index].dtype))
         self._slices = SliceOptimizer(optimizer, slices) if slices else None
-
-    @property
-    def version(self) -> int:
-        return self._version
 
     def read(self) -> tuple[int, list[Tensor]]:
         """Return the version and a copy of the parameters."""
         with self._lock:
-            return self._version, [value.clone() for value in self._values]
+            return self.version, [value.clone() for value in self._values]
 
     def snapshot(self) -> tuple[Request, list[Tensor], list[Piece]]:
-        """Return version, hyper-parameters and schedule; parameters; optimiser state: all
-        consistent."""
+        """Return version, hyper-parameters and schedule; parameters; optimiser state."""
         with self._lock:
             schedule = _carried(self._scheduler.state_dict()) if self._scheduler else None
             groups = [_carried(options) for options in options_of(self._optimizer)]
-            header = {"version": self._version, "groups": groups, "schedule": schedule}
+            header = {"version": self.version, "groups": groups, "schedule": schedule}
             held = self._slices.pieces() if self._slices else []
             pieces = [part for p in held for part in cuts([p], p.begin, p.end)]
             return header, [value.clone() for value in self._values], pieces
@@ -82,10 +71,7 @@ class Shard:
     def update(
         self, pulled: int, gradients: Sequence[Tensor], unused: Sequence[int]
     ) -> tuple[int, int]:
-        """Apply gradients of version `pulled`; return the new version, and the staleness.
-
-        Staleness: updates by others since the pull.
-        """
+        """Apply gradients of version `pulled`; return the new version, and the updates since then."""
         with self._lock:
             if self._slices is not None:
                 self._slices.step(
@@ -94,16 +80,16 @@ class Shard:
                     [gradients[place] for place in self._trained],
                 )
                 self._slices.commit(unused)
-            staleness = self._version - pulled
-            self._version += 1
+            staleness = self.version - pulled
+            self.version += 1
             if self._scheduler is not None:
                 self._scheduler.step()
-            return self._version, staleness
+            return self.version, staleness
 
     def _target(self, place: int, unused: Sequence[int]) -> Tensor:
         """Return what the optimiser works on: the values, or a copy to throw away."""
         value = self._values[place]
-        return value.clone() if self.segments[place].parameter in unused else value
+        return value.clone() if self.segments[place].tensor in unused else value
 
 
 class ParameterServer:
@@ -199,9 +185,12 @@ class ParameterServer:
             elif request["op"] == "push":
                 for gradient in gradients:
                     receive_into(connection, gradient)
-                send_json(connection, self._update(request, gradients))
+                version, staleness = self.shard.update(request["version"], gradients, request["unused"])
+                send_json(connection, {"version": version, "staleness": staleness})
             elif request["op"] == "snapshot":
-                self._send_all(connection)
+                header, values, pieces = self.shard.snapshot()
+                _send(connection, header, values)
+                send_pieces(connection, pieces)
             elif request["op"] == "lease" and self.leases is not None:
                 send_json(connection, self._lease(self.leases, request, holder))
             else:
@@ -218,10 +207,6 @@ class ParameterServer:
             self._over = True
             self._changed.notify_all()
 
-    def _update(self, request: Request, gradients: Sequence[Tensor]) -> Request:
-        version, staleness = self.shard.update(request["version"], gradients, request["unused"])
-        return {"version": version, "staleness": staleness}
-
     def _lease(self, leases: LeasedBatches, request: Request, holder: int) -> Request:
         if request["done"] is not None:
             leases.finish(request["done"], request["losses"], request["samples"])
@@ -233,8 +218,7 @@ class ParameterServer:
         return {**answer, "lease": [lease.number, place.epoch, place.cursor, place.step]}
 
     def _save_due(self, leases: LeasedBatches) -> Request | None:
-        """Let the first worker that asks when a checkpoint is due write it; the last is due at the
-        end."""
+        """Let the first worker that asks write a checkpoint when due; the last is due at the end."""
         with self._changed:
             least = 1 if leases.ended else self._every
             if not self._every or leases.done < self._saved + least:
@@ -242,11 +226,6 @@ class ParameterServer:
             self._saved = leases.done
         place = leases.position
         return {"step": leases.done, "position": [place.epoch, place.cursor, leases.done]}
-
-    def _send_all(self, connection: socket.socket) -> None:
-        header, values, pieces = self.shard.snapshot()
-        _send(connection, header, values)
-        send_pieces(connection, pieces)
 
 
 def serve(server: ParameterServer, peers: PeerServer, others: Sequence[str], token: str) -> None:
@@ -291,13 +270,3 @@ def _carried(state: dict[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(TypeError, ValueError):
             found[name] = json.loads(json.dumps(value))
     return found
-
-
-def _read(parameter: Any, segment: Segment) -> Tensor:
-    flat = parameter.detach().reshape(-1)
-    return flat[segment.begin : segment.end].to("cpu", copy=True)
-
-
-def _state(stored: dict[int, list[Piece]], segment: Segment) -> Piece:
-    index, begin, end = segment.parameter, segment.begin, segment.end
-    return joined(cuts(stored.get(index, ()), begin, end), index, begin, end)

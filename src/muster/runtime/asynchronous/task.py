@@ -7,8 +7,12 @@ from typing import Any
 
 import torch
 
-from muster.runtime.asynchronous import AsyncReport, train_asynchronously
-from muster.runtime.data.samples import Position
+from muster.runtime.asynchronous.batches import LeasedBatches
+from muster.runtime.asynchronous.protocol import PATIENCE, assign, checksum
+from muster.runtime.asynchronous.server import ParameterServer, Shard, serve
+from muster.runtime.asynchronous.worker import AsyncReport, AsyncWorker, Forward, Save
+from muster.runtime.data.loader import Loader
+from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError, LeftError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.members.peers import PeerServer
@@ -17,9 +21,6 @@ from muster.runtime.shape.trace import mapped
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
 from muster.runtime.state.state import TrainingState
 from muster.wire.messages import Changed, MemberPlan, Message, Ready, StepDone, Stop, TrainingEnded
-
-Losses = Callable[[Any, Any], Any]
-"""(model, batch) to one loss per sample."""
 
 
 class AsyncTask:
@@ -35,14 +36,8 @@ class AsyncTask:
         self._began = time.monotonic()
         self._samples = 0
 
-    def run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
+    def run(self, losses: Forward, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         """Train to the end; workers then have the servers' parameters, and servers exit."""
-        self._run(losses, checkpoints, options)
-        self._end("finished")
-        if self._settings.role == "server":
-            raise LeftError(0)
-
-    def _run(self, losses: Losses, checkpoints: Checkpoints | None, options: dict[str, Any]) -> None:
         restored = self._restore(checkpoints)
         self._peers.start()
         self._link.start()
@@ -68,6 +63,9 @@ class AsyncTask:
             on_step=self._report,
             **options,
         )
+        self._end("finished")
+        if self._settings.role == "server":
+            raise LeftError(0)
 
     def _await_plan(self) -> MemberPlan:
         with self._change:
@@ -121,7 +119,7 @@ class AsyncTask:
         self._link.close()
         self._peers.close()
 
-    def _saver(self, checkpoints: Checkpoints | None) -> Callable[[int, dict[str, Any]], None] | None:
+    def _saver(self, checkpoints: Checkpoints | None) -> Save | None:
         if checkpoints is None:
             return None
         signature = signature_of(self._state.model, self._state.optimizer)
@@ -132,10 +130,72 @@ class AsyncTask:
         return save
 
     def _restore(self, checkpoints: Checkpoints | None) -> Position | None:
-        if checkpoints is None:
-            return None
-        found = checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        signature = signature_of(self._state.model, self._state.optimizer)
+        found = checkpoints.latest(signature) if checkpoints is not None else None
         if found is None:
             return None
         self._state.restore(found[1])
         return self._state.position
+
+
+def train_asynchronously(
+    model: Any,
+    optimizer: Any,
+    forward: Forward,
+    dataset: Any,
+    batch: int,
+    epochs: int | None,
+    role: str,
+    servers: list[str],
+    *,
+    index: int = 0,
+    workers: int = 1,
+    peers: PeerServer | None = None,
+    token: str = "",
+    steps: int | None = None,
+    until: Callable[[float], bool] | None = None,
+    seed: int = 0,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    collate: Callable[[list[Any]], Any] | None = None,
+    augment: bool = False,
+    scheduler: Any = None,
+    position: Position | None = None,
+    place: Callable[[Any], Any] = lambda batch: batch,
+    save: Save | None = None,
+    save_every: int = 0,
+    checkpoint: str = "",
+    on_step: Callable[[AsyncReport], None] | None = None,
+    patience: float = PATIENCE,
+) -> AsyncReport | LeasedBatches | None:
+    """Run this task's part until the training ends.
+
+    `forward`: (model, batch) to one loss per sample. `batch`: of all initial `workers` together; each
+    takes an equal part. `servers`: their addresses; `index`: which of them this server is, at `peers`.
+    `steps`: mini-batches in total. `save`, `save_every`, `checkpoint`: how to write the state, after
+    how many mini-batches, and the folder for error messages; to resume, restore model and optimiser in
+    every task and pass `position`.
+
+    Returns a worker's report, or the first server's leases (losses of epochs, repeated batches).
+    """
+    Order(len(dataset), batch)  # checks both
+    order = Order(len(dataset), max(1, batch // workers), seed, shuffle, drop_last)
+    if role == "worker":
+        loader = Loader(dataset, collate, 0, seed, augment)
+        worker = AsyncWorker(
+            model, optimizer, forward, loader, order, servers, token,
+            place=place, save=save, checkpoint=checkpoint, on_step=on_step,
+        )  # fmt: skip
+        return worker.run()
+    assert peers is not None
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    shard = Shard(optimizer, parameters, assign(parameters, len(servers))[index], scheduler)
+    leases = None
+    if index == 0:
+        leases = LeasedBatches(order, epochs=epochs, steps=steps, until=until, position=position)
+    every = save_every if save is not None else 0
+    server = ParameterServer(
+        shard, checksum(parameters), leases, patience=patience, save_every=every, checkpoint=checkpoint
+    )
+    serve(server, peers, servers[1:] if index == 0 else [], token)
+    return leases

@@ -10,19 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.asynchronous.protocol import (
-    START,
-    assign,
-    checksum,
-    join,
-    lost,
-)
+from muster.runtime.asynchronous.protocol import START, assign, checksum, join, lost
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.peers import Request
 from muster.runtime.shards.state_pieces import Piece, assemble, receive_pieces
+from muster.runtime.state.state import TrainingState
 
 Forward = Callable[[Any, Any], Tensor]
 """(model, batch) to one loss per sample."""
@@ -42,8 +37,6 @@ class AsyncReport:
     """Updates by others between its pulls and pushes, in total (of the worst server)."""
     stalest: int = 0
     """The largest of them."""
-    repeats: int = 0
-    """Reconnections."""
 
 
 class AsyncWorker:
@@ -65,11 +58,11 @@ class AsyncWorker:
         on_step: Callable[[AsyncReport], None] | None = None,
     ) -> None:
         """`order`: as on the servers; its batch is one lease. `place`: moves a batch to the device."""
-        self._model, self._optimizer, self._forward, self._place = model, optimizer, forward, place
+        self._state, self._forward, self._place = TrainingState(model, optimizer), forward, place
         self._loader, self._order, self._on_step = loader, order, on_step
         self._servers, self._token = list(servers), token
         self._save, self._checkpoint = save, checkpoint
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._parameters = self._state.parameters
         self._segments = assign(self._parameters, len(servers))
         self._host = [_flat_in_host(parameter) for parameter in self._parameters]
         self._links: list[socket.socket] = []
@@ -91,7 +84,6 @@ class AsyncWorker:
                     if self.report.updates == before:
                         raise lost([self._at], self._checkpoint, problem) from problem
                     wait, before = 0.0, self.report.updates
-                    self.report.repeats += 1
         finally:
             self._close()
 
@@ -111,7 +103,8 @@ class AsyncWorker:
         nothing: Request = {"done": None, "losses": 0.0, "samples": 0}
         done, ended = nothing, False
         while not ended:
-            answer = self._ask(0, {"op": "lease", **done})
+            self._say(0, {"op": "lease", **done})
+            answer = self._hear(0)
             done, ended = nothing, answer.get("end", False)
             if answer["save"] is not None and self._save is not None:
                 self._save_all(self._save, answer["save"])
@@ -130,7 +123,7 @@ class AsyncWorker:
         self._pull()
         for parameter in self._parameters:
             parameter.grad = None
-        losses = self._forward(self._model, batch)
+        losses = self._forward(self._state.model, batch)
         total = _checked(losses, len(ids))
         losses.mean().backward()
         self._push()
@@ -157,7 +150,7 @@ class AsyncWorker:
         for place, segments in enumerate(self._segments):
             self._say(place, {"op": "push", "version": self._versions[place], "unused": unused})
             for segment in segments:
-                send_tensor(self._links[place], flats[segment.parameter][segment.begin : segment.end])
+                send_tensor(self._links[place], flats[segment.tensor][segment.begin : segment.end])
         answers = [self._hear(place) for place in range(len(self._links))]
         staleness = max(answer["staleness"] for answer in answers)
         self.report.staleness += staleness
@@ -172,10 +165,10 @@ class AsyncWorker:
             header = self._receive_values(place)
             pieces += receive_pieces(self._links[place])
         self._settle()
-        self._take_over(header["groups"])
+        self._state.set_settings(header["groups"])  # schedules run on the servers
         whole = {
-            "model": self._model.state_dict(),
-            "optimizer": assemble(self._optimizer, self._parameters, pieces),
+            "model": self._state.model.state_dict(),
+            "optimizer": assemble(self._state.optimizer, self._parameters, pieces),
             "scheduler": header["schedule"],
             "position": due["position"],
             "losses": 0.0,
@@ -185,15 +178,9 @@ class AsyncWorker:
     def _receive_values(self, place: int) -> Request:
         header = self._hear(place)
         for segment in self._segments[place]:
-            target = self._host[segment.parameter][segment.begin : segment.end]
+            target = self._host[segment.tensor][segment.begin : segment.end]
             receive_into(self._links[place], target)
         return header
-
-    def _take_over(self, groups: Sequence[Request]) -> None:
-        """Adopt the servers' hyper-parameters: schedules run there."""
-        for group, values in zip(self._optimizer.param_groups, groups, strict=True):
-            for name, value in values.items():
-                group[name] = tuple(value) if isinstance(group.get(name), tuple) else value
 
     def _settle(self) -> None:
         """Copy received values into parameters that are not flat in host memory."""
@@ -201,10 +188,6 @@ class AsyncWorker:
             for parameter, flat in zip(self._parameters, self._host, strict=True):
                 if flat.data_ptr() != parameter.data_ptr():
                     parameter.copy_(flat.view(parameter.shape))
-
-    def _ask(self, place: int, request: Request) -> Request:
-        self._say(place, request)
-        return self._hear(place)
 
     def _say(self, place: int, request: Request) -> None:
         self._at = self._servers[place]

@@ -1,29 +1,17 @@
 """The interface of communicators, and their transfers."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Bytes sent over a link, and the seconds they took.
-
-    `link`: "ring" for a collective, else the name of the other task.
-    """
+    """Bytes of a step sent over a link, and the seconds they took."""
 
     link: str
+    """"ring" for a collective, else the name of the other task."""
     bytes: int
     seconds: float
-
-
-def by_link(transfers: Iterable[Transfer]) -> dict[str, tuple[int, float]]:
-    """Add up bytes and seconds by link: one message per link, not per bucket."""
-    found: dict[str, tuple[int, float]] = {}
-    for transfer in transfers:
-        size, seconds = found.get(transfer.link, (0, 0.0))
-        found[transfer.link] = size + transfer.bytes, seconds + transfer.seconds
-    return found
 
 
 class Alone:

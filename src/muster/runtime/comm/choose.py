@@ -39,6 +39,11 @@ class SyncChoice:
     """Seconds of a step's synchronisation by kind, if the links are known."""
     words: str = ""
 
+    @property
+    def owners(self) -> dict[int, float]:
+        """Shares by owning rank."""
+        return {owner: share for owner, share in enumerate(self.shares) if share > 0}
+
 
 def choose(
     sync: str,
@@ -69,7 +74,6 @@ def make(
     group: GlooGroup,
     flats: Sequence[Tensor],
     members: Sequence[Member],
-    rank: int,
     after_sum: AfterSum | None = None,
     mirrors: Mapping[int, int] | None = None,
 ) -> Communicator:
@@ -77,23 +81,20 @@ def make(
 
     `after_sum` and `mirrors`: for owners that also update, see `Sharded`.
     """
-    if len(members) != group.size or rank != group.rank:
-        raise ValueError(f"rank {rank} of {len(members)} members in a group of {group.size}")
     if choice.kind == "nccl":
         return Nccl(group, flats)
     if not choice.shares:
         return Ring(group, flats)
-    owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
     workers = range(sum(member.role == "worker" for member in members))
     names = [member.task for member in members]
-    return Sharded(group, flats, owners, workers, names, after_sum, mirrors)
+    return Sharded(group, flats, choice.owners, workers, names, after_sum, mirrors)
 
 
 def shards(
     choice: SyncChoice, lengths: Sequence[int], members: Sequence[Member]
 ) -> tuple[OwnedRange, ...]:
     """Assign owners and mirrors to parts of buckets of these lengths."""
-    owners = {owner: share for owner, share in enumerate(choice.shares) if share > 0}
+    owners = choice.owners
     owned = [
         (Range(bucket, begin, end), owner)
         for bucket, length in enumerate(lengths)
@@ -162,7 +163,11 @@ def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple
     shares = [0.0] * size
     behind = [[rank for rank in host.ranks if rank in owners] for host in hosts]
     if known:
-        racks = [_rack(host, n, ranks) for host, ranks in zip(hosts, behind, strict=True)]
+        # A host is a rack: T = (k S + (n - 2k) O)/bw, k of n workers and the share O behind it.
+        racks = [
+            Owners([edge(len(host.workers), n, host.bandwidth)], [((), 1) for _ in ranks])
+            for host, ranks in zip(hosts, behind, strict=True)
+        ]
         # A worker that owns nothing still pushes and pulls everything: no step ends before that.
         floor = max(rack.edges[0][0] for rack in racks)
         filled = water_filled([rack for rack in racks if rack.owners], floor)
@@ -172,11 +177,6 @@ def _shares(hosts: Sequence[_Host], owners: Sequence[int], known: bool) -> tuple
     for rank, part in zip((rank for ranks in behind for rank in ranks), parts, strict=True):
         shares[rank] = part
     return tuple(shares)
-
-
-def _rack(host: _Host, n: int, owners: Sequence[int]) -> Owners:
-    """Model a host as a rack: T = (k S + (n - 2k) O)/bw, k of n workers and the share O behind it."""
-    return Owners([edge(len(host.workers), n, host.bandwidth)], [((), 1) for _ in owners])
 
 
 def _seconds(hosts: Sequence[_Host], shares: Sequence[float], sizes: Sequence[int]) -> float:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,9 +17,6 @@ Torch: Any = distributed
 
 _NOBODY = (1 << 31) - 1
 """A tag that nobody sends with."""
-
-_devices: dict[str, Any] = {}
-"""One gloo device per address, reused: each keeps a thread."""
 
 
 class GlooGroup:
@@ -78,8 +76,7 @@ class Work:
         under_way.add(self)
 
     def wait(self, until: float | None = None) -> None:
-        """Wait until it is done, a time (`time.monotonic`) has come, or the group's deadline has
-        passed."""
+        """Wait until it is done, a time (`time.monotonic`), or the group's deadline."""
         limit = () if until is None else (timedelta(seconds=max(1e-3, until - time.monotonic())),)
         try:
             self._work.wait(*limit)
@@ -104,7 +101,7 @@ def _break(pg: Any, rank: int, size: int) -> None:
                 continue
 
 
+@cache
 def _device(host: str) -> Any:
-    if host not in _devices:
-        _devices[host] = Torch.ProcessGroupGloo.create_device(hostname=host)
-    return _devices[host]
+    """Return the one device of an address: each keeps a thread."""
+    return Torch.ProcessGroupGloo.create_device(hostname=host)

@@ -32,7 +32,8 @@ def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> 
     hosts = [host_of(member) for member in members]
     if len(set(hosts)) == 1 or all(member.bandwidth > 0 for member in members):
         return tuple(members)
-    into, out_of = torch.zeros(2, group.size, group.size, dtype=torch.float64)
+    seen = torch.zeros(2, group.size, group.size, dtype=torch.float64)
+    into, out_of = seen
     for target, host in enumerate(hosts):
         peers = [rank for rank, other in enumerate(hosts) if other != host]
         group.allreduce(torch.zeros(1)).wait()  # start together
@@ -41,7 +42,8 @@ def probe(group: GlooGroup, members: Sequence[Member], seconds: float = 2.0) -> 
                 into[target, peer] = rate
             else:
                 out_of[target, group.rank] = rate
-    found = _links(_summed(group, into), _summed(group, out_of))
+    group.allreduce(seen).wait()
+    found = _links(into, out_of)
     return tuple(
         member if member.bandwidth > 0 else replace(member, bandwidth=rate)
         for member, rate in zip(members, found, strict=True)
@@ -57,12 +59,6 @@ def _links(into: Tensor, out_of: Tensor) -> list[float]:
     going = torch.maximum(out_of.sum(dim=1), into.amax(dim=0))
     rates: list[float] = torch.minimum(coming, going).tolist()
     return rates
-
-
-def _summed(group: GlooGroup, tensor: Tensor) -> Tensor:
-    tensor = tensor.clone()
-    group.allreduce(tensor).wait()
-    return tensor
 
 
 def _exchange(group: GlooGroup, target: int, peers: Sequence[int], seconds: float) -> dict[int, float]:

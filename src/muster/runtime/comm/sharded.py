@@ -92,7 +92,9 @@ class Sharded:
         chunks = cut([flat.numel() for flat in flats[:-1]], limits, owners)
         self._owned = [chunk for chunk in chunks if chunk.owner == group.rank]
         self._others = [chunk for chunk in chunks if chunk.owner != group.rank] if self._works else []
-        self._totals = {chunk.tag: self._total(chunk) for chunk in self._owned}
+        # Workers sum in place, servers in buffers of their own.
+        place = self._view if self._works else self._space
+        self._totals = {chunk.tag: place(chunk) for chunk in self._owned}
         self._inboxes = {
             (c.tag, peer): self._inbox(c, peer) for c in self._owned for peer in self._peers
         }
@@ -174,10 +176,6 @@ class Sharded:
 
     def _view(self, chunk: Chunk) -> Tensor:
         return self._flats[chunk.bucket][chunk.begin : chunk.end]
-
-    def _total(self, chunk: Chunk) -> Tensor:
-        """Where an owned chunk is summed: in place, or in a server's own buffer."""
-        return self._view(chunk) if self._works else self._space(chunk)
 
     def _inbox(self, chunk: Chunk, peer: int) -> Tensor:
         """Where a peer's part of an owned chunk arrives; a server sums into the first one."""

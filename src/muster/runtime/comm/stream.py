@@ -1,9 +1,8 @@
 """Tensors and JSON over a blocking TCP socket.
 
-Every item is its length (8 bytes, big-endian), then its bytes. Tensors are sent from and received into
-their own memory; both ends know shape and type. Timeouts are the socket's, set by the caller, and count
-silence only. A lost peer or unexpected data is a `ConnectionError`, a silent peer a `TimeoutError`;
-after either the socket is unusable.
+Every item is its length (8 bytes, big-endian), then its bytes; both ends know a tensor's shape and
+type. Timeouts are the socket's and count silence only. A lost peer or unexpected data is a
+`ConnectionError`, a silent peer a `TimeoutError`; after either the socket is unusable.
 """
 
 import ctypes

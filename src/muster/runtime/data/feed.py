@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from torch import Tensor
 from torch.utils.data import default_collate
 
 from muster.runtime.data.leases import ShardLeases, ShardReader
@@ -60,21 +59,25 @@ class Feed(Protocol):
 
     def staff(self, tasks: Sequence[str]) -> None:
         """Set the workers that take samples; others are gone."""
+        return
 
     def value(self) -> Any:
         """Return what a joiner or a checkpoint needs besides the position."""
+        return None
 
     def restore(self, value: Any, alive: bool) -> None:
         """Restore such a value; `alive`: its workers still run."""
+        return
 
     def example(self) -> Any:
         """Return a tiny batch."""
 
     def close(self) -> None:
         """End the feed's threads."""
+        return
 
 
-class Indexed:
+class Indexed(Feed):
     """A dataset with `len()` and `dataset[i]`: every sample exactly once per epoch."""
 
     def __init__(self, order: Order, loader: Loader, ends: Callable[[Position], bool]) -> None:
@@ -87,11 +90,11 @@ class Indexed:
 
     def load(self, position: Position, part: StepPart) -> Any:
         ids = self._order.ids(position)
-        mine = _slice(ids, part) if part.count else ids[:NO_SAMPLES]
-        batch = self._loader.load(mine, position.epoch)
+        mine = slice(part.first, part.first + part.count)
+        batch = self._loader.load(ids[mine] if part.count else ids[:NO_SAMPLES], position.epoch)
         following = self._order.after(position)
         if part.count and not self._ends(following) and self._order.size(following) == part.total:
-            self._loader.expect(_slice(self._order.ids(following), part))
+            self._loader.expect(self._order.ids(following)[mine])
         return batch
 
     def total(self, position: Position) -> int:
@@ -100,15 +103,6 @@ class Indexed:
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
         return self._order.after(position)
 
-    def staff(self, tasks: Sequence[str]) -> None:
-        """Any set of workers will do."""
-
-    def value(self) -> Any:
-        return None
-
-    def restore(self, value: Any, alive: bool) -> None:
-        """Nothing but the position."""
-
     def example(self) -> Any:
         return self._loader.load(list(range(min(NO_SAMPLES, self._order.count))))
 
@@ -116,7 +110,7 @@ class Indexed:
         self._loader.close()
 
 
-class Leased:
+class Leased(Feed):
     """A dataset of streams (`shards()`, `shard(i)`): every sample at least once per epoch."""
 
     def __init__(
@@ -166,10 +160,3 @@ class Leased:
         stream = iter(self._shards.open(0))
         samples = [sample for _, sample in zip(range(NO_SAMPLES), stream, strict=False)]
         return self._collate(samples)
-
-    def close(self) -> None:
-        """Nothing runs."""
-
-
-def _slice(ids: Tensor, part: StepPart) -> Tensor:
-    return ids[part.first : part.first + part.count]

@@ -1,12 +1,8 @@
 """Iterable datasets: shards are leased to workers, and every sample is seen at least once per epoch.
 
-A stream has no global cursor, so whole shards are handed out. A worker reads its shard from start to
-end; if it is lost, another starts the shard over: at least once. If a dataset sets `repeatable = True`,
-its shards always yield the same samples in the same order; the other worker then continues after the
-last committed step: exactly once.
-
-`ShardLeases` is part of the training's state: every rank derives the next value from the same ballots.
-`ShardReader` reads what a worker's leases allow.
+A stream has no global cursor, so whole shards are handed out; if a worker is lost, another starts its
+shard over. Shards of a dataset with `repeatable = True` always yield the same samples in the same
+order, so the other worker continues after the last committed step: exactly once.
 """
 
 from collections import deque
@@ -31,8 +27,10 @@ class ShardLease:
 
 @dataclass(frozen=True, slots=True)
 class ShardLeases:
-    """Who reads which shard. Shards are granted in one order, epoch after epoch; those granted and
-    neither held nor returned are done."""
+    """Who reads which shard, derived by every rank from the same ballots.
+
+    Shards are granted in one order; those granted and neither held nor returned are done.
+    """
 
     shards: int
     seed: int = 0
@@ -70,8 +68,7 @@ class ShardLeases:
         return leases
 
     def commit(self, task: str, finished: int, far: int) -> "ShardLeases":
-        """Commit a worker's part of a step: it has finished its first `finished` leases, and read `far`
-        samples of the next."""
+        """Commit a worker's step: `finished` leases, and `far` samples of the next."""
         mine = self.of(task)
         done, current = mine[:finished], mine[finished : finished + 1]
         if len(done) < finished or (far and not current):
@@ -85,7 +82,13 @@ class ShardLeases:
     def lost(self, tasks: Iterable[str]) -> "ShardLeases":
         """Take back the leases of lost workers."""
         gone = set(tasks)
-        return self._given_back([lease for lease in self.held if lease.holder in gone])
+        leases = [lease for lease in self.held if lease.holder in gone]
+        held = tuple(lease for lease in self.held if lease not in leases)
+        if not self.repeatable:
+            leases = [replace(lease, far=0) for lease in leases]
+        # Old epochs first: they hold up the end of an epoch.
+        back = tuple(sorted((*self.back, *leases), key=lambda lease: (lease.epoch, lease.shard)))
+        return replace(self, held=held, back=back)
 
     def value(self) -> dict[str, Any]:
         """Return plain numbers, text and lists, for a checkpoint or a joiner."""
@@ -109,14 +112,6 @@ class ShardLeases:
             return self
         lease = ShardLease(epoch, _order(self.shards, self.seed, epoch)[place], task)
         return replace(self, held=(*self.held, lease), granted=self.granted + 1)
-
-    def _given_back(self, leases: Sequence[ShardLease]) -> "ShardLeases":
-        held = tuple(lease for lease in self.held if lease not in leases)
-        if not self.repeatable:
-            leases = [replace(lease, far=0) for lease in leases]
-        # Old epochs first: they hold up the end of an epoch.
-        back = tuple(sorted((*self.back, *leases), key=lambda lease: (lease.epoch, lease.shard)))
-        return replace(self, held=held, back=back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,8 @@ class ShardReader:
 
         Idempotent: the same leases yield the same samples again after a lost step.
         """
-        self._close_all_but(leases)
+        kept = {(lease.epoch, lease.shard) for lease in leases}
+        self._streams = {key: stream for key, stream in self._streams.items() if key in kept}
         samples: list[Any] = []
         for finished, lease in enumerate(leases):
             stream = self._stream(lease)
@@ -168,10 +164,6 @@ class ShardReader:
         if key not in self._streams or self._streams[key].base > lease.far:
             self._streams[key] = _Stream(self._dataset, lease.shard, lease.far)
         return self._streams[key]
-
-    def _close_all_but(self, leases: Sequence[ShardLease]) -> None:
-        kept = {(lease.epoch, lease.shard) for lease in leases}
-        self._streams = {key: stream for key, stream in self._streams.items() if key in kept}
 
 
 @dataclass(slots=True)
@@ -215,8 +207,5 @@ class _Stream:
 
 def _order(shards: int, seed: int, epoch: int) -> list[int]:
     """Return the order in which an epoch's shards are granted."""
-
-    def drawn(shard: int) -> bytes:
-        return blake2b(repr((seed, epoch, shard)).encode(), digest_size=8).digest()
-
-    return sorted(range(shards), key=drawn)
+    words = [repr((seed, epoch, shard)).encode() for shard in range(shards)]
+    return sorted(range(shards), key=lambda shard: blake2b(words[shard], digest_size=8).digest())

@@ -1,13 +1,9 @@
-"""Loads samples by id, those of the next step ahead of time.
+"""Loads samples by id, those of the next step ahead of time, in a thread.
 
-A dataset is torch's: `len(dataset)` and `dataset[i]`, or `__getitems__` if it has one. A thread loads
-the next batch while the step runs. If the shares change meanwhile, samples still needed are kept and
-only the others are loaded.
-
-Augmentation: with `augment=True`, `torch`, `random` and `np.random` are seeded by (seed, epoch, sample)
-before each `dataset[i]`, so a sample looks the same on any worker and after a lost step; then they are
-restored, so dropout is unaffected. These generators are global, so such samples are loaded within the
-step. Random transforms without `augment=True` work, but differ from run to run.
+If the shares change meanwhile, samples still needed are kept and only the others are loaded. With
+`augment=True`, `torch`, `random` and `np.random` are seeded by (seed, epoch, sample) before each
+`dataset[i]`, so a sample looks the same on any worker and after a lost step; then they are restored, so
+dropout is unaffected. These generators are global, so such samples are loaded within the step.
 """
 
 import random
@@ -22,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import TensorDataset, default_collate
 
-from muster.runtime.data.samples import sample_seed
+from muster.runtime.data.samples import mixed_seed
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.shape.trace import mapped
 
@@ -89,8 +85,7 @@ class Loader:
             self._pool, self._ahead = None, None
 
     def _expected(self, wanted: list[int]) -> "_Ahead | None":
-        """Return what is being loaded if some of it is wanted; else keep it: a lost step comes
-        first."""
+        """Return what is being loaded if some of it is wanted; else keep it for after a lost step."""
         ahead = self._ahead
         if ahead is None or not set(wanted).intersection(ahead.ids):
             return None
@@ -120,13 +115,15 @@ class Loader:
         together = getattr(self._dataset, "__getitems__", None)
         if together is not None:
             with suppress(Exception):  # the loop below finds out which one is bad
-                return _all_of(together(ids), len(ids))
+                found = list(together(ids))
+                if len(found) == len(ids):
+                    return found
         return [self._one(sample, epoch) for sample in ids]
 
     def _one(self, sample: int, epoch: int) -> Any:
         try:
             if self._augment:
-                _seed_generators(sample_seed(self._seed, epoch, sample))
+                _seed_generators(mixed_seed(self._seed, epoch, sample))
             return self._dataset[sample]
         except Exception as problem:
             raise BadTrainingError(
@@ -204,13 +201,6 @@ def _seed_generators(seed: int) -> None:
 
 def _numbers(ids: Tensor | Sequence[int]) -> list[int]:
     return ids.tolist() if isinstance(ids, Tensor) else list(ids)
-
-
-def _all_of(samples: Any, count: int) -> list[Any]:
-    found = list(samples)
-    if len(found) != count:
-        raise ValueError(f"asked for {count} samples, got {len(found)}")
-    return found
 
 
 def _said(problem: Exception) -> str:

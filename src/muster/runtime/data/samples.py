@@ -8,6 +8,7 @@ survivors, and no sample is lost or repeated within an epoch.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -96,7 +97,7 @@ class Order:
         if not self._shuffle:
             return torch.arange(self.count)
         return torch.randperm(
-            self.count, generator=torch.Generator().manual_seed(_mixed(self.seed, epoch))
+            self.count, generator=torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
         )
 
 
@@ -106,17 +107,6 @@ def cut(total: int, shares: Sequence[int]) -> tuple[tuple[int, int], ...]:
     `shares`: samples of each rank in a full batch. A smaller batch is split in proportion, by largest
     remainder: nobody gets more than its share, so it still fits into memory.
     """
-    counts = _proportional(total, shares)
-    firsts = [sum(counts[:rank]) for rank in range(len(counts))]
-    return tuple(zip(firsts, counts, strict=True))
-
-
-def sample_seed(seed: int, epoch: int, sample: int) -> int:
-    """Return the seed of a sample's augmentation, independent of the rank."""
-    return _mixed(seed, epoch, sample)
-
-
-def _proportional(total: int, shares: Sequence[int]) -> list[int]:
     whole = sum(shares)
     if whole < 1 or min(shares) < 0 or total < 0:
         raise ValueError(f"{total} samples cannot be cut by shares of {list(shares)}")
@@ -125,10 +115,10 @@ def _proportional(total: int, shares: Sequence[int]) -> list[int]:
     by_remainder = sorted(range(len(shares)), key=lambda rank: (-(total * shares[rank] % whole), rank))
     for rank in by_remainder[: total - sum(counts)]:
         counts[rank] += 1
-    return counts
+    return tuple(zip(accumulate(counts, initial=0), counts, strict=False))
 
 
-def _mixed(*words: int) -> int:
+def mixed_seed(*words: int) -> int:
     """Hash words into a seed; similar words give unrelated seeds."""
     digest = blake2b(repr(words).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1

@@ -43,7 +43,10 @@ def settle(order: StartTask, output: int | None) -> None:
         # torch has read the variable already: only the call counts in this process.
         torch.set_num_threads(order.threads)
         os.environ["OMP_NUM_THREADS"] = str(order.threads)
-    _shuffle_numpy()
+    # Forks would share the state of NumPy's global generator, if torch has loaded it.
+    loaded = sys.modules.get("numpy.random")
+    if loaded is not None:
+        loaded.seed()
 
 
 def run_script(script: str, args: tuple[str, ...]) -> int:
@@ -85,10 +88,3 @@ def _settle_streams(order: StartTask, output: int | None) -> None:
     os.close(nothing)
     # Python would buffer 8 KiB of output to a pipe or file.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-
-
-def _shuffle_numpy() -> None:
-    """Reseed NumPy's global generator if torch has loaded it: forks would share its state."""
-    loaded = sys.modules.get("numpy.random")
-    if loaded is not None:
-        loaded.seed()

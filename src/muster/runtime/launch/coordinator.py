@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Wake
+from muster.roster.acts import Act, Begin, Check, Kill, Tell, Wake
 from muster.roster.roster import Roster
 from muster.runtime.launch.history import History
 from muster.wire.messages import Changed, Hello, Message
@@ -26,7 +26,7 @@ class Coordinator:
         roster: Roster,
         history: History,
         begin: Callable[[str, str], None],
-        kill: Callable[[str], None],
+        kill: Callable[[str], object],
         address: tuple[str, int] = ("127.0.0.1", 0),
         changed: threading.Condition | None = None,
     ) -> None:
@@ -51,11 +51,6 @@ class Coordinator:
         except BaseException:
             self._end_loop()
             raise
-
-    @property
-    def outcome(self) -> Finish | None:
-        """How the job has ended; None while it runs."""
-        return self.roster.over
 
     def resize(self, workers: int, servers: int | None = None) -> None:
         """Set the wanted number of workers and servers (None: servers as before)."""

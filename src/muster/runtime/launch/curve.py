@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import pairwise
+from statistics import fmean
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bit of the dot in row y, column x (Unicode 2800, "Braille Patterns")."""
@@ -35,12 +36,10 @@ def draw(points: Mapping[int, float], width: int = 60, height: int = 8) -> list[
 def _means(points: Mapping[int, float], columns: int) -> dict[int, float]:
     """Return the mean of each column's points."""
     first, last = min(points), max(points)
-    sums: dict[int, tuple[float, int]] = {}
+    found: dict[int, list[float]] = {}
     for x, y in points.items():
-        column = (x - first) * (columns - 1) // (last - first)
-        total, count = sums.get(column, (0.0, 0))
-        sums[column] = (total + y, count + 1)
-    return {column: total / count for column, (total, count) in sorted(sums.items())}
+        found.setdefault((x - first) * (columns - 1) // (last - first), []).append(y)
+    return {column: fmean(values) for column, values in sorted(found.items())}
 
 
 def _dots(level: Mapping[int, int], width: int, height: int) -> list[list[str]]:

@@ -1,12 +1,8 @@
 """The preloaded parent of a node's tasks: it has imported torch, and starts tasks by forking.
 
 Importing torch takes about three seconds, a fork milliseconds. A fork copies only the forking thread
-and breaks CUDA, so this process starts neither threads nor CUDA.
-
-    python -m muster.runtime.launch.fork_server FD [--bound]
-
-FD: a socket for orders and events (see `fork_protocol.py`). When the launcher is gone, the tasks and
-this process keep running; with --bound they are killed.
+and breaks CUDA, so this process starts neither threads nor CUDA. Arguments: the descriptor of a socket
+for orders and events, and --bound if the tasks are killed when the launcher is gone.
 """
 
 import contextlib
@@ -73,7 +69,9 @@ class ForkServer:
         except OSError:
             data, outputs = b"", []
         if not data:
-            self._end()
+            self._listening = False
+            for pid in self._tasks if self._bound else ():
+                kill_task(pid, signal.SIGKILL)
             return None
         self._outputs.extend(outputs)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
@@ -92,7 +90,11 @@ class ForkServer:
             self._tell(ChildExited(order.task, 0, 1, f"no process could be made: {problem}"))
             pid = -1
         if pid == 0:
-            self._leave()
+            signal.set_wakeup_fd(-1)
+            for end in (self._orders, self._wake_in, self._wake_out):
+                end.close()
+            for other in self._outputs:
+                os.close(other)
             if self._bound:
                 die_with_parent()
             settle(order, output)
@@ -103,14 +105,6 @@ class ForkServer:
             self._tasks[pid] = order.task
             self._tell(ChildStarted(order.task, pid))
         return False
-
-    def _leave(self) -> None:
-        """Close the fork server's descriptors, in the child."""
-        signal.set_wakeup_fd(-1)
-        for end in (self._orders, self._wake_in, self._wake_out):
-            end.close()
-        for output in self._outputs:
-            os.close(output)
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -125,13 +119,6 @@ class ForkServer:
                 return
             if pid in self._tasks:
                 self._tell(ChildExited(self._tasks.pop(pid), pid, os.waitstatus_to_exitcode(status)))
-
-    def _end(self) -> None:
-        """Handle the end of the launcher."""
-        self._listening = False
-        if self._bound:
-            for pid in self._tasks:
-                kill_task(pid, signal.SIGKILL)
 
     def _tell(self, event: ForkServerReady | ChildStarted | ChildExited) -> None:
         with contextlib.suppress(OSError):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from muster.roster.acts import Finish, Terms
@@ -109,9 +108,7 @@ class Launch:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill what still runs."""
         self.stop_coordinator()
         self._end()
@@ -140,7 +137,8 @@ class Launch:
             roster,
             self.history,
             self._begin,
-            self._kill,
+            # Do not wait: the coordinator's lock is held, and the task started long ago.
+            lambda task: self._tasks.kill(task, timeout=0),
             self._address,
             self._changed,
         )
@@ -252,7 +250,7 @@ class Launch:
     def _note_finish(self) -> None:
         one = self._coordinator
         if one is not None and self._finish is None:
-            self._finish = one.outcome
+            self._finish = one.roster.over
 
     def _begin(self, task: str, role: str) -> None:
         log = str(self._logs / f"{task}.log") if self._logs else ""
@@ -260,10 +258,6 @@ class Launch:
         self._tasks.start(
             StartTask(task, self._script, self._args, environ, folder, self._threads, log)
         )
-
-    def _kill(self, task: str) -> None:
-        # Do not wait: the coordinator's lock is held, and the task started long ago.
-        self._tasks.kill(task, timeout=0)
 
     def _task_environ(self, task: str, role: str) -> dict[str, str]:
         host, port = self._address

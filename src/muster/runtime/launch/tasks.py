@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 
 from muster.runtime.launch.fork_protocol import (
     ChildExited,
@@ -52,17 +51,10 @@ class Tasks:
         self._loaded: ForkServerReady | None = None
         self._printers: list[threading.Thread] = []
         self._orders, far = socket.socketpair()
-        bind = ["--bound"] if bound else []
         environ = os.environ | FORKABLE
         # -P: do not load a `random.py` of the current folder in place of Python's.
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "muster.runtime.launch.fork_server",
-            str(far.fileno()),
-            *bind,
-        ]
+        module, bind = "muster.runtime.launch.fork_server", ["--bound"] if bound else []
+        command = [sys.executable, "-P", "-m", module, str(far.fileno()), *bind]
         with far:
             # Its own session: a signal to the launcher's group must not end it before its tasks.
             self._fork_server = subprocess.Popen(
@@ -74,9 +66,7 @@ class Tasks:
     def __enter__(self) -> "Tasks":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def attach(self, on_exit: Callable[[ChildExited], None], on_output: Output | None = None) -> None:

@@ -3,7 +3,6 @@
 import re
 import threading
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,8 +16,10 @@ from muster.runtime.comm.sharded import AfterSum
 from muster.runtime.comm.store import StoreClient
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.ballot import ballot_size
+from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
-from muster.wire.messages import Member, MemberPlan
+from muster.runtime.step.buckets import Buckets
+from muster.wire.messages import MemberPlan
 
 
 def plan_name(plan: MemberPlan) -> str:
@@ -67,54 +68,43 @@ class Crew:
 
     def close(self) -> None:
         self.communicator.close()
-        if self.group is not None:
-            self.group.close()
-
-
-def have_own_gpus(members: Sequence[Member]) -> bool:
-    """Whether every worker has its own GPU."""
-    devices = [member.device for member in members if member.role == "worker"]
-    return all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
     """What a task needs to build a formation."""
 
-    task: str
-    host: str
-    token: str
-    flats: Sequence[Tensor]
-    """In host memory."""
-    on_device: Sequence[Tensor]
-    """The same on the parameters' device."""
-    tensors: int
+    settings: TaskSettings
+    buckets: Buckets
     after_sum: AfterSum
     """What updating owners do with a sum."""
 
     def build(self, plan: MemberPlan) -> Crew:
         """Meet the others and choose how to synchronise; `BrokenGroupError` if one is missing."""
         names = [member.task for member in plan.members]
-        rank, size = names.index(self.task), len(names)
-        ballot = torch.zeros(ballot_size(size, self.tensors))
-        flats = [*self.flats, ballot]
-        sizes = [flat.numel() * flat.element_size() for flat in self.flats]
+        rank, size, buckets = names.index(self.settings.task), len(names), self.buckets
+        ballot = torch.zeros(ballot_size(size, len(buckets.parameters)))
+        flats = [*buckets.host, ballot]
+        sizes = [flat.nbytes for flat in buckets.host]
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
             return Crew(plan, rank, None, Alone(), alone, ballot)
-        store = StoreClient(plan.members[0].address, self.token, plan_name(plan), plan.deadline)
-        group = GlooGroup(store, rank, size, self.host)
+        token, name = self.settings.token, plan_name(plan)
+        store = StoreClient(plan.members[0].address, token, name, plan.deadline)
+        group = GlooGroup(store, rank, size, self.settings.host)
         members = probe(group, plan.members)
         if plan.owners == "update":
             choice = choose(plan.sync, members, sizes, update=True)
-            held = shards(choice, [flat.numel() for flat in self.flats], members)
+            held = shards(choice, [flat.numel() for flat in buckets.host], members)
             mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
-            communicator = make(choice, group, flats, members, rank, self.after_sum, mirrors)
+            communicator = make(choice, group, flats, members, self.after_sum, mirrors)
             return Crew(plan, rank, group, communicator, choice, ballot, held)
-        choice = choose(plan.sync, members, sizes, gpus=have_own_gpus(members))
+        devices = [member.device for member in members if member.role == "worker"]
+        own_gpus = all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
+        choice = choose(plan.sync, members, sizes, gpus=own_gpus)
         if choice.kind == "nccl":
-            flats = [*self.on_device, ballot]
-        communicator = make(choice, group, flats, members, rank)
+            flats = [*buckets.flats, ballot]
+        communicator = make(choice, group, flats, members)
         return Crew(plan, rank, group, communicator, choice, ballot)
 
 
@@ -135,7 +125,7 @@ class Pending:
             if plan.formation <= self._seen:
                 return
             self._seen = plan.formation
-        if any(member.task == self._builder.task for member in plan.members):
+        if any(member.task == self._builder.settings.task for member in plan.members):
             build = threading.Thread(target=self._build, args=(plan,), name="muster-build", daemon=True)
             build.start()
         else:
@@ -197,14 +187,3 @@ class Pending:
         dropped = crew if late else (before[1] if before else None)
         if dropped is not None:
             dropped.close()
-
-
-def close_aside(crew: Crew) -> None:
-    """Close a crew in the background: even a healthy group takes some 10 ms."""
-    threading.Thread(target=crew.close, name="muster-close", daemon=True).start()
-
-
-def members_of(*plans: MemberPlan | None) -> list[Member]:
-    """Return the members of any of these plans by seniority."""
-    found = {member.task: member for plan in plans if plan for member in plan.members}
-    return sorted(found.values(), key=lambda member: seniority(member.task))

@@ -77,7 +77,9 @@ class CoordinatorLink:
                 self._drop_oldest()
             if not _is_measurement(message):
                 self._urgent = True
-                self._remember(message)
+                # A later coordinator must hear these, even if an earlier one has.
+                self._ready = self._ready or isinstance(message, Ready)
+                self._last_change = message if isinstance(message, Changed) else self._last_change
             if self._urgent or len(self._waiting) == 1:
                 self._changed.notify_all()
 
@@ -101,13 +103,6 @@ class CoordinatorLink:
             connection.close()
         if self._thread and threading.current_thread() not in (self._thread, self._reader):
             self._thread.join(CONNECT_TIMEOUT + 1.0)
-
-    def _remember(self, message: Message) -> None:
-        """Keep what a later coordinator must hear, even if an earlier one has."""
-        if isinstance(message, Ready):
-            self._ready = True
-        elif isinstance(message, Changed):
-            self._last_change = message
 
     def _drop_oldest(self) -> None:
         for place, message in enumerate(self._waiting):
@@ -176,7 +171,9 @@ class CoordinatorLink:
     def _next_batch(self, channel: Channel) -> list[Message]:
         """Return what to send now; empty when the connection is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_over(channel) or self._may_send())
+            self._changed.wait_for(
+                lambda: self._is_over(channel) or (self._waiting and len(self._under_way) < BATCH)
+            )
             self._changed.wait_for(lambda: self._is_over(channel) or self._urgent, LINGER)
             if self._is_over(channel):
                 return []
@@ -194,21 +191,15 @@ class CoordinatorLink:
             try:
                 lines.append(channel.line(message))
             except BadMessageError:
-                self._give_up(message)
+                with self._changed:
+                    self.dropped += 1
+                    kept = [other for other in self._under_way if other is not message]
+                    self._under_way = deque(kept)
+                    self._changed.notify_all()
         return lines
-
-    def _give_up(self, message: Message) -> None:
-        with self._changed:
-            self.dropped += 1
-            kept = [other for other in self._under_way if other is not message]
-            self._under_way = deque(kept)
-            self._changed.notify_all()
 
     def _is_said(self) -> bool:
         return not (self._waiting or self._under_way)
-
-    def _may_send(self) -> bool:
-        return bool(self._waiting) and len(self._under_way) < BATCH
 
     def _is_over(self, channel: Channel) -> bool:
         return self._closed or self._connection is not channel

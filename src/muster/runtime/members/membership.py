@@ -19,7 +19,7 @@ from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending
 from muster.runtime.members.link import CoordinatorLink
-from muster.runtime.members.peers import PeerServer, ask
+from muster.runtime.members.peers import PeerServer, ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans, Meeting
 from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
@@ -66,16 +66,8 @@ class Membership:
         self.peers.on("state", self.donor.serve)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         self.owned = OwnedState(state, buckets, self.peers, settings)
-        builder = Builder(
-            settings.task,
-            settings.host,
-            settings.token,
-            buckets.host,
-            buckets.flats,
-            len(buckets.parameters),
-            self.owned.after_sum,
-        )
-        self._builder, self._pending = builder, Pending(builder)
+        self._builder = Builder(settings, buckets, self.owned.after_sum)
+        self._pending = Pending(self._builder)
         self.link = CoordinatorLink(settings, self.peers.address, self._hear)
         self.crew: Crew | None = None
         self._before: Crew | None = None
@@ -195,19 +187,10 @@ class Membership:
         if self.updates:
             self.owned.part(plan)
         self._meeting.stand(None)
-        until = time.monotonic() + LEAST_PATIENCE
-        for member in plan.members:
-            while time.monotonic() < until and not self._has_entered(member, plan):
-                time.sleep(0.005)
+        addresses = [member.address for member in plan.members]
+        await_peers(addresses, "formation", plan.formation, self.settings.token, LEAST_PATIENCE)
         self.leave("left")
         raise LeftError(0)
-
-    def _has_entered(self, member: Member, plan: MemberPlan) -> bool:
-        try:
-            answer = ask(member.address, {"kind": "formation"}, self.settings.token, 1.0)
-        except (OSError, ValueError):
-            return True
-        return int(answer["formation"]) >= plan.formation
 
     # entering a formation
 
@@ -246,7 +229,11 @@ class Membership:
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
-        self._catch_up(crew)
+        self._pending.discard(crew.formation)
+        with self._orders:
+            early, self._early = self._early, None
+        if early is not None:
+            self._hear(early)
 
     def _start_over(self) -> None:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
@@ -290,14 +277,6 @@ class Membership:
                 ) from problem
             self.holds = True
         self._enter(crew)
-
-    def _catch_up(self, crew: Crew) -> None:
-        """Drop outdated builds; handle a plan that came early."""
-        self._pending.discard(crew.formation)
-        with self._orders:
-            early, self._early = self._early, None
-        if early is not None:
-            self._hear(early)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
         line = self._gauge.line() or (0.0, 0.0)

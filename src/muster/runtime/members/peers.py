@@ -4,7 +4,8 @@ import contextlib
 import hmac
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster.runtime.comm.stream import receive_json, send_json
@@ -15,6 +16,8 @@ Handler = Callable[[socket.socket, Request], None]
 
 ASKING = 10.0
 """Seconds for a peer to send its request of a few hundred bytes."""
+LOOK = 0.005
+"""Seconds between questions to a busy peer."""
 
 
 class PeerServer:
@@ -55,15 +58,14 @@ class PeerServer:
         with contextlib.suppress(OSError, ValueError), connection:
             prepare(connection, ASKING)
             request = receive_json(connection)
-            if not isinstance(request, dict) or not self._knows(request):
+            if not isinstance(request, dict):
+                return
+            token = str(request.get("token", ""))
+            if not hmac.compare_digest(token.encode(), self._token.encode()):
                 return
             handler = self._handlers.get(str(request.get("kind")))
             if handler is not None:
                 handler(connection, request)
-
-    def _knows(self, request: Request) -> bool:
-        token = str(request.get("token", ""))
-        return hmac.compare_digest(token.encode(), self._token.encode())
 
 
 def prepare(connection: socket.socket, timeout: float | None) -> None:
@@ -89,3 +91,12 @@ def ask(address: str, request: Request, token: str, timeout: float) -> Request:
     """Send a request, return the answer; `OSError` if none comes in time."""
     with connect(address, request, token, timeout) as connection:
         return dict(receive_json(connection))
+
+
+def await_peers(addresses: Iterable[str], kind: str, goal: int, token: str, patience: float) -> None:
+    """Ask peers until each has answered with at least a number, or is gone, or patience ends (s)."""
+    until = time.monotonic() + patience
+    for address in addresses:
+        with contextlib.suppress(OSError, ValueError):
+            while time.monotonic() < until and ask(address, {"kind": kind}, token, 1.0)[kind] < goal:
+                time.sleep(LOOK)

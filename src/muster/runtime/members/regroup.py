@@ -1,10 +1,9 @@
 """After a failure: finds the survivors and their next plan, without coordinator or store.
 
 Survivors register with the most senior member that answers. It waits for all that may be alive and
-answers with a plan for a new formation. A refused connection means dead. A member that answers is busy:
-it is waited for until the deadline. One that is silent for the whole of our patience hangs, and is
-excluded. A member that finds the others in a formation without it was excluded itself, and must not
-continue alone.
+answers with a plan for a new formation. A refused connection means dead, an answer busy (waited for
+until the deadline), silence for the whole of our patience excluded. A member that finds the others in a
+formation without it was excluded itself, and must not continue alone.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from typing import Any
 
 from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.errors import ExcludedError
-from muster.runtime.members.crew import members_of, seniority
+from muster.runtime.members.crew import seniority
 from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.wire.messages import Member, MemberPlan
 
@@ -40,7 +39,9 @@ class CurrentPlans:
     @property
     def candidates(self) -> list[Member]:
         """All that may be in this formation or, one step behind, in the previous one."""
-        return members_of(self.before, self.plan)
+        before = self.before.members if self.before else ()
+        found = {member.task: member for member in (*before, *self.plan.members)}
+        return sorted(found.values(), key=lambda member: seniority(member.task))
 
 
 @dataclass
@@ -113,11 +114,7 @@ class Meeting:
 
     def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
         """Register with a member; None if it is dead, hangs or gives up."""
-        request = {
-            "kind": "regroup",
-            "task": self._me.task,
-            "formation": place.plan.formation,
-        }
+        request = {"kind": "regroup", "task": self._me.task, "formation": place.plan.formation}
         try:
             with connect(leader.address, request, self._token, NOTED) as connection:
                 answer = receive_json(connection)
@@ -130,7 +127,8 @@ class Meeting:
             raise ExcludedError(
                 f"{leader.task} is in formation {answer['excluded']} without {self._me.task}"
             )
-        return _unpack(answer)
+        members = tuple(Member(**member) for member in answer["members"])
+        return MemberPlan(**{**answer, "members": members, "batch": tuple(answer["batch"])})
 
     def _lead(self, place: CurrentPlans, patience: float) -> MemberPlan | None:
         """Wait for the others and decide; None if a more senior one leads."""
@@ -231,8 +229,3 @@ class Meeting:
             for registered in self._registered.values():
                 registered.gone.set()
             self._registered.clear()
-
-
-def _unpack(packed: dict[str, Any]) -> MemberPlan:
-    members = tuple(Member(**member) for member in packed["members"])
-    return MemberPlan(**{**packed, "members": members, "batch": tuple(packed["batch"])})

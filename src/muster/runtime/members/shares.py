@@ -61,10 +61,9 @@ class Gauge:
     def line(self) -> tuple[float, float] | None:
         """Return (a in s, c in s/sample); None before the first step.
 
-        Medians, so that one slow step does not count, and the lower of two: steps have many reasons to
-        be slow and none to be fast. The slope is the median over the steps of their median slope to the
-        others (Siegel), in which the line through 0 has two votes: one odd step alone does not outvote
-        them.
+        Medians, and the lower of two: steps have many reasons to be slow and none to be fast. The slope
+        is the median over the steps of their median slope to the others (Siegel), in which the line
+        through 0 has two votes, so that one odd step does not outvote it.
         """
         if not self._steps:
             return None
@@ -130,7 +129,9 @@ def reshare(
     if stands and not any(measured):
         return tuple(current)
     taken = _filled_in(measured, batch)
-    found = _one_each(_at_one_finish(taken, room, batch), taken)
+    together = shares([Bearer(line, 1, cap) for line, cap in zip(taken, room, strict=True)], batch)
+    assert together is not None  # `_check_fit` has seen that they fit
+    found = _one_each(list(together), taken)
     if stands and not _worth_it(found, today, taken, noise):
         return tuple(current)
     given = dict(zip(ranks, found, strict=True))
@@ -156,13 +157,6 @@ def _filled_in(lines: Sequence[tuple[float, float] | None], batch: int) -> list[
     known = sorted((_Line(*line) for line in lines if line), key=lambda line: line.seconds(equal))
     ordinary = known[(len(known) - 1) // 2] if known else _Line(0.0, 1.0)
     return [_Line(*line) if line else ordinary for line in lines]
-
-
-def _at_one_finish(lines: Sequence[_Line], caps: Sequence[float], batch: int) -> list[int]:
-    found = shares([Bearer(line, 1, cap) for line, cap in zip(lines, caps, strict=True)], batch)
-    if found is None:
-        raise ValueError(f"{batch} samples do not fit into {caps}")
-    return list(found)
 
 
 def _one_each(found: list[int], lines: Sequence[_Line]) -> list[int]:

@@ -31,7 +31,6 @@ class StragglerWatch:
     def note(self, rates: Mapping[str, float]) -> list[tuple[str, float]]:
         """Take each worker's seconds per sample of a step; return (task, times slower) to report now.
 
-        Evaluate all lines at the same number of samples: a fixed cost over a small share looks slow.
         Unmeasured workers are skipped, missing ones forgotten. A worker is reported again only after as
         many good steps in a row.
         """

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -63,14 +63,9 @@ class Context:
     why: str = ""
     """Why a better way failed."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the shape for a `Captured` message."""
-        return asdict(self)
-
 
 def order(context: Context) -> tuple[str, ...]:
-    """Return the trained parameters in the order their gradients become ready, the same on every
-    worker."""
+    """Return the trained parameters in the order their gradients become ready."""
     return tuple(each.name for each in context.parameters if each.ready > 0)
 
 
@@ -109,14 +104,11 @@ def _tried(model: nn.Module, forward: Forward, sample: Any) -> _Shape:
                 step, operations, activations = way()
             return step, operations, activations, how, "; ".join(reasons)
         except Exception as problem:  # user code on unexpected tensors may raise anything
-            reasons.append(_line(f"{how}: {type(problem).__name__}: {problem}"))
+            reason = f"{how}: {type(problem).__name__}: {problem}"
+            reasons.append(" ".join(reason.split())[:200])
     # A multiply-add per parameter, as in a dense network with one row.
     operations = {OTHER: 2.0 * sum(each.numel() for _, each in _named(model))}
     return None, operations, 0.0, PARAMETERS, "; ".join(reasons)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:200]
 
 
 def _on_meta(model: nn.Module, forward: Forward, sample: Any) -> Any:
@@ -185,16 +177,11 @@ def _copied(model: nn.Module, place: Callable[[Tensor], Tensor]) -> nn.Module:
     with _Copying(place):
         twin = copy.deepcopy(model, memo)
     for module in twin.modules():
-        _drop_observers(module)
+        for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
+            for key, hook in list(hooks.items()):
+                if isinstance(hook, types.FunctionType):  # it writes to the user's lists and logs
+                    del hooks[key]
     return twin
-
-
-def _drop_observers(module: nn.Module) -> None:
-    """Remove hooks that are plain functions: they write to the user's lists and logs."""
-    for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
-        for key, hook in list(hooks.items()):
-            if isinstance(hook, types.FunctionType):
-                del hooks[key]
 
 
 @contextmanager
@@ -232,12 +219,10 @@ def _parameters(model: nn.Module, step: Step | None) -> tuple[Parameter, ...]:
     ready = {name: at for name, at in found.items() if name in named}
     ready |= {name: 1.0 for name in trained if name not in ready}
     ready |= {name: 0.0 for name in named if name not in ready}
-    return tuple(_parameter(name, named[name], at) for name, at in ready.items())
-
-
-def _parameter(name: str, tensor: Tensor, ready: float) -> Parameter:
-    kind = str(tensor.dtype).removeprefix("torch.")
-    return Parameter(name, tensor.numel(), tensor.numel() * tensor.element_size(), kind, ready)
+    return tuple(
+        Parameter(name, p.numel(), p.nbytes, str(p.dtype).removeprefix("torch."), ready[name])
+        for name, p in ((name, named[name]) for name in ready)
+    )
 
 
 def _fractions(step: Step) -> dict[str, float]:

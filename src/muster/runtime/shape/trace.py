@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,33 +204,22 @@ def _recurrent(model: nn.Module, counter: _Operations) -> Iterator[None]:
         counter.inside -= 1
 
     layers = [each for each in model.modules() if isinstance(each, (nn.RNNBase, nn.RNNCellBase))]
-    handles = [each.register_forward_pre_hook(enter) for each in layers]
-    handles += [each.register_forward_hook(leave) for each in layers]
-    with _removed(handles):
+    with ExitStack() as hooks:
+        for each in layers:
+            hooks.enter_context(each.register_forward_pre_hook(enter))
+            hooks.enter_context(each.register_forward_hook(leave))
         yield
 
 
 @contextmanager
 def _ready(named: dict[str, Tensor], note: Callable[[str], None]) -> Iterator[None]:
     """Note each parameter's name when its gradient is ready."""
-
-    def hook(name: str) -> Callable[[Tensor], None]:
-        return lambda _: note(name)
-
-    trained = {name: each for name, each in named.items() if each.requires_grad}
-    with _removed(
-        [each.register_post_accumulate_grad_hook(hook(name)) for name, each in trained.items()]
-    ):
+    with ExitStack() as hooks:
+        for name, each in named.items():
+            if each.requires_grad:
+                hook = each.register_post_accumulate_grad_hook(lambda _, name=name: note(name))
+                hooks.enter_context(hook)
         yield
-
-
-@contextmanager
-def _removed(handles: list[Any]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _check_leaves(losses: Tensor, named: dict[str, Tensor]) -> None:

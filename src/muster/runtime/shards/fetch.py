@@ -39,7 +39,7 @@ class ShardMap:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def packed(self) -> dict[str, Any]:
-        held = [[h.range.bucket, h.range.begin, h.range.end, h.owner, h.mirror] for h in self.holdings]
+        held = [[h.range.tensor, h.range.begin, h.range.end, h.owner, h.mirror] for h in self.holdings]
         return {"holdings": held, "sources": dict(self.sources)}
 
     @classmethod
@@ -153,7 +153,7 @@ class StateClient:
 
     def pieces(self, address: str, ranges: Iterable[Range]) -> list[Piece]:
         """Fetch the state of some ranges."""
-        wanted = [[range_.bucket, range_.begin, range_.end] for range_ in ranges]
+        wanted = [[range_.tensor, range_.begin, range_.end] for range_ in ranges]
         with self._asked(address, {"kind": "pieces", "ranges": wanted}) as connection:
             return receive_pieces(connection)
 

@@ -1,8 +1,7 @@
 """Owners that also update, in a running job: `MemberPlan.owners == "update"`.
 
-Every member keeps the optimiser's state of the ranges it owns or mirrors; no one keeps all of it. So
-state moves when a formation begins, and all wait for it: these owners stall on a resize, but save
-memory and time in every step. Two things decide a step:
+Every member keeps the optimiser's state of the ranges it owns or mirrors, so state moves when a
+formation begins, and all wait for it. Two things decide a step:
 
   vote      an empty all-reduce after the sums: a member that completes it knows that all others have
             the whole update, and commits
@@ -12,7 +11,6 @@ memory and time in every step. Two things decide a step:
 The same holds for the state of a new formation: it is prepared, and adopted once all have theirs.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +23,7 @@ from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import MemberStatus
 from muster.runtime.members.crew import Crew, plan_name
-from muster.runtime.members.peers import PeerServer, ask
+from muster.runtime.members.peers import PeerServer, await_peers
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.fetch import ShardMap, StateClient, StateServer, SyncPoint
 from muster.runtime.shards.ownership import (
@@ -47,8 +45,6 @@ RATES = 1 << 30
 """Tag of hyper-parameters sent to servers; chunks have small tags."""
 END = 1 << 62
 """The settled formation of a task whose training is over: above all others."""
-LOOK = 0.005
-"""Seconds between checks of a busy member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +174,17 @@ class OwnedState:
         holders: Sequence[int],
         leavers: Sequence[Member],
     ) -> None:
-        """Begin a formation: fetch this task's part and wait for all others.
+        """Begin a formation: fetch this task's part and wait for all others, `leavers` included.
 
-        `leavers`: previous members that are not in this one, and wait for it. Raises `LostShardError`
-        on all members if a part is lost.
+        Raises `LostShardError` on all members if a part is lost.
         """
         asking = self._asking(crew, moment := _moment(crew.plan))
         shards, known = self._known(crew, rows, holders, leavers)
         donor = crew.plan.members[holders[crew.rank % len(holders)]]
         problem: LostShardError | None = None
         if known:
-            self._take_over()
-            assert self._updater is not None
+            if self._updater is None:
+                self._updater = self._make_updater(self._whole)
             self._rest.begin(moment, self._updater, shards)
             self._refresh(crew, asking, donor)
         else:
@@ -209,12 +204,12 @@ class OwnedState:
         """Let the members of a plan without this task fetch its part."""
         assert self._updater is not None
         self._rest.begin(_moment(plan), self._updater)
-        self._await_settled(plan.members, plan.formation, plan.deadline)
+        self._await_settled(plan, plan.formation, plan.deadline)
 
     def end(self, crew: Crew, patience: float) -> None:
         """Wait until the training is over everywhere."""
         self._settled = END
-        self._await_settled(crew.plan.members, END, patience)
+        self._await_settled(crew.plan, END, patience)
 
     def abandon(self, formation: int) -> None:
         """Fail requests of a broken formation."""
@@ -261,21 +256,16 @@ class OwnedState:
         sources = [*(members[rank] for rank in ranks), *leavers]
         return ShardMap(held, {m.task: m.address for m in sources}), crew.rank in ranks
 
-    def _take_over(self) -> None:
-        if self._updater is None:
-            self._updater = self._make_updater(self._whole)
-
     def _make_updater(self, held: Sequence[Range]) -> ShardUpdater:
         state, buckets = self._state, self._buckets
         return ShardUpdater(state.optimizer, state.parameters, buckets.slots, held)
 
     def _refresh(self, crew: Crew, asking: StateClient, donor: Member) -> None:
-        """Fetch what a task with its part lacks: the schedule of those ahead, or a server's
-        parameters."""
+        """Fetch what a task with its part lacks: a newer schedule, or a server's parameters."""
         if self._serves:
-            before = held_by(self._settings.task, self._holdings)
+            before = merged(held_by(self._settings.task, self._holdings))
             wanted = held_by(self._settings.task, crew.holdings)
-            if not all(_covered(range_, before) for range_ in wanted):
+            if not all(any(overlap(one, held) == one for held in before) for one in wanted):
                 asking.whole(donor.address, self._state, parameters=True)
         else:
             ahead = [member for member in crew.plan.members if member.task in self._ahead]
@@ -285,7 +275,7 @@ class OwnedState:
 
     def _fetch(self, asking: StateClient, shards: ShardMap, new: Sequence[OwnedRange]) -> list[Piece]:
         """Fetch the pieces this task must keep and does not have."""
-        tasks = {h.owner for h in shards.holdings} | {h.mirror for h in shards.holdings if h.mirror}
+        tasks = {task for holding in shards.holdings for task in holding.holders}
         found = moves(shards.holdings, new, lost=tasks - set(shards.sources))
         wanted: dict[str, list[Range]] = {}
         for move in found:
@@ -323,13 +313,10 @@ class OwnedState:
             self._state.optimizer.load_state_dict(updater.collect(updater.state_of(self._whole)))
             self._updater, self.kept = None, 0
         elif self._serves:
-            self._fill_flats()
-
-    def _fill_flats(self) -> None:
-        """Fill a server's flats: a commit takes parameters from them."""
-        for slot in self._buckets.slots:
-            parameter = self._state.parameters[slot.parameter].detach()
-            self._buckets.host[slot.bucket][slot.begin : slot.end] = parameter.reshape(-1)
+            # A commit takes a server's parameters from the flats.
+            for slot in self._buckets.slots:
+                parameter = self._state.parameters[slot.parameter].detach()
+                self._buckets.host[slot.bucket][slot.begin : slot.end] = parameter.reshape(-1)
 
     def _all_to(self, owner: str, mirror: str | None = None) -> tuple[OwnedRange, ...]:
         return tuple(OwnedRange(range_, owner, mirror) for range_ in self._whole)
@@ -337,19 +324,10 @@ class OwnedState:
     def _asking(self, crew: Crew, moment: SyncPoint) -> StateClient:
         return StateClient(moment, self._settings.token, crew.plan.deadline)
 
-    def _await_settled(self, members: Sequence[Member], goal: int, patience: float) -> None:
+    def _await_settled(self, plan: MemberPlan, goal: int, patience: float) -> None:
         """Wait until all live members have settled a formation."""
-        until = time.monotonic() + patience
-        for member in members:
-            while not self._has_settled(member, goal) and time.monotonic() < until:
-                time.sleep(LOOK)
-
-    def _has_settled(self, member: Member, goal: int) -> bool:
-        try:
-            answer = ask(member.address, {"kind": "settled"}, self._settings.token, 1.0)
-        except (OSError, ValueError):
-            return True
-        return int(answer["settled"]) >= goal
+        addresses = [member.address for member in plan.members]
+        await_peers(addresses, "settled", goal, self._settings.token, patience)
 
 
 def _is_agreed(formation: int, rows: Sequence[MemberStatus]) -> bool:
@@ -362,14 +340,11 @@ def _moment(plan: MemberPlan, suffix: str = "") -> SyncPoint:
     return SyncPoint(plan.formation, plan_name(plan) + suffix)
 
 
-def _covered(range_: Range, by: Sequence[Range]) -> bool:
-    return any(overlap(range_, held) == range_ for held in merged(by))
-
-
 def _rates(optimizer: Any) -> Tensor:
     """Return all numeric hyper-parameters, in one order everywhere."""
-    groups = [group[name] for group in optimizer.param_groups for name in sorted(group)]
-    return torch.tensor([x for value in groups for x in _numbers(value)], dtype=torch.float64)
+    values = [group[name] for group in optimizer.param_groups for name in sorted(group)]
+    numbers = [float(part) for value in values for part in _parts(value) if _kind(part)]
+    return torch.tensor(numbers, dtype=torch.float64)
 
 
 def _set_rates(optimizer: Any, rates: Tensor) -> None:
@@ -391,7 +366,3 @@ def _kind(value: Any) -> Any:
     if isinstance(value, Tensor):
         return float
     return type(value) if isinstance(value, bool | int | float) else None
-
-
-def _numbers(value: Any) -> list[float]:
-    return [float(part) for part in _parts(value) if _kind(part)]

@@ -18,9 +18,9 @@ class LostShardError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Elements [begin, end) of a flat bucket."""
+    """Elements [begin, end) of a numbered flat tensor: of a bucket, or of a parameter."""
 
-    bucket: int
+    tensor: int
     begin: int
     end: int
 
@@ -32,6 +32,10 @@ class OwnedRange:
     range: Range
     owner: str
     mirror: str | None = None
+
+    @property
+    def holders(self) -> list[str]:
+        return [self.owner] if self.mirror is None else [self.owner, self.mirror]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def holdings(
 
 def held_by(task: str, plan: Iterable[OwnedRange]) -> list[Range]:
     """Return the ranges a task keeps, as owner or mirror."""
-    return [holding.range for holding in plan if task in (holding.owner, holding.mirror)]
+    return [holding.range for holding in plan if task in holding.holders]
 
 
 def moves(
@@ -88,11 +92,14 @@ def moves(
     found: list[RangeMove] = []
     for holding in new:
         for part, sources in _sources(old, holding.range, lost):
-            targets = [holding.owner, *([holding.mirror] if holding.mirror is not None else [])]
-            found += [
-                RangeMove(part, sources[0], target) for target in targets if target not in sources
-            ]
-    return _joined(found)
+            targets = [target for target in holding.holders if target not in sources]
+            found += [RangeMove(part, sources[0], target) for target in targets]
+    pairs = sorted({(move.source, move.target) for move in found})
+    return [
+        RangeMove(range_, *pair)
+        for pair in pairs
+        for range_ in merged(m.range for m in found if (m.source, m.target) == pair)
+    ]
 
 
 def _sources(
@@ -104,12 +111,12 @@ def _sources(
         part = overlap(holding.range, wanted)
         if part is None:
             continue
-        holders = [holding.owner, *([holding.mirror] if holding.mirror is not None else [])]
-        living = [task for task in holders if task not in lost]
+        living = [task for task in holding.holders if task not in lost]
         if not living:
             raise LostShardError(
-                f"the optimiser's state of bucket {part.bucket}, elements {part.begin} to {part.end}, "
-                f"was held by {' and '.join(holders)}, all lost: resume from the latest checkpoint"
+                f"the optimiser's state of bucket {part.tensor}, elements {part.begin} to {part.end}, "
+                f"was held by {' and '.join(holding.holders)}, all lost: resume from the latest "
+                "checkpoint"
             )
         found.append((part, living))
     return found
@@ -118,37 +125,20 @@ def _sources(
 def overlap(one: Range, other: Range) -> Range | None:
     """Return the common elements, if any."""
     begin, end = max(one.begin, other.begin), min(one.end, other.end)
-    return Range(one.bucket, begin, end) if one.bucket == other.bucket and begin < end else None
+    return Range(one.tensor, begin, end) if one.tensor == other.tensor and begin < end else None
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
     """Join adjacent ranges; `ValueError` if ranges overlap."""
     found: list[Range] = []
-    for range_ in sorted(ranges, key=lambda range_: (range_.bucket, range_.begin)):
+    for range_ in sorted(ranges, key=lambda range_: (range_.tensor, range_.begin)):
         last = found[-1] if found else None
         if range_.begin == range_.end:
             continue
-        if last is not None and last.bucket == range_.bucket and last.end > range_.begin:
-            raise ValueError(f"bucket {range_.bucket}: element {range_.begin} is in two ranges")
-        if last is not None and last.bucket == range_.bucket and last.end == range_.begin:
+        if last is not None and last.tensor == range_.tensor and last.end > range_.begin:
+            raise ValueError(f"tensor {range_.tensor}: element {range_.begin} is in two ranges")
+        if last is not None and last.tensor == range_.tensor and last.end == range_.begin:
             found[-1] = replace(last, end=range_.end)
         else:
             found.append(range_)
     return found
-
-
-def _joined(found: Iterable[RangeMove]) -> list[RangeMove]:
-    """Join adjacent moves between the same tasks."""
-    ordered = sorted(found, key=lambda m: (m.source, m.target, m.range.bucket, m.range.begin))
-    result: list[RangeMove] = []
-    for move in ordered:
-        last = result[-1] if result else None
-        if (
-            last is not None
-            and (last.source, last.target) == (move.source, move.target)
-            and (last.range.bucket, last.range.end) == (move.range.bucket, move.range.begin)
-        ):
-            result[-1] = replace(last, range=replace(last.range, end=move.range.end))
-        else:
-            result.append(move)
-    return result

@@ -146,7 +146,7 @@ class ShardUpdater:
 
     def hold(self, held: Iterable[Range]) -> None:
         """Set the held ranges, each element once; drop other state."""
-        self._held = merged(range_ for range_ in held if range_.bucket in self._slots)
+        self._held = merged(range_ for range_ in held if range_.tensor in self._slots)
         self.load_state([])
 
     def begin(self) -> None:
@@ -233,7 +233,7 @@ class ShardUpdater:
         """Map ranges to parameters and their elements."""
         found = []
         for range_ in ranges:
-            for slot in self._slots.get(range_.bucket, ()):
+            for slot in self._slots.get(range_.tensor, ()):
                 part = overlap(range_, Range(slot.bucket, slot.begin, slot.end))
                 if part is not None:
                     found.append((slot.parameter, part.begin - slot.begin, part.end - slot.begin))
@@ -242,18 +242,14 @@ class ShardUpdater:
     def _make_chunk(self, key: Range) -> "_Chunk":
         if not any(overlap(key, held) == key for held in self._held):
             raise MusterError(f"{key} was summed here, but this task does not hold it")
-        parts, slices = [], []
-        for slot in self._slots[key.bucket]:
-            inside = overlap(key, Range(slot.bucket, slot.begin, slot.end))
-            if inside is None:
-                continue
-            parameter = self._parameters[slot.parameter]
-            begin, end = inside.begin - slot.begin, inside.end - slot.begin
+        parts, slices, at = [], [], 0
+        for index, begin, end in self._elements([key]):
+            parameter = self._parameters[index]
             group = self._groups.get(id(parameter))
-            at, trained = inside.begin - key.begin, group is not None
-            parts.append(_Part(slot.parameter, parameter, begin, end, at, trained))
+            parts.append(_Part(index, parameter, begin, end, at, group is not None))
             if group is not None:
-                slices.append((self._take(slot.parameter, begin, end), group, parameter.dtype))
+                slices.append((self._take(index, begin, end), group, parameter.dtype))
+            at += end - begin  # slots adjoin each other
         return _Chunk(parts, SliceOptimizer(self._optimizer, slices) if slices else None)
 
     def _take(self, index: int, begin: int, end: int) -> Piece:
@@ -311,7 +307,7 @@ class _Chunk:
         values = []
         for place, part in enumerate(self._parts):
             inside = part.inside(tensor)
-            inside.copy_(self._value(place, part))
+            inside.copy_(self._host[place] if place in self._host else part.read())
             values.append(inside.to(part.parameter.dtype))  # the same memory if the types agree
         if self._slices is not None:
             trained = [place for place, part in enumerate(self._parts) if part.trained]
@@ -340,10 +336,6 @@ class _Chunk:
 
     def pieces(self) -> list[Piece]:
         return [] if self._slices is None else self._slices.pieces()
-
-    def _value(self, place: int, part: _Part) -> Tensor:
-        known = self._host.get(place)
-        return part.read() if known is None else known
 
     def _check(self, tensor: Tensor) -> None:
         for part in self._parts:

@@ -11,10 +11,9 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
 from threading import Thread
@@ -30,8 +29,6 @@ _END = struct.Struct(">32sQQ8s")
 _MARK = b"MUSTER-1"
 _NAME = re.compile(r"step-(\d{12})\.pt")
 _UNFINISHED = re.compile(r"\.step-(\d{12})\.pt\.\d+")
-_CHUNK = 4 << 20
-"""Bytes per read when verifying a file."""
 _NAMED = 3
 """Differing tensors named in an error."""
 
@@ -88,14 +85,12 @@ class Checkpoints:
         damaged = []
         for path in self._files():
             try:
-                manifest, state = _read(path, signature)
+                return _read(path, signature)
             except FileNotFoundError:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
                 damaged.append(path.name)
                 self._on_error(f"checkpoint {path} is damaged ({problem}): trying the previous one")
-                continue
-            return manifest.step, state
         if damaged:
             raise BadCheckpointError(
                 f"no checkpoint in {self.folder} is intact: {', '.join(damaged)}; "
@@ -121,7 +116,7 @@ class Checkpoints:
         unfinished = self.folder / f".{path.name}.{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write_file(unfinished, state, _Manifest(step, signature))
+            _write_file(unfinished, state, {"step": step, "signature": signature})
             unfinished.replace(path)
             _force(self.folder)
             self._prune(step)
@@ -151,15 +146,6 @@ def signature_of(model: Any, optimizer: Any) -> str:
     }
     groups = [len(group["params"]) for group in optimizer.param_groups]
     return json.dumps({"tensors": tensors, "optimizer": type(optimizer).__name__, "groups": groups})
-
-
-@dataclass(frozen=True, slots=True)
-class _Manifest:
-    step: int
-    signature: str
-
-    def text(self) -> bytes:
-        return json.dumps({"step": self.step, "signature": self.signature}).encode()
 
 
 class _DamagedError(Exception):
@@ -254,20 +240,17 @@ class _Content(RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def tell(self) -> int:
-        return self._file.tell()
-
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
         base = {SEEK_SET: 0, SEEK_CUR: self._file.tell(), SEEK_END: self._length}[whence]
         return self._file.seek(base + offset)
 
 
-def _write_file(path: Path, state: dict[str, Any], manifest: _Manifest) -> None:
+def _write_file(path: Path, state: dict[str, Any], manifest: dict[str, Any]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         sink = _Sink(descriptor)
         torch.save(state, sink)
-        content, text = sink.bytes, manifest.text()
+        content, text = sink.bytes, json.dumps(manifest).encode()
         sink.write(text)
         sink.write(_END.pack(sink.hash.digest(), content, len(text), _MARK))
         sink.check()
@@ -285,24 +268,27 @@ def _force(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _read(path: Path, signature: str) -> tuple[_Manifest, dict[str, Any]]:
+def _read(path: Path, signature: str) -> tuple[int, dict[str, Any]]:
+    """Return step and state of a checkpoint."""
     with path.open("rb") as file:
         length, manifest = _checked(file)
-        if manifest.signature != signature:
+        saved = manifest["signature"]
+        if saved != signature:
             raise BadCheckpointError(
-                f"checkpoint {path} is of another model: {_difference(manifest.signature, signature)}"
+                f"checkpoint {path} is of another model: {_difference(saved, signature)}"
             )
         file.seek(0)
         try:
             # Not mapped: a mapped file must not be replaced.
-            return manifest, torch.load(_Content(file, length), map_location="cpu", weights_only=True)
+            state = torch.load(_Content(file, length), map_location="cpu", weights_only=True)
+            return manifest["step"], state
         except OSError:
             raise
         except Exception as problem:
             raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
 
 
-def _checked(file: BinaryIO) -> tuple[int, _Manifest]:
+def _checked(file: BinaryIO) -> tuple[int, dict[str, Any]]:
     """Verify a file; return the length of its content, and its manifest."""
     size = file.seek(0, SEEK_END)
     if size < _END.size:
@@ -312,22 +298,10 @@ def _checked(file: BinaryIO) -> tuple[int, _Manifest]:
     if mark != _MARK or content + text + _END.size != size:
         raise _DamagedError("its end is missing")
     file.seek(0)
-    found = sha256()
-    for chunk in _chunks(file, content + text):
-        found.update(chunk)
-    if found.digest() != digest:
+    if file_digest(_Content(file, content + text), "sha256").digest() != digest:
         raise _DamagedError("its content has changed")
     file.seek(content)
-    return content, _Manifest(**json.loads(file.read(text)))
-
-
-def _chunks(file: BinaryIO, length: int) -> Iterator[bytes]:
-    while length > 0:
-        chunk = file.read(min(_CHUNK, length))
-        if not chunk:
-            return
-        length -= len(chunk)
-        yield chunk
+    return content, json.loads(file.read(text))
 
 
 def _difference(saved: str, here: str) -> str:

@@ -62,8 +62,7 @@ class Donor:
         """Close the window before the state changes; wait for tensors being sent."""
         with self._change:
             self._shutting = True
-            while self._inside or self._owed:
-                self._change.wait()
+            self._change.wait_for(lambda: not (self._inside or self._owed))
             self._window, self._shutting = None, False
             self._change.notify_all()
 
@@ -78,7 +77,10 @@ class Donor:
         joiner = str(request["task"])
         connection.settimeout(float(request["timeout"]))
         try:
-            first = self._enlist(joiner)
+            with self._change:
+                # From the next window on: this one may lack settings and extras.
+                first = self._joiners[joiner] = self._last + 1
+                self._change.notify_all()
             send_json(connection, {"first": first, "count": len(self._state.parameters)})
             self._send_all(connection, joiner, first)
         finally:
@@ -86,13 +88,6 @@ class Donor:
                 self._joiners.pop(joiner, None)
                 self._owed.discard(joiner)
                 self._change.notify_all()
-
-    def _enlist(self, joiner: str) -> int:
-        """Join from the next window on: this one may lack settings and extras."""
-        with self._change:
-            self._joiners[joiner] = self._last + 1
-            self._change.notify_all()
-            return self._last + 1
 
     def _send_all(self, connection: socket.socket, joiner: str, window: int) -> None:
         sent, count = 0, len(self._state.parameters)
@@ -129,8 +124,7 @@ class Donor:
 
     def _await(self, window: int) -> tuple[list[Any], torch.Tensor]:
         with self._change:
-            while self._last < window and not self._closed:
-                self._change.wait()
+            self._change.wait_for(lambda: self._last >= window or self._closed)
             if self._closed:
                 raise ConnectionError("the training has ended")
             return self._settings, self._extras
@@ -193,8 +187,7 @@ class Joiner:
     def wait_complete(self) -> None:
         """Wait until everything has arrived."""
         with self._change:
-            while self._complete is None and self._error is None:
-                self._change.wait()
+            self._change.wait_for(lambda: self._complete is not None or self._error is not None)
             self._check()
             assert self._complete is not None
             self._state.set_settings(self._settings[self._complete])
@@ -202,8 +195,7 @@ class Joiner:
     def before_update(self, update: int) -> list[int]:
         """Return the parameters to skip in this update: missing, or sent with it applied."""
         with self._change:
-            while not self._knows(update - 1) and self._error is None:
-                self._change.wait()
+            self._change.wait_for(lambda: self._knows(update - 1) or self._error is not None)
             self._check()
             settings = self._settings.pop(update - 1, None)
             if settings is not None:
@@ -231,7 +223,9 @@ class Joiner:
             with self._connection:
                 self._read_all()
         except Exception as problem:  # waiters must hear of any error
-            self._note(error=str(problem) or type(problem).__name__)
+            with self._change:
+                self._error = str(problem) or type(problem).__name__
+                self._change.notify_all()
 
     def _read_all(self) -> None:
         hello = receive_json(self._connection)
@@ -250,25 +244,15 @@ class Joiner:
                     receive_into(self._connection, tensor)
                 with self._change:
                     self._came[int(frame["parameter"])] = window
-            elif self._end(frame):
-                return
-
-    def _end(self, frame: dict[str, Any]) -> bool:
-        """Handle the end of a window; True if it was the last."""
-        if frame["extras"] >= 0:
-            extras = torch.empty(frame["extras"], dtype=torch.uint8)
-            receive_into(self._connection, extras)
-            self._state.set_extras(extras)
-            self._note(ended=int(frame["end"]), complete=int(frame["end"]))
-            return True
-        self._note(ended=int(frame["end"]))
-        return False
-
-    def _note(
-        self, ended: int | None = None, complete: int | None = None, error: str | None = None
-    ) -> None:
-        with self._change:
-            self._ended = self._ended if ended is None else ended
-            self._complete = complete if complete is not None else self._complete
-            self._error = error or self._error
-            self._change.notify_all()
+            else:
+                whole = frame["extras"] >= 0
+                if whole:
+                    extras = torch.empty(frame["extras"], dtype=torch.uint8)
+                    receive_into(self._connection, extras)
+                    self._state.set_extras(extras)
+                with self._change:
+                    self._ended = int(frame["end"])
+                    self._complete = self._ended if whole else None
+                    self._change.notify_all()
+                if whole:
+                    return

@@ -55,20 +55,27 @@ class Buckets:
     def __init__(self, parameters: Sequence[Any], order: Sequence[int]) -> None:
         self.parameters = list(parameters)
         self.slots = lay_out(parameters, order)
-        self._flats = [self._flat(bucket) for bucket in range(self._count())]
-        self.host = [self._twin(flat) for flat in self._flats]
-        self._views = self._make_views()
+        count = self.slots[-1].bucket + 1 if self.slots else 0
+        self.flats = [self._flat(bucket) for bucket in range(count)]
+        """The buckets on the parameters' device."""
+        self.host = [
+            torch.zeros(flat.shape, dtype=flat.dtype, pin_memory=True) if flat.is_cuda else flat
+            for flat in self.flats
+        ]
+        self._views = {
+            s.parameter: self.flats[s.bucket][s.begin : s.end].view_as(self.parameters[s.parameter])
+            for s in self.slots
+        }
         self._slot = {slot.parameter: slot for slot in self.slots}
-        self._waiting = [0] * len(self._flats)
+        self._waiting = [0] * len(self.flats)
         self._next = 0
         self._put: Callable[[int], None] | None = None
         self._on_device = False
         self._used = [0.0] * len(self.parameters)
-        gpu = next((flat.device for flat in self._flats if flat.is_cuda), None)
+        gpu = next((flat.device for flat in self.flats if flat.is_cuda), None)
         self._copies = _Copies(gpu) if gpu is not None else None
-        self._hooks = [
-            p.register_post_accumulate_grad_hook(self._ready(i)) for i, p in enumerate(self.parameters)
-        ]
+        for index, parameter in enumerate(self.parameters):
+            parameter.register_post_accumulate_grad_hook(self._ready(index))
 
     @property
     def checksum(self) -> int:
@@ -81,18 +88,13 @@ class Buckets:
         """1 for each parameter with a gradient in this step."""
         return torch.tensor(self._used)
 
-    @property
-    def flats(self) -> list[Tensor]:
-        """The buckets on the parameters' device."""
-        return self._flats
-
     def begin(self, put: Callable[[int], None], on_device: bool = False) -> None:
         """Begin a step; call `put` with each bucket when it is ready.
 
         `on_device`: sum the buckets on the parameters' device, not in host memory.
         """
         self._put, self._next, self._on_device = put, 0, on_device
-        self._waiting = [0] * len(self._flats)
+        self._waiting = [0] * len(self.flats)
         for slot in self.slots:
             self._waiting[slot.bucket] += 1
         self._used = [0.0] * len(self.parameters)
@@ -108,9 +110,7 @@ class Buckets:
         for slot in self.slots:
             if not self._used[slot.parameter]:
                 self._views[slot.parameter].zero_()
-        self._hand_over(len(self._flats))
-        if self._copies is not None:
-            self._copies.wait()
+        self._hand_over_rest()
 
     def withhold(self) -> None:
         """Hand over what is left as zeros: this member contributes nothing."""
@@ -118,13 +118,11 @@ class Buckets:
             if slot.bucket >= self._next:
                 self._views[slot.parameter].zero_()
         self._used = [0.0] * len(self.parameters)
-        self._hand_over(len(self._flats))
-        if self._copies is not None:
-            self._copies.wait()
+        self._hand_over_rest()
 
     def spread(self, unused: Sequence[int]) -> None:
         """Give each parameter its summed gradient; None if nobody had one, as in plain training."""
-        for flat, host in zip(self._flats, self.host, strict=True):
+        for flat, host in zip(self.flats, self.host, strict=True):
             if flat is not host and not self._on_device:
                 flat.copy_(host, non_blocking=True)
         for index, parameter in enumerate(self.parameters):
@@ -138,14 +136,6 @@ class Buckets:
         for parameter in self.parameters:
             if parameter.grad is not None:
                 parameter.grad.mul_(factor)
-
-    def close(self) -> None:
-        """Remove the hooks from the model."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
-        if self._copies is not None:
-            self._copies.close()
 
     def abandon(self) -> None:
         """Drop a void step: nothing of it may reach the next one."""
@@ -169,39 +159,32 @@ class Buckets:
 
         return hook
 
+    def _hand_over_rest(self) -> None:
+        self._hand_over(len(self.flats))
+        if self._copies is not None:
+            self._copies.wait()
+
     def _hand_over(self, end: int) -> None:
         assert self._put is not None
         while self._next < end:
             bucket = self._next
             self._next += 1
-            if self._copies is None or self._on_device or not self._flats[bucket].is_cuda:
+            if self._copies is None or self._on_device or not self.flats[bucket].is_cuda:
                 self._put(bucket)
             else:
-                self._copies.begin(self._flats[bucket], self.host[bucket], self._put, bucket)
-
-    def _count(self) -> int:
-        return self.slots[-1].bucket + 1 if self.slots else 0
+                self._copies.begin(self.flats[bucket], self.host[bucket], self._put, bucket)
 
     def _flat(self, bucket: int) -> Tensor:
         inside = [slot for slot in self.slots if slot.bucket == bucket]
         first = self.parameters[inside[0].parameter]
         return torch.zeros(inside[-1].end, dtype=first.dtype, device=first.device)
 
-    def _twin(self, flat: Tensor) -> Tensor:
-        return torch.zeros(flat.shape, dtype=flat.dtype, pin_memory=True) if flat.is_cuda else flat
-
-    def _make_views(self) -> dict[int, Tensor]:
-        return {
-            s.parameter: self._flats[s.bucket][s.begin : s.end].view_as(self.parameters[s.parameter])
-            for s in self.slots
-        }
-
 
 class _Copies:
     """Buckets being copied from a GPU to the host: handed over on arrival."""
 
     def __init__(self, device: torch.device) -> None:
-        self._queue: SimpleQueue[tuple[Any, Callable[[int], None], int] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Any, Callable[[int], None], int]] = SimpleQueue()
         self._stream = torch.cuda.Stream(device)
         self._left = threading.Semaphore(0)
         self._begun = 0
@@ -227,12 +210,9 @@ class _Copies:
         if error is not None:
             raise error
 
-    def close(self) -> None:
-        self._queue.put(None)
-
     def _serve(self) -> None:
-        while (item := self._queue.get()) is not None:
-            event, put, bucket = item
+        while True:
+            event, put, bucket = self._queue.get()
             try:
                 event.synchronize()
                 put(bucket)

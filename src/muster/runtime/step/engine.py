@@ -7,19 +7,22 @@ commit    advance; apply what the ballots say: shares, requests, the switch to a
 redo      after a failure: regroup the survivors, split the step again and redo it
 """
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from math import isfinite
+from operator import or_
 
 import torch
 
-from muster.runtime.comm.base import Transfer, by_link
+from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Feed, StepPart
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import SAVE, Vote, fill, read, unused
-from muster.runtime.members.crew import Crew, close_aside
+from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
@@ -66,8 +69,7 @@ class StepEngine(Membership):
         self._broken = False
         """It failed because a member is lost."""
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
-        """Called after each step, before members change, with its position and the sum of its
-        losses."""
+        """Called with a step's position and sum of losses, before members change."""
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
@@ -154,13 +156,15 @@ class StepEngine(Membership):
                 self.buckets.scale(self.part.total / samples)
 
     def _vote(self, loss: float, failed: bool) -> Vote:
-        able = self.works and (self.holds or self._completes())
+        complete = self._joiner.complete if self._joiner is not None else None
+        # A joiner holds the whole state once this step is applied.
+        joins = complete is not None and complete <= self.state.position.step
         line = self._gauge.line() or (0.0, 0.0)
         return Vote(
             samples=0 if failed else self.part.count,
             loss=0.0 if failed else loss,
             built=self._pending.built(),
-            able=float(able),
+            able=float(self.works and (self.holds or joins)),
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
@@ -170,13 +174,6 @@ class StepEngine(Membership):
             finished=self.part.finished,
             far=self.part.far,
         )
-
-    def _completes(self) -> bool:
-        """Whether this joiner has the whole state once this step is applied."""
-        if self._joiner is None:
-            return False
-        complete = self._joiner.complete
-        return complete is not None and complete <= self.state.position.step
 
     def before_update(self) -> list[int]:
         """Prepare for the update; return parameters that a joiner must skip."""
@@ -206,15 +203,17 @@ class StepEngine(Membership):
         self.state.losses += losses
         self._report(crew, mine)
         if self._before is not None:
-            # All have entered this formation: nobody waits in the previous one.
-            close_aside(self._before)
+            # All have entered this formation: nobody waits in the previous one. Closing takes 10 ms.
+            threading.Thread(target=self._before.close, name="muster-close", daemon=True).start()
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
         self._move_on(crew)
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)
-        self._note_requests()
+        self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
+        if self.requested:
+            self._request = 0
         try:
             self.on_commit(before, losses)
         except BrokenGroupError:  # a checkpoint involves all members if owners update
@@ -243,13 +242,6 @@ class StepEngine(Membership):
             if crew.rank == 0:
                 step = self.state.position.step
                 self.link.send(Straggling(self.settings.task, task, crew.formation, step, factor))
-
-    def _note_requests(self) -> None:
-        self.requested = 0
-        for vote in self._votes:
-            self.requested |= int(vote.request)
-        if self.requested:
-            self._request = 0
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
@@ -283,5 +275,5 @@ class StepEngine(Membership):
         where = (task, crew.formation, position.step + 1, position.epoch)
         times = (timing.forward, timing.backward, wait, sync, seconds)
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds))
-        for link, (size, seconds) in by_link(timing.transfers).items():
-            self.link.send(Transferred(task, crew.formation, link, size, seconds))
+        for sent in timing.transfers:
+            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))

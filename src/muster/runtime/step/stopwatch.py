@@ -28,8 +28,7 @@ class Stopwatch:
         self._marks.append(event)
 
     def read(self) -> tuple[float, float]:
-        """Return seconds of forward and backward pass; of the previous step if a GPU is not done
-        yet."""
+        """Return seconds of forward and backward pass; the last known if a GPU is not done yet."""
         if len(self._marks) == 3 and (not self._cuda or self._marks[2].query()):
             self._last = self._between(0, 1), self._between(1, 2)
         return self._last

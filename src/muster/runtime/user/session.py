@@ -1,14 +1,5 @@
 """The session of a training script: `ctx = muster.init()`, and a loop that is free of devices.
 
-    ctx = muster.init()
-    ctx.wrap(model, optimizer)
-    ctx.data(dataset, global_batch=256, epochs=3)
-    for x, y in ctx.steps():
-        optimizer.zero_grad()
-        losses = F.cross_entropy(model(x), y, reduction="none")
-        ctx.backward(losses)
-        optimizer.step()
-
 If a member is lost, the step is redone: `optimizer.step()` does nothing, and the loop gets the same
 samples again, split among the survivors.
 """
@@ -17,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +17,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import Feed, Indexed, Leased, StepPart
 from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order, Position, sample_seed
+from muster.runtime.data.samples import Order, Position, mixed_seed
 from muster.runtime.errors import (
     BadTrainingError,
     BrokenGroupError,
@@ -174,8 +165,7 @@ class Session:
         self._checkpoints, self._every = Checkpoints(folder, keep, self._tell_saved, say), every
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
-        """Set how losses follow from model and batch: to capture the training's shape, and to warm up a
-        joiner before it is admitted."""
+        """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
 
     def until(self, met: Callable[[float], bool] | None) -> None:
@@ -252,8 +242,7 @@ class Session:
         self._check_used(engine)
 
     def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """Call `backward(forward())`; if the batch does not fit into memory, redo the step with a
-        smaller share."""
+        """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
         try:
             self.backward(forward())
         except torch.OutOfMemoryError as problem:
@@ -311,7 +300,7 @@ class Session:
         if self._checkpoints is not None:
             engine.before_leaving = self._checkpoints.close
         steps = self._length if self._until is None else 0
-        engine.link.send(Captured(self.settings.task, context.to_dict(), steps, feed.batch))
+        engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
@@ -342,11 +331,10 @@ class Session:
 
     def _is_done(self, state: TrainingState) -> bool:
         """Whether the training has reached the end set by the user."""
-        return self._ends(state.position) or self._is_met(state)
-
-    def _is_met(self, state: TrainingState) -> bool:
-        at_end = state.position.cursor == 0 and self.epoch_loss is not None
-        return bool(at_end and self._until and self._until(self.epoch_loss or 0.0))
+        if self._ends(state.position):
+            return True
+        ended = state.position.cursor == 0 and self.epoch_loss is not None
+        return bool(ended and self._until and self._until(self.epoch_loss or 0.0))
 
     def _serve(self, engine: StepEngine, state: TrainingState) -> None:
         """Take part in every step as a server, without samples."""
@@ -364,7 +352,7 @@ class Session:
         """Load this worker's samples; a stand-in if it has none."""
         part = self._part
         # For dropout and the like: by sample, and the same when a step is redone.
-        seed = sample_seed(feed.seed, state.position.step, part.first)
+        seed = mixed_seed(feed.seed, state.position.step, part.first)
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
@@ -398,8 +386,7 @@ class Session:
         engine.feed.close()
 
     def _save_last(self, engine: StepEngine, state: TrainingState) -> None:
-        """Write the last checkpoint; all members take part if owners update, and again if one is
-        lost."""
+        """Write the last checkpoint; if owners update, with all members, and again if one is lost."""
         engine.ended = True
         while True:
             try:

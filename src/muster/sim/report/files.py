@@ -17,13 +17,13 @@ from muster.files.errors import InputError
 from muster.sim.report.bounds import bounds
 from muster.sim.report.metrics import summary
 from muster.sim.report.optional import needed
-from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
+from muster.sim.result import ClusterSample, Fate, JobResult, Result, Stint
 
 INDEX = "result.json"
 LAYOUT = 1
 """Incremented when the meaning of the files changes."""
 
-Line = TypeVar("Line", JobRecord, Sample, Stint)
+Line = TypeVar("Line", JobResult, ClusterSample, Stint)
 
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     str: str,
@@ -46,8 +46,8 @@ def write_result(result: Result, folder: Path, form: TableFormat = TableFormat.C
     """Write a result into a folder, replacing an older one."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / INDEX).unlink(missing_ok=True)
-    write_lines(folder / f"jobs.{form}", JobRecord, result.records)
-    write_lines(folder / f"samples.{form}", Sample, result.samples)
+    write_lines(folder / f"jobs.{form}", JobResult, result.records)
+    write_lines(folder / f"samples.{form}", ClusterSample, result.samples)
     write_lines(folder / f"stints.{form}", Stint, result.stints)
     text = json.dumps(_index(result, form), indent=2, ensure_ascii=False)
     _replace(folder / INDEX, lambda part: part.write_text(text + "\n", encoding="utf-8"))
@@ -63,8 +63,8 @@ def read_result(folder: Path) -> Result:
         raise InputError.at(str(folder / INDEX), f"not an index of results: {error}") from None
     return Result(
         **{**head, "notes": tuple(head["notes"])},
-        records=tuple(read_lines(folder / f"jobs.{form}", JobRecord)),
-        samples=tuple(read_lines(folder / f"samples.{form}", Sample)),
+        records=tuple(read_lines(folder / f"jobs.{form}", JobResult)),
+        samples=tuple(read_lines(folder / f"samples.{form}", ClusterSample)),
         stints=tuple(read_lines(folder / f"stints.{form}", Stint)),
     )
 
@@ -189,7 +189,7 @@ def _read_parquet(path: Path, kind: type[Line]) -> Iterator[Line]:
         raise InputError.at(str(path), str(error)) from None
     _check(path, table.column_names, names)
     columns = [table.column(name).to_pylist() for name in names]
-    if kind is JobRecord:
+    if kind is JobResult:
         fate = names.index("fate")
         columns[fate] = [Fate(cell) for cell in columns[fate]]
     yield from map(kind, *columns)

@@ -9,7 +9,7 @@ import numpy as np
 from muster.sim.report.curve import StepFunction, counted
 from muster.sim.report.metrics import span
 from muster.sim.report.style import groups
-from muster.sim.result import JobRecord, Result, Stint
+from muster.sim.result import JobResult, Result, Stint
 
 OTHERS = "others"
 
@@ -25,7 +25,7 @@ class By(StrEnum):
 
 def keys_of(result: Result, by: By) -> dict[str, str]:
     """Return the key of each job."""
-    of: Callable[[JobRecord], str | None] = {
+    of: Callable[[JobResult], str | None] = {
         By.JOB: lambda r: r.name,
         By.APPLICATION: lambda r: r.application,
         By.POOL: lambda r: r.pool,

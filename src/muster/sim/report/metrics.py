@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.sim.report.curve import Floats, StepFunction, counted, ratio
-from muster.sim.result import Fate, JobRecord, Result, Sample
+from muster.sim.result import ClusterSample, Fate, JobResult, Result
 
 UNFAIR = 1.05
 """Finish-time fairness above which a job was treated unfairly (Shockwave, NSDI 2023)."""
@@ -90,7 +90,7 @@ def summary(result: Result) -> RunSummary:
     )
 
 
-def completion_times(records: Sequence[JobRecord]) -> Floats:
+def completion_times(records: Sequence[JobResult]) -> Floats:
     """Return s from submission to the end of each completed job, in order."""
     return np.array([r.ended - r.submitted for r in records if r.ended is not None and _done(r)])
 
@@ -116,7 +116,7 @@ def fairness(result: Result) -> Floats:
     return rho
 
 
-def capacity(samples: Sequence[Sample]) -> StepFunction:
+def capacity(samples: Sequence[ClusterSample]) -> StepFunction:
     """Return the devices over time; at least one, so that shares of a cluster that is down exist."""
     return StepFunction(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
 
@@ -139,7 +139,7 @@ def _demand(result: Result) -> StepFunction:
     return counted(begin, end, np.array([float(r.devices) for r in live]))
 
 
-def _slowdowns(records: Sequence[JobRecord]) -> Floats:
+def _slowdowns(records: Sequence[JobResult]) -> Floats:
     alone = np.array([r.alone for r in records if _done(r)])
     slowdowns: Floats = completion_times(records) / np.maximum(SHORT, alone)
     return slowdowns
@@ -163,22 +163,22 @@ def _fragmentation(result: Result) -> float | None:
     return float(np.average(_of(samples, "stranded")[some] / free[some], weights=lasted[some]))
 
 
-def _of(samples: Sequence[Sample], name: str) -> Floats:
+def _of(samples: Sequence[ClusterSample], name: str) -> Floats:
     return np.fromiter((getattr(s, name) for s in samples), float, len(samples))
 
 
-def _makespan(records: Sequence[JobRecord]) -> float | None:
+def _makespan(records: Sequence[JobResult]) -> float | None:
     ends = [r.ended for r in records if r.ended is not None and _done(r)]
     if not ends:
         return None
     return max(ends) - min(r.submitted for r in records if r.fate is not Fate.REFUSED)
 
 
-def _done(record: JobRecord) -> bool:
+def _done(record: JobResult) -> bool:
     return record.fate is Fate.DONE and record.ended is not None
 
 
-def _count(records: Sequence[JobRecord], fate: Fate) -> int:
+def _count(records: Sequence[JobResult], fate: Fate) -> int:
     return sum(r.fate is fate for r in records)
 
 

@@ -14,7 +14,7 @@ from muster.sim.report.holders import By, extent, held_by, keys_of, largest
 from muster.sim.report.metrics import span
 from muster.sim.report.optional import needed
 from muster.sim.report.style import INK, MUTED, figure, label, legend, look, policy_colours, time_unit
-from muster.sim.result import Result, Sample
+from muster.sim.result import ClusterSample, Result
 
 POINTS = 300
 """Points of a curve: more than the eye distinguishes."""
@@ -150,7 +150,7 @@ def _means(steps: StepFunction, edges: Floats) -> Floats:
     return steps.mean(edges[:-1], edges[1:])
 
 
-def _sampled(samples: Sequence[Sample], name: str) -> StepFunction:
+def _sampled(samples: Sequence[ClusterSample], name: str) -> StepFunction:
     at = np.array([s.at for s in samples])
     return StepFunction(at, np.array([float(getattr(s, name)) for s in samples]))
 

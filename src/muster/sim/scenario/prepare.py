@@ -13,7 +13,7 @@ from muster.model.cluster import Cluster
 from muster.model.event import NodeEvent
 from muster.model.pool import Pool, PoolError, PoolTree, single_pool
 from muster.policy.registry import POLICIES
-from muster.sim.beliefs import Beliefs, Oracle
+from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate, Result
@@ -118,7 +118,9 @@ def _pools(
     raise InputError.at(configuration.trace, problem)
 
 
-def _beliefs(configuration: Configuration, cluster: Cluster, survey: Survey) -> Callable[[], Beliefs]:
+def _beliefs(
+    configuration: Configuration, cluster: Cluster, survey: Survey
+) -> Callable[[], OutlookSource]:
     if configuration.oracle:
         return Oracle
     # Imported here: an oracle does not need it.

@@ -10,7 +10,7 @@ from time import process_time
 
 from muster.sim.engine import Engine, Setting
 from muster.sim.recorder import Samples, record, refusal
-from muster.sim.result import JobRecord, Result
+from muster.sim.result import JobResult, Result
 from muster.sim.truth import Arrival
 
 Progress = Callable[[int, float], None]
@@ -54,7 +54,7 @@ def _simulate(
     engine = Engine(setting, arrivals)
     engine.executor.stints = [] if stints else None
     types = setting.cluster.device_types()
-    records: list[JobRecord] = []
+    records: list[JobResult] = []
     samples = Samples()
     engine.observer = samples.see
     for frame in engine.frames():
@@ -66,8 +66,8 @@ def _simulate(
     records += [record(life, types, at) for life, at in engine.ended]
     records += [record(life, types, None) for life in engine.executor.lives.values()]
     samples.see(engine.view, engine.clock.now(), must=True)
-    records += [refusal(arrival, types) for arrival in engine.gate.refused]
-    refusals = [f"refused {n}: {why}" for why, n in engine.gate.why.most_common()]
+    records += [refusal(arrival, types) for arrival in engine.admission.refused]
+    refusals = [f"refused {n}: {why}" for why, n in engine.admission.why.most_common()]
     return Result(
         configuration=configuration,
         seed=setting.seed,

@@ -20,7 +20,8 @@ from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.loss_curve import LossCurve
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Ideal, JobPace, ideal_of
 
 PATIENCE = 10
 """Epochs that must each lower the loss by less than the threshold: Optimus' published code."""
@@ -115,16 +116,16 @@ class Curves:
     speed: CurveSpeed
     curve: LossCurve
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         """The curve's speed, to the end."""
-        return Pace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
+        return JobPace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         """The time of a step, and its part that is not computing."""
         if crew.workers < 1:
-            return Shown(inf)
+            return StepReport(inf)
         step = self.speed.step(crew.workers, crew.servers)
-        return Shown(step, self.speed.synchronising(crew.workers, crew.servers), self.speed.gain)
+        return StepReport(step, self.speed.synchronising(crew.workers, crew.servers), self.speed.gain)
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
         """With the best number of servers, up to twice as many as workers."""
@@ -142,7 +143,7 @@ class Curves:
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
 
     def loss(self, done: float) -> float:
-        """The training loss after so many epochs, as a share of the first."""
+        """Return the training loss after this many epochs, as a share of the first."""
         return self.curve.loss(done)
 
 

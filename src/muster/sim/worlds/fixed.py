@@ -9,10 +9,11 @@ from functools import lru_cache
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Ideal, Pace, Shown
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Ideal, JobPace
 
-_STOPPED, _RUNNING = Pace(0.0), Pace(1.0)
-_STEP = Shown(step=1.0)
+_STOPPED, _RUNNING = JobPace(0.0), JobPace(1.0)
+_STEP = StepReport(step=1.0)
 """Its steps are unknown: it reports a second of work as one."""
 
 
@@ -28,11 +29,11 @@ class Fixed:
         """Seconds on its workers."""
         return self.duration
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         """A second of work per second, if it has all its workers."""
         return _RUNNING if crew.workers >= self.workers else _STOPPED
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         """A step a second."""
         return _STEP
 

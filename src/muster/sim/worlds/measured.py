@@ -13,7 +13,8 @@ from math import inf
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Ideal, JobPace, ideal_of
 
 LEAST = 0.01
 """Least step as a part of the quickest timed one: a step takes some time."""
@@ -45,13 +46,13 @@ class MeasuredJob:
         """Steps, then seconds."""
         return self.steps + self.tail
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         """Steps per s, up to the last."""
         if not crew.workers:
-            return Pace(0.0)
+            return JobPace(0.0)
         if done < self.steps:
-            return Pace(1.0 / self.step(crew.workers), self.steps)
-        return Pace(1.0)
+            return JobPace(1.0 / self.step(crew.workers), self.steps)
+        return JobPace(1.0)
 
     def step(self, workers: int) -> float:
         """Return s of a step."""
@@ -72,11 +73,11 @@ class MeasuredJob:
         quickest = min(step for _, step in known)
         return max(t1 + shared * (1 / workers - 1 / w1), LEAST * quickest)
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         """The time of a step, and its part that is waiting."""
         if not crew.workers:
-            return Shown(inf)
-        return Shown(self.step(crew.workers), self.sync(crew.workers))
+            return StepReport(inf)
+        return StepReport(self.step(crew.workers), self.sync(crew.workers))
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:
         """Steps left, and the speeds themselves."""

@@ -16,7 +16,8 @@ from math import inf, pow
 
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Ideal, Pace, Shown, ideal_of
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Ideal, JobPace, ideal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,14 @@ class PowerLaw:
     per_node: int | None = None
     """Workers of a node, which gives the fewest nodes; None: one node."""
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         """The same rate to the end."""
-        return Pace(self._rate(crew))
+        return JobPace(self._rate(crew))
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         """A step does one second's work of the reference."""
         rate = self._rate(crew)
-        return Shown(step=1 / rate if rate else inf)
+        return StepReport(step=1 / rate if rate else inf)
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
         """Close together."""

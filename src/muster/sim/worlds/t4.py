@@ -14,7 +14,8 @@ import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.held import Held
-from muster.sim.truth import Ideal, Pace, Shown
+from muster.perf.learnt.learner import StepReport
+from muster.sim.truth import Ideal, JobPace
 from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
 
 GRID = 50
@@ -46,19 +47,19 @@ class TrainedT4:
         most = self.model.most(self.model.range.largest if self.free else self.batch)
         return min(most, DEVICES if cap is None else cap)
 
-    def pace(self, crew: Held, done: float) -> Pace:
+    def pace(self, crew: Held, done: float) -> JobPace:
         """Progress per s there, until the end of the epoch."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         rate = self.model.gains(timed.batch)[epoch] / timed.seconds
-        return Pace(rate, self.model.boundaries[epoch])
+        return JobPace(rate, self.model.boundaries[epoch])
 
-    def shown(self, crew: Held, done: float) -> Shown:
+    def shown(self, crew: Held, done: float) -> StepReport:
         """Its step, gain and gradient noise there."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
-        return Shown(timed.seconds, timed.sync, gain, noise)
+        return StepReport(timed.seconds, timed.sync, gain, noise)
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
         """Every epoch on the best placement that was measured, or can be told from those."""

@@ -137,13 +137,6 @@ def test_a_log_that_cannot_be_written_is_told_in_words(bench: Bench) -> None:
     assert exited.error.startswith("cannot write its log:")
 
 
-def test_an_order_for_another_machine_is_refused(bench: Bench) -> None:
-    bench.another(nodes=["n1"])
-    exited = bench.exited(bench.order("true"))
-    assert not exited.begun
-    assert exited.error == "node n0 is not this machine"
-
-
 def test_fifty_tasks_leave_no_process_and_no_descriptor(bench: Bench) -> None:
     before = descriptors()
     tasks = [bench.shell("sleep 1000 & exit 5", index=index) for index in range(50)]

@@ -3,29 +3,31 @@
 import random
 from typing import Any
 
-from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
+from muster.sim.result import ClusterSample, Fate, JobResult, Result, Stint
 
 WIDE = 4
 """Devices of a node."""
 
 
-def record(name: str = "a", **figures: Any) -> JobRecord:
+def record(name: str = "a", **figures: Any) -> JobResult:
     """A job of one device submitted at 0, started at once, done after 10 s, unless told otherwise."""
     life: dict[str, Any] = {
         "user": "u", "pool": "p", "application": None, "devices": 1, "submitted": 0.0, "started": 0.0,
         "ended": 10.0, "fate": Fate.DONE, "alone": 10.0, "best": 10.0, "least": 10.0,
     }  # fmt: skip
-    return JobRecord(name, **(life | figures))
+    return JobResult(name, **(life | figures))
 
 
-def sample(at: float, used: int = 0, capacity: int = 4, stranded: int = 0, waiting: int = 0) -> Sample:
+def sample(
+    at: float, used: int = 0, capacity: int = 4, stranded: int = 0, waiting: int = 0
+) -> ClusterSample:
     """The cluster from a moment on."""
-    return Sample(at, used, waiting, used, capacity, stranded)
+    return ClusterSample(at, used, waiting, used, capacity, stranded)
 
 
 def result(
-    *records: JobRecord,
-    samples: tuple[Sample, ...] = (),
+    *records: JobResult,
+    samples: tuple[ClusterSample, ...] = (),
     stints: tuple[Stint, ...] = (),
     policy: str = "fifo",
     seed: int = 1,
@@ -51,7 +53,7 @@ class _World:
     def __init__(self, rng: random.Random, jobs: int, nodes: int, shortest: bool) -> None:
         self.free = {f"node{i}": (1 << WIDE) - 1 for i in range(nodes)}
         self.shortest = shortest
-        self.samples: list[Sample] = []
+        self.samples: list[ClusterSample] = []
         self.stints: list[Stint] = []
         self.coming = []
         at = 0.0
@@ -61,11 +63,11 @@ class _World:
             devices = rng.choice((1, 1, 2, 4, 8))
             self.coming.append((at, f"{kind}-{i}", kind, devices, rng.lognormvariate(7.6, 1.1)))
 
-    def played(self) -> list[JobRecord]:
+    def played(self) -> list[JobResult]:
         """Walk from event to event; a job holds what it got until it ends."""
         waiting: list[tuple[float, str, str, int, float]] = []
         running: list[tuple[float, dict[str, int]]] = []
-        records: list[JobRecord] = []
+        records: list[JobResult] = []
         while self.coming or waiting or running:
             now = min([c[0] for c in self.coming[:1]] + [r[0] for r in running])
             for _, bits in [r for r in running if r[0] <= now]:
@@ -105,4 +107,6 @@ class _World:
         capacity = WIDE * len(self.free)
         counts = [bits.bit_count() for bits in self.free.values()]
         stranded = sum(c for c in counts if c < WIDE)
-        self.samples.append(Sample(now, running, waiting, capacity - sum(counts), capacity, stranded))
+        self.samples.append(
+            ClusterSample(now, running, waiting, capacity - sum(counts), capacity, stranded)
+        )

@@ -8,7 +8,7 @@ import pytest
 from muster.files.errors import InputError
 from muster.sim.report.compare import Comparison, compare, digest
 from muster.sim.report.table import as_json, text
-from muster.sim.result import Fate, JobRecord, Result
+from muster.sim.result import Fate, JobResult, Result
 from tests.unit.sim.report.made_up import record, result, sample
 
 SAMPLES = (sample(0.0, capacity=2),)
@@ -16,7 +16,7 @@ SAMPLES = (sample(0.0, capacity=2),)
 
 def run(policy: str, *ends: float, seed: int = 1, turned: bool = False, **more: Any) -> Result:
     """Jobs a, b, ... of one device and 10 s alone, all submitted at 0, that end then."""
-    jobs: list[JobRecord] = [
+    jobs: list[JobResult] = [
         record(name, ended=end, started=end - 10.0) for name, end in zip("abcdefgh", ends, strict=False)
     ]
     return result(*(jobs[::-1] if turned else jobs), samples=SAMPLES, policy=policy, seed=seed, **more)

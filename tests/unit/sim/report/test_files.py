@@ -15,7 +15,7 @@ from muster.sim.report.files import (
     write_lines,
     write_result,
 )
-from muster.sim.result import Fate, JobRecord, Result, Sample, Stint
+from muster.sim.result import ClusterSample, Fate, JobResult, Result, Stint
 from tests.unit.sim.report.made_up import made_up, record, result, sample
 
 
@@ -103,7 +103,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path = tmp_path / "samples.csv"
     path.write_text("at,running,waiting,used,capacity\n0,0,0,0,0\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"samples\.csv:1: no column stranded"):
-        list(read_lines(path, Sample))
+        list(read_lines(path, ClusterSample))
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,18 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
 )
 def test_a_wrong_line_is_named(line: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "samples.csv"
-    write_lines(path, Sample, [sample(0.0)])
+    write_lines(path, ClusterSample, [sample(0.0)])
     path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"samples\.csv:3: {problem}"):
-        list(read_lines(path, Sample))
+        list(read_lines(path, ClusterSample))
 
 
 def test_a_fate_that_is_none_is_named(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
-    write_lines(path, JobRecord, [record()])
+    write_lines(path, JobResult, [record()])
     path.write_text(path.read_text(encoding="utf-8").replace("done", "gone"), encoding="utf-8")
     with pytest.raises(InputError, match=r"jobs\.csv:2: 'gone' is not a valid Fate"):
-        list(read_lines(path, JobRecord))
+        list(read_lines(path, JobResult))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"layout": 99}', '{"layout": 1}'])
@@ -135,11 +135,11 @@ def test_an_index_that_is_none_is_said(text: str, tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.csv or \.parquet"):
-        write_lines(tmp_path / "jobs.txt", JobRecord, [])
+        write_lines(tmp_path / "jobs.txt", JobResult, [])
 
 
 def test_what_is_not_parquet_is_said(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "jobs.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(InputError, match=r"jobs\.parquet"):
-        list(read_lines(tmp_path / "jobs.parquet", JobRecord))
+        list(read_lines(tmp_path / "jobs.parquet", JobResult))

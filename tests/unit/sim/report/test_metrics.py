@@ -5,11 +5,11 @@ import pytest
 
 from muster.sim.report.curve import StepFunction, counted
 from muster.sim.report.metrics import fairness, summary
-from muster.sim.result import Fate, JobRecord, Result
+from muster.sim.result import Fate, JobResult, Result
 from tests.unit.sim.report.made_up import record, result, sample
 
 
-def three_jobs(*more: JobRecord) -> Result:
+def three_jobs(*more: JobResult) -> Result:
     """Four devices. a holds 2 from 0 to 10, b all from 10 to 20, c 2 from 20 to 30.
 
     Devices asked for: a and b 6 until 5, with c 8 until 10, b and c 6 until 20, c 2 until 30.

@@ -1,4 +1,4 @@
-"""Refuses at submission what could never run on this cluster, and counts it by reason."""
+"""Reject jobs that could never run on this cluster, and count them by reason."""
 
 from collections import Counter
 
@@ -9,8 +9,8 @@ from muster.model.pool import PoolTree
 from muster.sim.truth import Arrival
 
 
-class Gate:
-    """One answer for all jobs that ask for the same."""
+class Admission:
+    """One answer for all jobs with equal requests."""
 
     def __init__(self, cluster: Cluster, pools: PoolTree) -> None:
         self._cluster = cluster
@@ -20,12 +20,12 @@ class Gate:
         self.why: Counter[str] = Counter()
 
     def extend(self, cluster: Cluster) -> None:
-        """Nodes have been added: what could never run before, now might."""
+        """Nodes were added: what could never run before now might."""
         self._cluster = cluster
         self._known.clear()
 
     def refuses(self, arrival: Arrival) -> bool:
-        """Whether the job can never run; one that cannot is noted."""
+        """Whether the job can never run; if so, record it."""
         key = admission_key(arrival.job)
         if key not in self._known:
             refusal = refuse(arrival.job, self._cluster, self._pools)
