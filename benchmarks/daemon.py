@@ -107,7 +107,7 @@ def queue(home: Path, scale: Scale) -> list[Bar]:
 
 
 def _queue(running: Running, scale: Scale, store: str) -> list[list[Timings]]:
-    """So many jobs, then as many as go in; the timings of submissions and of lists, each time."""
+    """This many jobs, then as many as go in; the timings of submissions and of lists, each time."""
     users = users_of(running, USERS)
     most = int(scale.seconds * USERS * 1_000)  # more the API takes of nobody
     found = []

@@ -72,7 +72,7 @@ class Case:
         return Disturbance(switch=self.longer, socket=self.longer / 2, node=self.longer / 4)
 
     def trace(self, jobs: int) -> str:
-        """So many jobs at this load; the generator's load is that of jobs nobody disturbs."""
+        """This many jobs at this load; the generator's load is that of jobs nobody disturbs."""
         return f"{TRACE},jobs={jobs},load={LOADS[self.load] / (1 + self.longer):.4f}"
 
 

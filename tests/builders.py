@@ -69,7 +69,7 @@ def cluster(
 
 
 def mixed(*parts: tuple[int, ConfigurationSet], racks: int = 1, domains: int = 1) -> Cluster:
-    """Nodes n0, n1, ... of several configuration sets, so many of each, in order."""
+    """Nodes n0, n1, ... of several configuration sets, this many of each, in order."""
     kinds = [kind for count, kind in parts for _ in range(count)]
     nodes = tuple(
         Node(

@@ -98,7 +98,7 @@ def _configuration(rate: float, workers: int) -> ConfigurationSet:
 
 
 def place(workers: Sequence[int], servers: Sequence[int] = ()) -> Placement:
-    """So many workers on each node, numbered node by node, and a server on each node named."""
+    """This many workers on each node, numbered node by node, and a server on each node named."""
     homes = [(node, bit) for node, count in enumerate(workers) for bit in range(count)]
     slots = [Slot(Role.WORKER, i, f"n{n}", 1 << bit, WORKER) for i, (n, bit) in enumerate(homes)]
     slots += [Slot(Role.SERVER, i, f"n{node}", 0, SERVER) for i, node in enumerate(servers)]

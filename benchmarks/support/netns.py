@@ -61,7 +61,7 @@ def enter(name: str) -> None:
 
 @contextmanager
 def shaped_network(rates: Sequence[float]) -> Iterator[tuple[Namespace, ...]]:
-    """So many nodes, each joined to one switch by a link of its rate (Mbit/s) each way."""
+    """This many nodes, each joined to one switch by a link of its rate (Mbit/s) each way."""
     check()
     if not 1 <= len(rates) <= MAX_NODES:
         raise ValueError(f"1 to {MAX_NODES} nodes, not {len(rates)}")

@@ -12,7 +12,7 @@ PATTERN = Path(__file__).parents[2] / "examples/clusters/xiao-p100.yaml"
 
 
 def cluster_of(name: str, nodes: Mapping[str, int], per_rack: int = 4) -> Cluster:
-    """So many nodes of each device type, racks filled in order; types differ in nothing but name."""
+    """This many nodes of each device type, racks filled in order; types differ in nothing but name."""
     pattern = load_cluster(PATTERN).cluster
     kind = next(iter(pattern.configurations.values()))
     types = [device_type for device_type, count in nodes.items() for _ in range(count)]

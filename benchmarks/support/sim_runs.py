@@ -77,7 +77,7 @@ def runs(contenders: Iterable[Contender], trace: str, seeds: int) -> list[Run]:
 
 @contextmanager
 def processes(count: int) -> Iterator[Spread]:
-    """So many simulations side by side."""
+    """This many simulations side by side."""
     if count <= 1:
         yield map
         return

@@ -45,7 +45,7 @@ ACTS = {
 }
 """The jobs, each by its file, and the second in which it is submitted."""
 INTERVAL = "5s"
-"""The daemon decides anew at least so often: what jobs show of themselves counts within seconds."""
+"""Longest time between two cycles: what jobs report counts within seconds."""
 LOOK = 0.5
 """Seconds between two pictures."""
 LIMIT = 600.0
@@ -75,7 +75,7 @@ class Act:
 
 
 def acts(names: Sequence[str], speed: float) -> list[Act]:
-    """The jobs of these names, the first of them at once; everything so many times as fast."""
+    """Return the jobs of these names, the first submitted at once; everything faster by this factor."""
     begin = min(ACTS[name] for name in names)
     # `python` in a job file is the one that runs the demo: it has torch.
     path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -186,7 +186,7 @@ def _parse() -> argparse.Namespace:
         type=_positive,
         default=1.0,
         metavar="N",
-        help="devices so many times as fast, and jobs as much closer together; "
+        help="factor by which devices are faster and jobs closer together; "
         "below 1 for a machine that is busy with other things (1)",
     )
     parser.add_argument(

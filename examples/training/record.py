@@ -3,7 +3,7 @@
 Needs torch and scikit-learn (`pip install scikit-learn`), which the rest of Muster does not; the data
 comes with scikit-learn and with Python itself, nothing is downloaded. One thread, fixed seeds; each
 curve takes under half a minute on one core. The loss of an epoch is the mean over its samples, as
-training saw them. With names, only those curves are recorded anew.
+training saw them. With names, only those curves are recorded again.
 """
 
 import argparse

@@ -52,7 +52,7 @@ class Training:
         return max((each.step for each in self.steps()), default=0)
 
     def ahead(self, steps: int = 5) -> int:
-        """Wait until so many more steps are done; the last one then."""
+        """Wait until this many more steps are done; the last one then."""
         goal = self.last() + steps
         until(lambda: self.last() >= goal, f"{self.name} does step {goal}")
         return self.last()
@@ -67,7 +67,7 @@ class Training:
         return found
 
     def await_workers(self, count: int) -> None:
-        """Until so many workers train and all that was decided is done."""
+        """Until this many workers train and all that was decided is done."""
 
         def reached() -> bool:
             record = self.daemon.record(self.name)
@@ -81,7 +81,7 @@ class Training:
         (self.folder / "go").touch()
 
     def finish(self) -> None:
-        """To the end, which must be a good one, with no step lost, done twice or begun anew."""
+        """To the end, which must be a good one, with no step lost, done twice or begun again."""
         self.release()
         record = self.daemon.client.handle(self.name).wait(LONG)
         assert record.status == "succeeded", record.error

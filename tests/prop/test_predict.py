@@ -149,7 +149,7 @@ def test_more_bytes_are_never_faster(asked: Asked, which: int, more: int) -> Non
 
 
 def wider(there: Cluster, which: str, factor: float, *, first: bool) -> Cluster:
-    """The cluster with all links of one kind so many times as wide; or those of one set of nodes."""
+    """The cluster with all links of one kind this many times as wide; or those of one set of nodes."""
     if which in ("RACK", "DOMAIN", "CLUSTER"):
         level = Level[which]
         return replace(there, links={**there.links, level: _times(there.links[level], factor)})

@@ -183,7 +183,7 @@ def histories(
     make: Callable[[Cluster, PoolTree], st.SearchStrategy[Callable[[str], Job]]] = jobs,
     seconds: tuple[float, ...] = (1.0, 60.0, 300.0),
 ) -> History:
-    """A world of its own, and so many cycles in it."""
+    """A world of its own, and this many cycles in it."""
     cluster = draw(clusters(types))
     pools = draw(pool_trees(cluster))
     drawn = draw(st.lists(make(cluster, pools), min_size=2, max_size=14))

@@ -2,7 +2,7 @@
 
     python pretended_task.py FOLDER [STEPS]
 
-It ends when it has done so many steps (default: never), or when FOLDER holds a file "finish".
+It ends when it has done this many steps (default: never), or when FOLDER holds a file "finish".
 """
 
 import os

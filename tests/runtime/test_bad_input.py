@@ -25,7 +25,7 @@ def fail(folder: Path, fault: str, *args: str, workers: int = 2) -> LaunchOutcom
 
 
 def check_untouched(folder: Path, steps: int) -> None:
-    """Whoever failed has what so many steps of plain training give, and not a step more."""
+    """Whoever failed has what this many steps of plain training give, and not a step more."""
     left = [torch.load(file) for file in folder.glob("out.pt.worker-*")]
     assert left
     for state in left:
@@ -81,7 +81,7 @@ def test_a_fault_leaves_the_checkpoints_alone(tmp_path: Path) -> None:
     """The third step fails: no checkpoint holds it, and another run begins where the last one is."""
     saved = ("--checkpoint", str(tmp_path / "saved"))
     fail(tmp_path, "nan", *saved)
-    # The error may come before the first checkpoint is on disk; then the other run begins anew.
+    # The error may come before the first checkpoint is on disk; then the other run begins again.
     names = sorted(file.name for file in (tmp_path / "saved").glob("step-*.pt"))
     last = int(names[-1][5:-3]) if names else 0
     assert last <= AT

@@ -205,7 +205,7 @@ def test_numbers_of_other_libraries_become_plain_ones(folder: Folder) -> None:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """The kernel refuses to write more than so many bytes into one file."""
+    """The kernel refuses to write more than this many bytes into one file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -10,7 +10,7 @@ PACE = ("--pace", "0.02", "--epochs", "1000")
 
 
 def move(job: Job, workers: int, *leave: str) -> None:
-    """Want so many workers, none of them among those named."""
+    """Want this many workers, none of them among those named."""
     coordinator = job._coordinator
     assert coordinator is not None
     coordinator._do(lambda: coordinator.roster.resize(workers, 0, leave))
@@ -34,5 +34,5 @@ def test_all_tasks_move_and_the_steps_go_on(tmp_path: Path, sync: str) -> None:
         job.ahead(5)
         outcome = job.end()
         assert outcome.history.lost == {}
-        # Nobody began anew: the result alone would not tell, since it would be the same.
+        # Nobody began again: the result alone would not tell, since it would be the same.
         assert min(done.step for done in job.record.done if done.task != "worker-0") > before

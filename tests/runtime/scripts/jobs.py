@@ -67,7 +67,7 @@ class Job(Launch):
         return self
 
     def ahead(self, steps: int) -> int:
-        """Wait until so many more steps are done; the last of them."""
+        """Wait until this many more steps are done; the last of them."""
         goal = max(0, self.history.step) + steps
         self.wait_step(goal, LONG)
         return goal
@@ -132,10 +132,10 @@ def expected(model: str, steps: int) -> dict[str, Tensor]:
 
 
 def check_result(folder: Path, model: str, steps: int) -> None:
-    """As plain training has it after so many steps, and every sample once in every epoch."""
+    """As plain training has it after this many steps, and every sample once in every epoch."""
     state, plain = torch.load(folder / "out.pt"), expected(model, steps)
     seen = tasks.times_seen(state)
-    # So many times by then; once more for those of the epoch that was under way.
+    # This many times by then; once more for those of the epoch that was under way.
     whole, rest = divmod(steps, tasks.STEPS)
     assert (
         sorted(seen) == [whole] * (tasks.STEPS - rest) * tasks.BATCH + [whole + 1] * rest * tasks.BATCH

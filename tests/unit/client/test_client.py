@@ -212,7 +212,7 @@ def test_nobody_answers(api: Api) -> None:
 
 
 class Flaky(httpx.BaseTransport):
-    """Breaks off so many answers after the daemon has done what was asked."""
+    """Breaks off this many answers after the daemon has done what was asked."""
 
     def __init__(self, inner: httpx.BaseTransport, breaks: int) -> None:
         self.inner, self.breaks = inner, breaks

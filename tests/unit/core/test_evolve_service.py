@@ -1,4 +1,4 @@
-"""What only a daemon has to fold: tasks lost for good, a user's change of mind, pools divided anew."""
+"""What only a daemon has to fold: tasks lost for good, a user's change of mind, pools divided again."""
 
 import pytest
 

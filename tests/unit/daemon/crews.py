@@ -42,7 +42,7 @@ class Crew:
         self.resize(nodes, "start")
 
     def resize(self, nodes: Sequence[int], cause: str = "plan", pause: float = 0.5) -> None:
-        """So many workers on each node from now on; the oldest stay."""
+        """This many workers on each node from now on; the oldest stay."""
         while len(self.names) < sum(nodes):
             self.names += (f"worker-{self._used}",)
             self._used += 1
@@ -56,7 +56,7 @@ class Crew:
         self.say(Captured(self.names[0], shape(size), steps, self.batch))
 
     def train(self, steps: int, seconds: float, wait: float = 0.0) -> None:
-        """So many steps, each of so many s, of which they wait for each other at the end."""
+        """This many steps, each of this many s, of which they wait for each other at the end."""
         for _ in range(steps):
             self.step += 1
             self.now += seconds

@@ -24,7 +24,7 @@ def lacks(profile: ModelProfile, how: Plan, placed: Placement, there: Cluster) -
 
 
 def small(memory: int) -> Cluster:
-    """Two nodes whose devices have so many bytes."""
+    """Two nodes whose devices have this many bytes."""
     return cluster(2, replace(node_set(), device_memory=memory))
 
 

@@ -24,7 +24,7 @@ def ask(
     server: Need = SERVER,
     kinds: tuple[str, ...] = ("a",),
 ) -> Request:
-    """So many workers, and servers, within a level."""
+    """This many workers, and servers, within a level."""
     parts = [Part(Role.WORKER, workers, need), Part(Role.SERVER, servers, server)]
     return Request(Plan(tuple(part for part in parts if part.count)), kinds, widest)
 
@@ -36,7 +36,7 @@ def left_free(there: Cluster, *free: int) -> Cluster:
 
 
 def with_cores(there: Cluster, *cores: int) -> Cluster:
-    """The cluster with so many free cores, node by node."""
+    """The cluster with this many free cores, node by node."""
     pairs = zip(there.nodes, cores, strict=True)
     return replace(there, nodes=tuple(replace(n, millicores=1_000 * c) for n, c in pairs))
 

@@ -151,7 +151,7 @@ def _counts(left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def holds(cluster: Cluster, request: Request, at: int, counts: tuple[int, ...]) -> bool:
-    """Whether a node has room for so many tasks of each part."""
+    """Whether a node has room for this many tasks of each part."""
     node = cluster.nodes[at]
     pairs = zip(request.plan.parts, counts, strict=True)
     held = Plan(tuple(Part(part.role, count, part.need) for part, count in pairs if count))

@@ -1,4 +1,4 @@
-"""The board by example; `tests/prop/test_place.py` holds it against one made anew."""
+"""The board by example; `tests/prop/test_place.py` holds it against one made again."""
 
 from dataclasses import replace
 

@@ -22,7 +22,7 @@ def bits(board: Board, request: Request) -> dict[str, int] | None:
 
 
 def held(*counts: int) -> Board:
-    """A board of nodes of four, of which so many devices are held on each."""
+    """A board of nodes of four, of which this many devices are held on each."""
     slots = [slot(f"n{i}", 1 << b) for i, count in enumerate(counts) for b in range(count)]
     return Board(taken(cluster(len(counts), FOUR), slots))
 

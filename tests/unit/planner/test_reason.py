@@ -12,7 +12,7 @@ CARD: Spot = (LinkClass(Wire.NIC, "a"), "gpu1", 0)
 
 
 def tasks(sync: Sync, workers: int, devices: int, servers: int = 0) -> Plan:
-    """A plan of so many workers of so many devices, and servers."""
+    """A plan of this many workers of this many devices, and servers."""
     parts = [Part(Role.WORKER, workers, Need(devices=devices))]
     if servers:
         parts.append(Part(Role.SERVER, servers, Need()))

@@ -13,12 +13,12 @@ from tests.numbers import by_number, name_of
 
 
 def devices(count: int) -> Cluster:
-    """One node with so many devices of the type A100."""
+    """One node with this many devices of the type A100."""
     return cluster(1, node_set(devices=count, sockets=1, switches=1))
 
 
 def types(**counts: int) -> Cluster:
-    """One node for each type, with so many devices."""
+    """One node for each type, with this many devices."""
     sets = (
         node_set(name.lower(), device_type=name, devices=count, sockets=1, switches=1)
         for name, count in counts.items()

@@ -20,7 +20,7 @@ AFS_P = Afs("afs-p", known=False)
 
 
 def pair(count: int, **outlooks: Outlook) -> View:
-    """Jobs `l` and `s`, in this order, on so many devices."""
+    """Jobs `l` and `s`, in this order, on this many devices."""
     seen = view(devices(count), [job("l", most=8), job("s", most=8)])
     return told(seen, **outlooks)
 

@@ -59,7 +59,7 @@ def on(asked: Job, *places: tuple[str, int], **fields: Any) -> JobState:
 
 
 def each_device(node: str, count: int, first: int = 0) -> list[tuple[str, int]]:
-    """One worker on each of so many devices of a node."""
+    """One worker on each of this many devices of a node."""
     return [(node, 1 << bit) for bit in range(first, first + count)]
 
 

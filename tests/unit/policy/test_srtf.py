@@ -17,7 +17,7 @@ FOUR = node_set(devices=4)
 
 
 def left(seconds: float, *rates: float) -> Outlook:
-    """So many seconds of work with one worker, and the rates of 1, 2, ... workers (1 each)."""
+    """This many seconds of work with one worker, and the rates of 1, 2, ... workers (1 each)."""
     return Outlook(seconds, Table(rates or (1.0,)))
 
 

@@ -43,7 +43,7 @@ def dealt(shares: Shares) -> list[tuple[str, int]]:
 
 
 def devices(first: int, count: int) -> Placement:
-    """So many of the twelve devices, from this one on."""
+    """This many of the twelve devices, from this one on."""
     return at(*((f"n{i // 4}", 1 << i % 4) for i in range(first, first + count)))
 
 

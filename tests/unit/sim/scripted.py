@@ -25,7 +25,7 @@ FREE = Pauses(start=0.0, resize=0.0, migrate=0.0, release=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """From each moment on, so many workers for each job named; the others are left as they are."""
+    """From each moment on, this many workers for each job named; the others are left as they are."""
 
     acts: tuple[tuple[float, Mapping[str, Any]], ...]
     name: str = "script"

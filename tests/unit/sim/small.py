@@ -6,7 +6,7 @@ from muster.sim.scenario.configuration import Configuration
 
 
 def cluster_file(folder: Path, *, nodes: int = 1, devices: int = 1, pools: str = "") -> Path:
-    """So many nodes of so many devices."""
+    """This many nodes of this many devices."""
     path = folder / "cluster.yaml"
     text = f"""
 configurations:

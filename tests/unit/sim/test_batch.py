@@ -1,4 +1,4 @@
-"""Batches: what is stored is found again, what is half there is done anew, what fails stays alone."""
+"""Batches: what is stored is found again, what is half there is done again, what fails stays alone."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -11,7 +11,7 @@ def sharded(*cards: float) -> list[Owners]:
 
 
 def byteps(workers: int, servers: int) -> list[Owners]:
-    """So many workers and CPU servers with cards of 1 byte/s, all of them owners."""
+    """This many workers and CPU servers with cards of 1 byte/s, all of them owners."""
     return [Owners([], [([edge(1, workers, 1.0)], workers), ([edge(0, workers, 1.0)], servers)])]
 
 

@@ -42,7 +42,7 @@ def configuration(name: str, devices: int) -> ConfigurationSet:
 
 
 def cluster(*devices: int) -> Cluster:
-    """Nodes n0, n1, ... in one rack with so many devices each."""
+    """Nodes n0, n1, ... in one rack with this many devices each."""
     kinds = {count: configuration(f"x{count}", count) for count in devices}
     nodes = tuple(
         Node(f"n{i}", kinds[count].name, "r", "d", kinds[count].all_devices, 64_000, 0)

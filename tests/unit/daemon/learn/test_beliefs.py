@@ -35,7 +35,7 @@ def outlook(beliefs: Beliefs, one: Job, now: float = 0.0) -> Outlook:
 
 
 def seconds(beliefs: Beliefs, one: Job, workers: int) -> float:
-    """How long the job should take from now on with so many workers."""
+    """How long the job should take from now on with this many workers."""
     found = outlook(beliefs, one)
     return found.left / found.speed.rate(TYPE, workers)
 

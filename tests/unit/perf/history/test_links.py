@@ -24,7 +24,7 @@ SIZES = (1e3, 1e5, 1e7, 1e8)
 
 
 def carried(truth: Link, count: int, *, begin: float = 0.0, every: float = 1.0) -> list[Carried]:
-    """So many noiseless observations of transfers of several sizes."""
+    """This many noiseless observations of transfers of several sizes."""
     sizes = [SIZES[i % len(SIZES)] for i in range(count)]
     return [
         Carried(CARD, size, truth.latency + size / truth.bandwidth, begin + every * i)
@@ -40,7 +40,7 @@ def learnt(observed: list[Carried], rated: Link = RATED) -> LinkEstimate:
 
 
 def stretched(observed: Sequence[Carried], every: int, factor: float) -> list[Carried]:
-    """The same with each `every`-th so many times as slow."""
+    """The same with each `every`-th this many times as slow."""
     return [
         replace(one, seconds=one.seconds * factor) if i % every == 0 else one
         for i, one in enumerate(observed)
