@@ -133,6 +133,8 @@ def test_make_builds_what_was_chosen() -> None:
 
     def act(group: GlooGroup) -> list[str]:
         flats = [torch.ones(4), torch.ones(2)]
+        with pytest.raises(ValueError, match="3 members in a group of 2"):
+            make(SyncChoice("ring"), group, flats, workers(1, 1, 1))
         built = [
             make(choice, group, flats, members)
             for choice in (SyncChoice("ring"), SyncChoice("sharded", (1.0, 0.0)))

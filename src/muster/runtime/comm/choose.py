@@ -81,6 +81,8 @@ def make(
 
     `after_sum` and `mirrors`: for owners that also update, see `Sharded`.
     """
+    if len(members) != group.size:
+        raise ValueError(f"{len(members)} members in a group of {group.size}")
     if choice.kind == "nccl":
         return Nccl(group, flats)
     if not choice.shares:

@@ -57,7 +57,12 @@ class Order:
 
     def size(self, position: Position) -> int:
         """Return the number of samples of the step at this position, over all workers."""
-        return min(self.batch, self._end - self._checked(position))
+        if not 0 <= position.cursor < self._end:
+            raise BadTrainingError(
+                f"the training is at sample {position.cursor} of epoch {position.epoch}, "
+                f"but an epoch has {self._end}: it was started with another dataset"
+            )
+        return min(self.batch, self._end - position.cursor)
 
     def ids(self, position: Position) -> Tensor:
         """Return the samples of the step at this position, over all workers (int64)."""
@@ -74,15 +79,6 @@ class Order:
     @property
     def _end(self) -> int:
         return self.count - self.count % self.batch if self._drop_last else self.count
-
-    def _checked(self, position: Position) -> int:
-        """Return the cursor; a checkpoint may be of other data."""
-        if not 0 <= position.cursor < self._end:
-            raise BadTrainingError(
-                f"the training is at sample {position.cursor} of epoch {position.epoch}, "
-                f"but an epoch has {self._end}: it was started with another dataset"
-            )
-        return position.cursor
 
     def _order(self, epoch: int) -> Tensor:
         if not self._shuffle:
