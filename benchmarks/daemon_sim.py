@@ -29,7 +29,6 @@ from muster.policy.registry import POLICIES
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
 from muster.sim.truth import Arrival
-from muster.sim.worlds.measured import MeasuredJob
 from support.bars import bar
 from support.demo_beliefs import Captured, Heard
 from support.demo_real import (
@@ -44,6 +43,7 @@ from support.demo_real import (
     usual,
     warmup,
 )
+from support.measured import MeasuredJob
 from support.sim_runs import print_wide
 
 TARGET = 0.10

@@ -25,9 +25,9 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import Plan, Sync
 from muster.perf.estimate import Unknown
 from muster.perf.predict import Predictor
-from muster.planner.assign import ServerLoad, by_shares, optimus, shares_of
 from muster.planner.candidates import PlacedPlan, PlacedWorkers, Workshop
 from muster.planner.choose import Planner
+from support.assign import ServerLoad, by_shares, optimus, shares_of
 from support.bars import bar, print_table
 from support.judge.replay import replay
 from support.mxnet import mxnet

@@ -23,7 +23,10 @@ from muster.cli.offline.profile import described, shipped_table
 from muster.core.state.lifecycle import BORN, NEXT
 from muster.daemon.gang import transitions
 from muster.daemon.service.protocol import Service
-from muster.files import cluster_schema, job_schema, profile_schema, schema_text
+from muster.files.cluster.cluster_file import cluster_schema
+from muster.files.job.job_file import job_schema
+from muster.files.profile.profile_file import profile_schema
+from muster.files.source.validation import schema_text
 from muster.model.reason import SENTENCES, Code
 from muster.model.view import Phase
 from muster.planner.choose import Aim

@@ -27,8 +27,8 @@ from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.task import Fact, job_of
 from muster.sim.executor import Warmup
-from muster.sim.worlds.measured import TimedStep
 from muster.store.store import open_store
+from support.measured import TimedStep
 
 DEMO = Path(__file__).resolve().parents[2] / "examples/demo"
 PAGE = 500

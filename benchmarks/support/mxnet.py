@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from muster.model.profile import Tensor
-from muster.planner.assign import ServerLoad
+from support.assign import ServerLoad
 
 LARGE = 1_000_000
 """Parameters from which a tensor is split over all servers."""

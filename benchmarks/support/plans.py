@@ -27,10 +27,10 @@ from muster.perf.overlap import FORWARD, pieces
 from muster.perf.predict import Predictor
 from muster.perf.shape import Shape, site_of
 from muster.perf.traffic import Place
-from muster.planner.assign import optimus, shares_of
 from muster.planner.candidates import SERVER_CORES, PlacedWorkers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
 from muster.split.batch import Bearer, shares
+from support.assign import optimus, shares_of
 
 ROOT = Path(__file__).parents[2]
 WORKER = Need(devices=1, millicores=2_000, memory=4 * 10**9)

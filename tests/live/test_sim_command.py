@@ -68,7 +68,7 @@ def test_after_ctrl_c_the_same_command_does_the_rest(tmp_path: Path, uninterrupt
     assert 1 <= done < SIMULATIONS, "otherwise it was too late to interrupt it"
     assert (process.returncode, printed) == (130, "")
     (line,) = told.splitlines()
-    assert line.startswith(f"muster: stopped: {done} of {SIMULATIONS} done; the same command")
+    assert line.startswith(f"muster: stopped: {done} of {SIMULATIONS} done; repeat the command")
     assert_the_rest_is_done(out, done, uninterrupted)
 
 

@@ -119,7 +119,7 @@ def test_a_socket_closed_here_by_another_thread(pair: tuple[socket.socket, socke
 
 def test_a_tensor_of_another_size(pair: tuple[socket.socket, socket.socket]) -> None:
     send_tensor(pair[0], torch.zeros(3))
-    with pytest.raises(ConnectionError, match="12 bytes where a tensor of 16"):
+    with pytest.raises(ConnectionError, match="expected a tensor of 16 bytes, the peer sent 12"):
         receive_into(pair[1], torch.zeros(4))
 
 

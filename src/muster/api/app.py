@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from muster import __version__
 from muster.api.gate import RequestGate
 from muster.api.limits import Limits
 from muster.api.openapi import describe
-from muster.api.parts import Parts
+from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
 from muster.api.routes.admin import node_routes, policy_routes, pool_routes, token_routes
 from muster.api.routes.daemon import daemon_routes
@@ -25,6 +25,17 @@ from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)
+ROUTES = (
+    ("/v1", "jobs", job_routes),
+    ("/v1/jobs/{which}/logs", "logs", log_routes),
+    ("/v1", "events", event_routes),
+    ("/v1/nodes", "nodes", node_routes),
+    ("/v1/pools", "pools", pool_routes),
+    ("/v1/policy", "policy", policy_routes),
+    ("/v1/tokens", "tokens", token_routes),
+    ("", "daemon", daemon_routes),
+)
+"""By prefix and tag."""
 
 
 def create_app(
@@ -50,18 +61,11 @@ def create_app(
         anonymous=None if auth else anonymous,
     )
     parts = Parts(service, limits, tokens, streams, auth)
-    for routes in (
-        job_routes,
-        log_routes,
-        event_routes,
-        node_routes,
-        pool_routes,
-        policy_routes,
-        token_routes,
-        daemon_routes,
-    ):
+    for prefix, tag, add_routes in ROUTES:
+        router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED)
+        add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
-        app.router.routes.extend(routes(parts).routes)
+        app.router.routes.extend(router.routes)
     _answer_errors(app)
     app.state.streams = streams
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

@@ -37,7 +37,6 @@ class RequestGate:
         self._rates = RateLimiter(limits.rate, limits.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -24,32 +24,21 @@ class Limits:
     """s between heartbeats of a silent stream: below the minute of most proxies."""
 
 
-@dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    at: float
-
-
 class RateLimiter:
     """A token bucket for each caller."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Tokens of each caller, and when they were counted."""
 
     def wait(self, key: str) -> float:
         """Take a token from the bucket; return 0.0, or s until there is one."""
-        now = self._clock()
-        bucket = self._buckets.get(key)
-        if bucket is None:
-            bucket = self._buckets[key] = _Bucket(float(self._burst), now)
-            if len(self._buckets) > MAX_KEYS:
-                self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(key)
-        bucket.tokens = min(float(self._burst), bucket.tokens + (now - bucket.at) * self._rate)
-        bucket.at = now
-        if bucket.tokens < 1.0:
-            return (1.0 - bucket.tokens) / self._rate
-        bucket.tokens -= 1.0
-        return 0.0
+        now, full = self._clock(), float(self._burst)
+        before, at = self._buckets.pop(key, (full, now))
+        tokens = min(full, before + (now - at) * self._rate)
+        missing = max(0.0, 1.0 - tokens)
+        self._buckets[key] = (tokens if missing else tokens - 1.0), now
+        if len(self._buckets) > MAX_KEYS:
+            self._buckets.popitem(last=False)
+        return missing / self._rate

@@ -13,7 +13,6 @@ from fastapi import FastAPI
 LOOPBACK = "127.0.0.1"
 
 BACKLOG = 2048
-"""Connections waiting to be accepted."""
 
 PATIENCE = 5
 """s for requests in progress when the daemon stops; each takes milliseconds."""

@@ -1,6 +1,7 @@
 """A job's logs as they are written: one, or all."""
 
 import asyncio
+import codecs
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +16,6 @@ LOOK = 2.0
 """s after which the job is checked again without an event."""
 
 CHUNK = 65_536
-_LONGEST_CHARACTER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ class LogFollower:
             if finished:
                 self._ended.add(log)
             return None
-        data = piece.data if finished else piece.data[: _whole(piece.data)]
-        if not data:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(piece.data, final=finished)
+        if not text:
             return None
-        next_ = piece.offset + len(data)
-        self.read[log] = next_
-        return LogText(log, piece.offset, next_, data.decode("utf-8", "replace"))
+        self.read[log] = piece.offset + len(piece.data) - len(decoder.getstate()[0])
+        return LogText(log, piece.offset, self.read[log], text)
 
 
 def _finished(log: str, detail: JobDetail) -> bool:
@@ -133,14 +133,3 @@ def _finished(log: str, detail: JobDetail) -> bool:
     tasks = [task for task in detail.tasks if task.log == log]
     ended = all(task.status == "ended" for task in tasks)
     return ended and all(task.generation < detail.job.generation for task in tasks)
-
-
-def _whole(data: bytes) -> int:
-    """Bytes up to the last whole character; all of them if the end is not UTF-8."""
-    for back in range(1, min(_LONGEST_CHARACTER, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0b1100_0000 == 0b1000_0000:  # a continuation byte
-            continue
-        length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-        return len(data) - back if length > back else len(data)
-    return len(data)

@@ -60,7 +60,6 @@ class Parts:
     tokens: TokenCache
     streams: Streams
     auth: bool
-    """Whether callers need a token."""
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
         """Make a streaming answer, which ends when the caller's token is revoked."""

@@ -1,6 +1,7 @@
 """Errors as problems of RFC 9457: what is wrong, by field, and what to do."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -24,21 +25,8 @@ _STATUS = {
     RefusedError: 422,
     UnavailableError: 503,
 }
-_TITLES = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    422: "Unprocessable Content",
-    429: "Too Many Requests",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
-"""As in RFC 9110; Python's own list differs between versions."""
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""As in RFC 9110; Python before 3.13 has older ones."""
 
 _HINTS = {
     401: "send the header 'Authorization: Bearer <token>'; muster token create makes one",
@@ -96,7 +84,7 @@ class ProblemError(HTTPException):
 
 def problem(status: int, detail: str, errors: tuple[FieldProblem, ...] = ()) -> Problem:
     """Make a problem, with its status's title and hint."""
-    title = _TITLES.get(status, "Error")
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
     kind = title.lower().replace(" ", "-")
     return Problem(f"urn:muster:{kind}", title, status, detail, errors, _HINTS.get(status))
 

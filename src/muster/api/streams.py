@@ -100,7 +100,10 @@ class EventStream(Response):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
             await _send(send, b"retry: 500\n\n")
-            ends = [asyncio.create_task(_gone(receive)), asyncio.create_task(_set(closing))]
+            ends: list[asyncio.Task[bool]] = [
+                asyncio.create_task(_gone(receive)),
+                asyncio.create_task(closing.wait()),
+            ]
             try:
                 await self._pass_on(send, ends)
             finally:
@@ -156,10 +159,6 @@ async def _gone(receive: Receive) -> bool:
     while (await receive())["type"] != "http.disconnect":
         pass
     return True
-
-
-async def _set(event: asyncio.Event) -> bool:
-    return await event.wait()
 
 
 async def _send(send: Send, piece: bytes) -> None:

@@ -12,8 +12,6 @@ MAX_KEPT = 1_000
 
 
 class TokenCache:
-    """Looks tokens up, and caches the answers briefly."""
-
     def __init__(
         self, identify: Callable[[str], Awaitable[Caller | None]], clock: Callable[[], float]
     ) -> None:

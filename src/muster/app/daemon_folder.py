@@ -30,8 +30,6 @@ class TakenError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """What the daemon of a folder is doing."""
-
     pid: int
     state: Literal["starting", "standby", "ready"]
     listening: Listening | None = None
@@ -80,7 +78,6 @@ def write_status(folder: Path, status: DaemonStatus) -> None:
 
 
 def read_status(folder: Path) -> DaemonStatus | None:
-    """Return what `daemon.json` says, or None."""
     try:
         return msgspec.json.decode((folder / STATUS_FILE).read_bytes(), type=DaemonStatus)
     except (OSError, msgspec.DecodeError):

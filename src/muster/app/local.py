@@ -12,12 +12,13 @@ from pathlib import Path
 import structlog
 
 from muster.api.app import create_app
-from muster.app.up import executor_for, one_pool
+from muster.app.up import executor_for
 from muster.client.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
+from muster.model.pool import single_pool
 from muster.store.store import open_store
 from muster.wire.records import LIVE
 
@@ -75,7 +76,8 @@ class _DaemonThread:
 
     async def _open(self) -> None:
         cluster = discover(self._devices)
-        site = Site(cluster, one_pool(cluster), self._policy, self._folder / "jobs")
+        pools = single_pool(cluster.devices_by_type())
+        site = Site(cluster, pools, self._policy, self._folder / "jobs")
         self._store = open_store(str(self._folder / "muster.db"))
         if not self._store.claim():
             self._store.close()

@@ -9,8 +9,6 @@ PORT = 7077
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What a daemon is started with."""
-
     data: Path
     """Its folder: store, task logs, `daemon.pid`. Created if missing."""
     devices: int | None = None
@@ -35,8 +33,6 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """A daemon that is ready."""
-
     url: str
     cluster: str
     nodes: int

@@ -80,12 +80,7 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
         cluster = discover(options.devices, topology=options.topology)
     except ValueError as error:
         raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
-    return cluster, one_pool(cluster)
-
-
-def one_pool(cluster: Cluster) -> PoolTree:
-    """Return one pool that may use every device."""
-    return single_pool(cluster.devices_by_type())
+    return cluster, single_pool(cluster.devices_by_type())
 
 
 def executor_for(folder: Path) -> Executor:
@@ -98,7 +93,8 @@ async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with contextlib.closing(_store(options)) as store:
+    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.closing(open_store(options.store or str(options.data / "muster.db"))) as store:
         await _take_charge(options, store, stop)
         if not stop.is_set():
             await _run(options, site, store, stop, ready)
@@ -172,11 +168,6 @@ def _folder(options: UpOptions, store: Store) -> Path:
         return Path(known)
     store.set_setting(FOLDER, str(options.data))
     return options.data
-
-
-def _store(options: UpOptions) -> Store:
-    options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return open_store(options.store or str(options.data / "muster.db"))
 
 
 def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path | None:

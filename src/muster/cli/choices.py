@@ -1,35 +1,9 @@
 """Values of options that several commands share. Quick to import."""
 
-from enum import StrEnum
+from typing import Literal
 
-
-class Output(StrEnum):
-    """How one answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class ListFormat(StrEnum):
-    """How a list is printed."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-
-
-class Resize(StrEnum):
-    """How a running job is resized."""
-
-    LIVE = "live"
-    RESTART = "restart"
-
-
-class PlacementStrategy(StrEnum):
-    """Where jobs are placed (docs/explanation/placement.md)."""
-
-    ADAPTIVE = "adaptive"
-    PACK = "pack"
-    SPREAD = "spread"
-    EVEN = "even"
-    ROOMY = "roomy"
+Output = Literal["text", "json"]
+ListFormat = Literal["table", "wide", "json"]
+Resize = Literal["live", "restart"]
+PlacementStrategy = Literal["adaptive", "pack", "spread", "even", "roomy"]
+"""See docs/explanation/placement.md."""

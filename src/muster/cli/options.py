@@ -1,6 +1,9 @@
 """Options and arguments that several commands share, declared once. Quick to import."""
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,6 +24,42 @@ def noun(name: str, text: str) -> typer.Typer:
     return typer.Typer(
         name=name, cls=QuickGroup, help=text, no_args_is_help=True, pretty_exceptions_enable=False
     )
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, for each parameter that is a dataclass, an option for each of its fields."""
+    hints = get_type_hints(command)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for each in signature(command).parameters.values():
+        group = groups.get(each.name)
+        own = each.replace(kind=Parameter.KEYWORD_ONLY)
+        parameters += [own] if group is None else _parameters(group)
+
+    def called(**given: Any) -> None:
+        made = {
+            name: kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**made, **given)
+
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    called.__doc__, called.__name__ = command.__doc__, command.__name__
+    return called
+
+
+def _parameters(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]
 
 
 Which = Annotated[str, typer.Argument(metavar="JOB", help="Number or name of a job.")]

@@ -1,6 +1,8 @@
-"""Values of options: parsed and checked, with the option named in the error."""
+"""Values of options: parsed and checked, with the option or the file named in the error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from muster.files.errors import InputError, one_of
@@ -33,3 +35,12 @@ def policy_of(option: str, name: str) -> str:
     if name not in POLICIES:
         raise InputError.at(option, one_of(name, "policy", POLICIES))
     return name
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into an InputError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError.at(str(path), error.strerror or str(error)) from None

@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
+from muster.cli.choices import ListFormat
+from muster.cli.render.answers import as_json
 from muster.cli.render.terminal import on_terminal
 
 INTERVAL = 2.0
@@ -32,3 +35,14 @@ def shown(make: Callable[[], str], *, watch: bool, note: Callable[[], None] = la
             time.sleep(INTERVAL)
     except KeyboardInterrupt:
         raise typer.Exit from None
+
+
+def show_list(
+    fetch: Callable[[], Any], table: Callable[..., str], form: ListFormat, *, watch: bool
+) -> None:
+    """Print records as a table, wide or not, or as JSON."""
+
+    def answer() -> str:
+        return as_json(fetch()) if form == "json" else table(fetch(), wide=form == "wide")
+
+    shown(answer, watch=watch)

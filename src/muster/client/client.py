@@ -11,14 +11,24 @@ from typing import Any
 import httpx
 import msgspec
 
-from muster.client.admin import AdminClient
 from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
 from muster.client.settings import TOKEN, URL, ClientSettings, read_settings
-from muster.wire.records import ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
+from muster.wire.records import (
+    ChangeRecord,
+    Forecast,
+    JobDetail,
+    JobPage,
+    JobRecord,
+    NodeRecord,
+    PolicyRecord,
+    PoolRecord,
+    StatusRecord,
+    TokenRecord,
+)
 
 Env = Mapping[str, str | None]
 
@@ -26,7 +36,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client(AdminClient):
+class Client:
     """Talks to a daemon: that of `url`, else of MUSTER_URL and MUSTER_API_TOKEN, else of the last
     `muster up`.
 
@@ -153,6 +163,72 @@ class Client(AdminClient):
             time.sleep(1.0)  # all streams of this token are in use: check again in a moment
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"job {which} has not finished yet") from None
+
+    def nodes(self) -> list[NodeRecord]:
+        return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
+
+    def drain(self, node: str) -> NodeRecord:
+        """Place no new tasks on a node."""
+        return self.connection.call(NodeRecord, "POST", place("nodes", node, "drain"))
+
+    def resume(self, node: str) -> NodeRecord:
+        """Use a drained node again."""
+        return self.connection.call(NodeRecord, "POST", place("nodes", node, "resume"))
+
+    def pools(self) -> list[PoolRecord]:
+        return self.connection.call(list[PoolRecord], "GET", "/v1/pools")
+
+    def set_pool(
+        self,
+        name: str,
+        *,
+        parent: str | None = None,
+        quotas: Mapping[str, Mapping[str, Any]] | None = None,
+        shared: bool | None = None,
+    ) -> PoolRecord:
+        """Create or change a pool; what is not given stays unchanged.
+
+        `quotas`: `reservation`, `share` and `limit` by device type.
+        """
+        given = {"parent": parent, "quotas": quotas, "shared": shared}
+        body = {field: value for field, value in given.items() if value is not None}
+        return self.connection.call(PoolRecord, "PUT", place("pools", name), body=body)
+
+    def remove_pool(self, name: str) -> None:
+        """Remove a pool without jobs."""
+        self.connection.ask("DELETE", place("pools", name))
+
+    def policy(self) -> PolicyRecord:
+        """Return the active policy and the names of all."""
+        return self.connection.call(PolicyRecord, "GET", "/v1/policy")
+
+    def set_policy(self, name: str) -> PolicyRecord:
+        """Change the policy, from the next cycle on."""
+        return self.connection.call(PolicyRecord, "PUT", "/v1/policy", body={"name": name})
+
+    def tokens(self) -> list[TokenRecord]:
+        """List tokens without their secrets: all for an administrator, otherwise the caller's."""
+        return self.connection.call(list[TokenRecord], "GET", "/v1/tokens")
+
+    def create_token(self, name: str, user: str, role: str = "user") -> TokenRecord:
+        """Create a token; only this answer has its secret."""
+        body = {"name": name, "user": user, "role": role}
+        return self.connection.call(TokenRecord, "POST", "/v1/tokens", body=body)
+
+    def revoke_token(self, name: str) -> None:
+        """Revoke a token at once."""
+        self.connection.ask("DELETE", place("tokens", name))
+
+    def status(self) -> StatusRecord:
+        return self.connection.call(StatusRecord, "GET", "/v1/status")
+
+    def metrics(self) -> str:
+        """Return the daemon's metrics in Prometheus' text format."""
+        return self.connection.ask("GET", "/metrics").text
+
+    def snapshot(self) -> bytes:
+        """Return what the scheduler decides on now, as a JSON file for `muster play`."""
+        return self.connection.ask("GET", "/v1/snapshot").content
 
     @property
     def connection(self) -> DaemonConnection:

@@ -44,8 +44,6 @@ def place(*steps: str | int) -> str:
 
 
 class DaemonConnection:
-    """A connection to one daemon."""
-
     def __init__(
         self,
         settings: ClientSettings,

@@ -62,6 +62,5 @@ def problem_of(data: bytes | str, status: int = 0) -> ClientError:
 
 
 def no_daemon(url: str, error: Exception) -> ClientError:
-    """Make the error for a daemon that does not answer."""
     detail = f"no daemon answers at {url}: {error}"
     return ClientError(0, "No Daemon", detail, "start one with muster up, or set MUSTER_URL")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A submitted job."""
-
     def __init__(self, client: "Client", record: JobRecord) -> None:
         self._client, self._record = client, record
 
@@ -42,7 +40,6 @@ class Handle:
         return self._client.logs(self.number, task, follow)
 
     def stop(self) -> JobRecord:
-        """Stop it."""
         return self._client.stop(self.number)
 
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:

@@ -97,8 +97,6 @@ class _Exchange:
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of an answer, as it is produced."""
-
     def __init__(self, exchange: _Exchange) -> None:
         self._exchange = exchange
 

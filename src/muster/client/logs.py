@@ -32,8 +32,7 @@ def log_lines(
 
 
 def _tasks(connection: DaemonConnection, which: str) -> list[TaskRecord]:
-    answer = connection.ask("GET", place("jobs", which, "logs"))
-    return msgspec.json.decode(answer.content, type=list[TaskRecord])
+    return connection.call(list[TaskRecord], "GET", place("jobs", which, "logs"))
 
 
 def _newest(connection: DaemonConnection, which: str, task: str) -> str:

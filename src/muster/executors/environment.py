@@ -34,8 +34,6 @@ OURS = "MUSTER_"
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A task and its place."""
-
     role: Role
     index: int
     name: str

@@ -65,7 +65,9 @@ def _read(nvml: Any) -> Gpus | None:
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     if not handles:
         return None
-    types = {type_of(_text(nvml.nvmlDeviceGetName(handle))) for handle in handles}
+    names = [nvml.nvmlDeviceGetName(handle) for handle in handles]
+    # Older versions of the library return bytes.
+    types = {type_of(name.decode() if isinstance(name, bytes) else name) for name in names}
     if len(types) > 1:
         raise MixedError(", ".join(sorted(types)))
 
@@ -125,7 +127,3 @@ def _nvlink_rate(nvml: Any, handle: Any) -> int:
         except nvml.NVMLError:
             break  # it has no more
     return rate
-
-
-def _text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else name

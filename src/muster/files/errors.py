@@ -1,6 +1,6 @@
 """Errors in files, one line each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 Loc = tuple[str | int, ...]
@@ -76,8 +76,17 @@ def one_of(word: str, kind: str, valid: Iterable[str]) -> str:
     return f"{shown(word)} is not a {kind}; choose from: {', '.join(words) or 'none'}"
 
 
+def repeated(names: Sequence[str]) -> int | None:
+    """Return the position of the first name that is there twice."""
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            return position
+        seen.add(name)
+    return None
+
+
 def clipped(text: str, longest: int) -> str:
-    """Clip a text, with dots when it is longer."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -34,8 +34,6 @@ KIND = "is"
 
 @dataclass(frozen=True, slots=True)
 class CycleSnapshot:
-    """What one cycle decides on."""
-
     now: float
     policy: str
     view: View

@@ -81,7 +81,6 @@ class ComputeHistory:
     measured: tuple[Computed, ...] = ()
 
     def of(self, profile: str, device_type: str) -> list[Computed]:
-        """Return the measurements of a pair."""
         return [m for m in self.measured if (m.profile, m.device_type) == (profile, device_type)]
 
 

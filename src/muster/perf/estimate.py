@@ -30,10 +30,6 @@ class Estimate:
         if not (isfinite(self.mean) and self.low <= self.mean <= self.high):
             raise ValueError(f"not an estimate: {self.low} <= {self.mean} <= {self.high}")
 
-    def scaled(self, factor: float) -> "Estimate":
-        """Return the estimate in another unit, or corrected by a factor > 0."""
-        return Estimate(self.mean * factor, self.low * factor, self.high * factor)
-
 
 @dataclass(frozen=True, slots=True)
 class Unknown:

@@ -33,15 +33,12 @@ FEW = 24
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Pieces of a model's gradients in the order of readiness; arrays by piece."""
+    """Pieces of a model's gradients in the order of readiness: r, Q, N and q above, by piece."""
 
     ready: NDArray[np.float64]
     bytes_on: NDArray[np.float64]
-    """Bytes of this piece and all later ones."""
     count_on: NDArray[np.float64]
-    """This piece and all later ones."""
     sizes: NDArray[np.float64]
-    """Bytes of this piece."""
     few: tuple[tuple[float, float, float, float], ...] = ()
     """All of it by piece, if there are few."""
 

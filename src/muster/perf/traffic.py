@@ -64,15 +64,12 @@ class Sums:
         self._into: defaultdict[Place, float] = defaultdict(float)
 
     def out(self, place: Place, load: float) -> None:
-        """Add load that leaves."""
         self._out[place] += load
 
     def into(self, place: Place, load: float) -> None:
-        """Add load that enters."""
         self._into[place] += load
 
     def loads(self) -> dict[Place, Load]:
-        """Return the sums."""
         out, into = self._out, self._into
         return {place: Load(out.get(place, 0.0), into.get(place, 0.0)) for place in out | into}
 

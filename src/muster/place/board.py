@@ -54,7 +54,6 @@ class Shelf:
         """[rack, c]: nodes with exactly c free devices."""
 
     def copy(self) -> "Shelf":
-        """Return an independent copy."""
         other = object.__new__(type(self))
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
@@ -64,7 +63,6 @@ class Shelf:
         return other
 
     def add(self, node: int, free: int, rack: int) -> None:
-        """Add a node."""
         bit = 1 << node
         shape = self.table.shape(free)
         self.by_shape[shape] = self.by_shape.get(shape, 0) | bit
@@ -75,7 +73,6 @@ class Shelf:
         self.free += devices
 
     def remove(self, node: int, free: int, rack: int) -> None:
-        """Remove a node."""
         bit = 1 << node
         shape = self.table.shape(free)
         self.by_shape[shape] ^= bit
@@ -119,7 +116,6 @@ class Board:
             self._shelve(i)
 
     def copy(self) -> "Board":
-        """Return an independent copy."""
         other = object.__new__(Board)
         other.__dict__.update(self.__dict__)
         other.free = self.free.copy()
@@ -158,7 +154,6 @@ class Board:
         self._shelve(node)
 
     def index(self, name: str) -> int:
-        """Return the position of a node."""
         return self.cluster.index[name]
 
     def take(self, slots: Iterable[Slot]) -> None:

@@ -36,7 +36,6 @@ class Candidate:
     whole: bool = True
     """Whether it is the whole job, or only tasks above its least."""
     devices: int = field(init=False, compare=False)
-    """Devices that it frees."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "devices", sum(slot.bits.bit_count() for slot in self.slots))

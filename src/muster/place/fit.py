@@ -117,13 +117,17 @@ def _over_nodes(board: Board, request: Request, taste: Taste) -> Draft | None:
 
 def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) -> Draft | None:
     """Place the request in the group where it takes the fewest nodes; of equals, the first by taste."""
+    allowed = board.allowed(request.plan, request.kinds)
     best: Draft | None = None
     compared = 0
     for least, mask in _ranked_groups(board, request, level, taste):
         if best is not None and (least >= len(best.nodes()) or compared >= COMPARED):
             break
         compared += best is not None
-        draft = _in_group(board, request, mask, taste)
+        inside = mask & allowed
+        draft = _one_by_one(board, request, inside, taste) or jointly(
+            board, request, inside, taste.choose
+        )
         if draft is not None and (best is None or len(draft.nodes()) < len(best.nodes())):
             best = draft
     return best
@@ -160,11 +164,6 @@ def nodes_needed(
     seen_before = np.where(last > 0, seen[rows, before], 0)
     rest = tasks - held_before
     return seen_before + -(-rest // np.maximum(per_node[last], 1)), held[:, -1]
-
-
-def _in_group(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
-    mask &= board.allowed(request.plan, request.kinds)
-    return _one_by_one(board, request, mask, taste) or jointly(board, request, mask, taste.choose)
 
 
 def _one_by_one(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:

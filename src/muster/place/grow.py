@@ -21,7 +21,7 @@ def grow(board: Board, request: Request, held: Placement) -> tuple[Slot, ...]:
         return ()  # with more devices the contract is stricter than where the job is now
     if request.widest <= Level.NODE:
         return _inside_node(board, request, held)
-    mask = _group_of(board, held, request.widest)
+    mask = _around(board, held, request.widest)
     draft = Draft(board, ChoiceTable.pack, beside=held)
     for part in request.plan.parts:
         fill(draft, part, _nearest(board, request, held, mask, devices=part.need.devices > 0))
@@ -50,10 +50,9 @@ def _that_fit(board: Board, request: Request, bits: int, node: int) -> tuple[Par
     return ()
 
 
-def _group_of(board: Board, held: Placement, level: Level) -> int:
+def _around(board: Board, held: Placement, level: Level) -> int:
     """Return the group at a level above the node that holds the placement."""
-    node = 1 << board.index(held.slots[0].node)
-    return next(mask for mask in board.groups(level) if mask & node)
+    return board.groups(level)[board.group_of(board.index(held.slots[0].node), level)]
 
 
 def _nearest(
@@ -66,6 +65,6 @@ def _nearest(
     seen = own
     yield from each_bit(own & allowed)
     for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
-        near = _group_of(board, held, level) & mask & ~seen & reach
+        near = _around(board, held, level) & mask & ~seen & reach
         seen |= near
         yield from emptiest_first(board, request.kinds, near) if devices else each_bit(near)

@@ -98,12 +98,12 @@ class StepBounds:
     def _wait(self, layout: Layout, family: Family) -> float:
         """Return the least latency of a piece, s: consecutive messages over the nearest links."""
         kinds = [group.kind.configuration for group in layout.groups]
-        far = min(self._rates.latency(kind) for kind in kinds) if layout.nodes > 1 else 0.0
+        far = min(self._rates.wiring.card_latency(kind) for kind in kinds) if layout.nodes > 1 else 0.0
         if family.sync is Sync.RING:
             return 2 * (layout.devices - 1) * far
         if family.sync is Sync.HIERARCHICAL:
             return 2 * (layout.nodes - 1) * far
-        near = min(self._rates.port_latency(kind) for kind in kinds)
+        near = min(self._rates.wiring.host_latency(kind) for kind in kinds)
         return 2 * (near + far)
 
     def _any(self, layout: Layout) -> float:
@@ -134,9 +134,10 @@ class StepBounds:
     def _owners(self, layout: Layout, family: Family) -> list[Owners]:
         """Return what could own parameters by rack: all free cards as one, or the layout's cards."""
         n = layout.nodes if family.whole else layout.devices
+        spread = layout.spread(dealt=family.dealt)
         behind = {
             rack: sum(count * (1 if family.whole else group.devices) for group, count in taken)
-            for rack, taken in layout.spread(dealt=family.dealt).items()
+            for rack, taken in spread.items()
         }
         if family.apart:
             owners: dict[Rack, list[tuple[list[Edge], int]]] = {
@@ -145,10 +146,7 @@ class StepBounds:
                 if cards > 0
             }
         else:
-            owners = {
-                rack: self._beside(taken, family, n)
-                for rack, taken in layout.spread(dealt=family.dealt).items()
-            }
+            owners = {rack: self._beside(each, family, n) for rack, each in spread.items()}
         several = len(set(behind) | set(owners)) > 1
         uplink = self._rates.uplink()
         return [

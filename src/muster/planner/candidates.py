@@ -94,17 +94,13 @@ class Workshop:
         parts = shares(bearers, batch)
         return None if parts is None else PlacedWorkers(tuple(slots), parts)
 
-    def ring(self, placed: PlacedWorkers, *, hierarchical: bool = False) -> PlacedPlan:
-        """Build one ring, or rings inside the nodes and one over them."""
-        return self._made(placed, Sync.HIERARCHICAL if hierarchical else Sync.RING)
-
     def sharded(self, placed: PlacedWorkers) -> PlacedPlan:
         """Put parameters on the workers, in parts with which all finish together."""
         nodes = placed.by_node()
         n = len(placed.slots)
         held = self._filled(nodes, nodes, lambda k, port: (1 / port, (n - 2) / k / port))
         owners = tuple(held[slot.node] / len(nodes[slot.node]) for slot in placed.slots)
-        return self._made(placed, Sync.SHARDED, owners=owners)
+        return self.plan(placed, Sync.SHARDED, owners=owners)
 
     def dedicated(self, placed: PlacedWorkers, nodes: Sequence[Node], servers: int) -> PlacedPlan:
         """Put servers on these nodes in turn, with parts with which all finish together."""
@@ -119,7 +115,7 @@ class Workshop:
             Slot(Role.SERVER, i, host.name, 0, self._server_need(owners[i]))
             for i, host in enumerate(hosts)
         )
-        return self._made(placed, Sync.DEDICATED, owners=owners, servers=slots)
+        return self.plan(placed, Sync.DEDICATED, owners=owners, servers=slots)
 
     def server_nodes(self, placed: PlacedWorkers, *, apart: bool) -> list[Node]:
         """Return nodes for servers, the workers' own or others: without devices first, then by card.
@@ -243,7 +239,7 @@ class Workshop:
         cores = self._server.need.millicores if self._server else SERVER_CORES
         return node.millicores - sum(slot.need.millicores for slot in workers) >= cores
 
-    def _made(
+    def plan(
         self,
         placed: PlacedWorkers,
         sync: Sync,
@@ -251,6 +247,7 @@ class Workshop:
         owners: tuple[float, ...] = (),
         servers: tuple[Slot, ...] = (),
     ) -> PlacedPlan:
+        """Build a plan of these workers."""
         slots = (*placed.slots, *servers)
         counts: dict[tuple[Role, Need], int] = {}
         for slot in slots:

@@ -131,17 +131,16 @@ class _Search:
         """Refine the bound of the top entry; if it is fine, expand the layout or price the family."""
         _, _, layout, family, compute, fine = heappop(self._waiting)
         if not fine:
-            step = self._finer(layout, family, compute)
+            bounds = self._bounds
+            if family is None:
+                step = bounds.least(layout, compute)
+            else:
+                step = bounds.fine(layout, family, compute)
             self._push(layout, family, compute, step, fine=True)
         elif family is None:
             self._open(layout, compute)
         else:
             self._price_family(layout, family)
-
-    def _finer(self, layout: Layout, family: Family | None, compute: float) -> float:
-        if family is None:
-            return self._bounds.least(layout, compute)
-        return self._bounds.fine(layout, family, compute)
 
     def _open(self, layout: Layout, compute: float) -> None:
         """Queue the families of plans on a layout at their rough bounds."""
@@ -162,8 +161,7 @@ class _Search:
         elif family.sync is Sync.SHARDED:
             self._keep(self._price(self._workshop.sharded(placed)), layout)
         else:
-            hierarchical = family.sync is Sync.HIERARCHICAL
-            self._keep(self._price(self._workshop.ring(placed, hierarchical=hierarchical)), layout)
+            self._keep(self._price(self._workshop.plan(placed, family.sync)), layout)
 
     def _served(self, placed: PlacedWorkers, *, apart: bool) -> Priced | None:
         """Return the best plan with servers beside or apart from these workers."""
@@ -221,17 +219,14 @@ class _Search:
         """Return the best, and the best of the other ways to synchronise."""
         best = max(self._best.values(), key=lambda priced: priced.worth)
         chosen = best.candidate.plan.sync
-        self._price_others(chosen)
-        others = [priced for sync, priced in self._best.items() if sync is not chosen]
-        runner_up = max(others, key=lambda priced: priced.worth, default=None)
-        return Chosen(best, runner_up, self._priced, found)
-
-    def _price_others(self, chosen: Sync) -> None:
-        """Price the other ways to synchronise on the best plan's devices, for a runner-up."""
         layout = self._layouts[chosen]
+        # The search has priced other ways only where they might be better.
         for family in families(layout, self._job):
             if family.sync is not chosen:
                 self._price_family(layout, family)
+        others = [priced for sync, priced in self._best.items() if sync is not chosen]
+        runner_up = max(others, key=lambda priced: priced.worth, default=None)
+        return Chosen(best, runner_up, self._priced, found)
 
 
 def fewest(start: int, least: int, most: int, speed: Callable[[int], float]) -> int:

@@ -25,7 +25,6 @@ class NodeKind:
 
     @property
     def count(self) -> int:
-        """How many nodes there are."""
         return sum(len(nodes) for nodes in self.racks.values())
 
 
@@ -50,12 +49,10 @@ class Layout:
 
     @cached_property
     def devices(self) -> int:
-        """All of them."""
         return sum(group.nodes * group.devices for group in self.groups)
 
     @cached_property
     def nodes(self) -> int:
-        """The nodes they are on."""
         return sum(group.nodes for group in self.groups)
 
     @cached_property

@@ -15,6 +15,7 @@ class Rates:
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
+        self.wiring = predictor.wiring
         self._bandwidths: dict[LinkClass, float] = {}
         self._rings: dict[tuple[str, int], float] = {}
 
@@ -30,14 +31,6 @@ class Rates:
         """Return bytes/s of a rack's uplink."""
         return self._bandwidth(LinkClass(Wire.RACK))
 
-    def latency(self, configuration: str) -> float:
-        """Return the least latency to another node, s: within a rack."""
-        return self._predictor.wiring.card_latency(configuration)
-
-    def port_latency(self, configuration: str) -> float:
-        """Return the latency of one process, s."""
-        return self._predictor.wiring.host_latency(configuration)
-
     def inside(self, configuration: str, devices: int) -> float:
         """Return the least s/byte of a ring over devices of one node."""
         key = (configuration, devices)
@@ -50,13 +43,12 @@ class Rates:
         kind = self._predictor.cluster.configurations[configuration]
         choice = choice_table(kind.layers, kind.devices).pack(kind.all_devices, devices)
         host = Host(configuration, 0, 0, (Seat(Role.WORKER, 0, choice.bits if choice else 0),))
-        stage = ring(ranks_of((host,)), (host,), self._predictor.wiring)
+        stage = ring(ranks_of((host,)), (host,), self.wiring)
         return price([stage], lambda place: self._bandwidth(place[0])).per_byte
 
     def _bandwidth(self, link: LinkClass) -> float:
         """Return bytes/s of a class of links; next to nothing without one, which pricing reports."""
         if link not in self._bandwidths:
             known = self._predictor.link(link)
-            rate = known.bandwidth.mean if isinstance(known, LinkEstimate) else 1.0
-            self._bandwidths[link] = rate
+            self._bandwidths[link] = known.bandwidth.mean if isinstance(known, LinkEstimate) else 1.0
         return self._bandwidths[link]

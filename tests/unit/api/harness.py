@@ -12,7 +12,9 @@ from typing import TypeVar, cast
 import httpx
 from fastapi import FastAPI
 
-from muster.api import Limits, Tls, bound, create_app, serve, url_of
+from muster.api.app import create_app
+from muster.api.limits import Limits
+from muster.api.listener import Tls, bound, serve, url_of
 from muster.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.service.protocol import Service

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from muster.api import Limits
+from muster.api.limits import Limits
 from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
 from tests.unit.api.harness import Api, connected, running_api

@@ -11,7 +11,9 @@ from typing import cast
 import httpx
 import pytest
 
-from muster.api import Limits, Tls, bound, create_app, serve
+from muster.api.app import create_app
+from muster.api.limits import Limits
+from muster.api.listener import Tls, bound, serve
 from muster.daemon.service.protocol import Service
 from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api

@@ -6,9 +6,10 @@ from typing import Any, cast
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from muster.api import Limits, create_app
+from muster.api.app import create_app
+from muster.api.limits import Limits
 from muster.daemon.service.protocol import Caller, Service
-from muster.files import job_of
+from muster.files.job.job_file import job_of
 from tests.fake_service import FakeService
 
 EXAMPLES = 4

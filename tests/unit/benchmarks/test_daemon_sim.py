@@ -20,7 +20,6 @@ from muster.model.event import (
 )
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
-from muster.sim.worlds.measured import TimedStep
 from tests.builders import job, placement
 from tests.numbers import number
 
@@ -78,7 +77,7 @@ def test_steps_are_counted_where_nothing_changes(real: ModuleType) -> None:
     looks = [(1.0, 0, 2), (2.0, 10, 2), (3.0, 17, 1), (5.0, 27, 1)]
     story.looks = [real.Look(*each) for each in looks]
     assert real.timed([story], {("cnn", 2): 0.25}) == {
-        "cnn": (TimedStep(1, 0.2, 0.0), TimedStep(2, 0.1, 0.025))
+        "cnn": (real.TimedStep(1, 0.2, 0.0), real.TimedStep(2, 0.1, 0.025))
     }
 
 

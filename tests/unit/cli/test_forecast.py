@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.files import InputError
+from muster.files.errors import InputError
 
 CURVES = Path(__file__).parents[3] / "examples/training/curves"
 

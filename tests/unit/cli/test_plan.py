@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.cli.offline.plan import run_plan
-from muster.files import InputError, shipped_profile
+from muster.files import shipped_profile
+from muster.files.errors import InputError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DIKE = EXAMPLES / "clusters/dike-30.yaml"

@@ -9,8 +9,10 @@ from muster.cli.main import app
 from muster.cli.offline.profile import described
 from muster.cli.render.table import table
 from muster.cli.render.words import size
-from muster.files import InputError, profile_schema, schema_text, shipped_profile, shipped_profiles
-from muster.files.profile.profile_file import profile_text
+from muster.files import shipped_profile
+from muster.files.errors import InputError
+from muster.files.profile.profile_file import profile_schema, profile_text, shipped_profiles
+from muster.files.source.validation import schema_text
 
 
 def printed(*arguments: str) -> str:

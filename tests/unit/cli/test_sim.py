@@ -10,7 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.files import InputError
+from muster.files.errors import InputError
 from muster.sim.report.files import read_result
 from tests.unit.sim.small import cluster_file, trace_file
 

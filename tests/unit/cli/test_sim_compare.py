@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from muster.cli.main import app
 from muster.cli.sim import compare as sim_compare
-from muster.files import InputError
+from muster.files.errors import InputError
 from muster.policy.registry import POLICIES
 from tests.unit.sim.small import cluster_file, trace_file
 

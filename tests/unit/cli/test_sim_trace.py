@@ -7,7 +7,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.files import InputError
+from muster.files.errors import InputError
 from muster.sim.trace.generate import GENERATORS
 from tests.unit.sim.small import cluster_file, trace_file
 

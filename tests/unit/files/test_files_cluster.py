@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import ClusterFile, load_cluster
+from muster.files import load_cluster
+from muster.files.cluster.cluster_file import ClusterFile
 from muster.model.cluster import Node, NodeState
 from muster.model.pool import Quota, single_pool
 from muster.model.topology import ConfigurationSet, Layer, Level, Link

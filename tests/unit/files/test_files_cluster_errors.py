@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import InputError, load_cluster
+from muster.files import load_cluster
+from muster.files.errors import InputError
 
 BASE = """configurations:
   box: {device: P100, devices: 8, cores: 16, memory: 64GB}

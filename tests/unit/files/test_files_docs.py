@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from muster.files import InputError, load_cluster, load_job, load_profile
+from muster.files import load_cluster, load_job, load_profile
 from muster.files.cluster.cluster_entries import (
     ClusterEntry,
     ConfigurationEntry,
@@ -16,6 +16,7 @@ from muster.files.cluster.cluster_entries import (
     NvlinkEntry,
     PoolEntry,
 )
+from muster.files.errors import InputError
 from muster.files.job.job_entries import JobEntry, LocalityEntry, RoleEntry, RolesEntry, StepEntry
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.model.profile import LayerType

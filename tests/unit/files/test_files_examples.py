@@ -8,7 +8,10 @@ import jsonschema
 import pytest
 import yaml
 
-from muster.files import cluster_schema, job_schema, load_cluster, load_job, schema_text
+from muster.files import load_cluster, load_job
+from muster.files.cluster.cluster_file import cluster_schema
+from muster.files.job.job_file import job_schema
+from muster.files.source.validation import schema_text
 from muster.model.job import Job
 from muster.model.topology import Level
 

@@ -8,8 +8,9 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from muster.files import InputError, load_cluster, load_job, load_profile
+from muster.files import load_cluster, load_job, load_profile
 from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry, NodeEntry, PoolEntry
+from muster.files.errors import InputError
 from muster.files.job.job_entries import JobEntry, LocalityEntry, RoleEntry
 from muster.files.profile.profile_entries import ProfileEntry
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import InputError, load_job
+from muster.files import load_job
+from muster.files.errors import InputError
 
 
 def error_of(tmp_path: Path, text: str, name: str = "j.yaml") -> str:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import FaultsError, load_job
+from muster.files import load_job
+from muster.files.source.faults import FaultsError
 from muster.model.job import Job, Program
 
 

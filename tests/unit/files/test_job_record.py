@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster import files
-from muster.files import FaultsError, job_of, load_job, read_job
+from muster.files import load_job
 from muster.files.job.job_entries import JobEntry
+from muster.files.job.job_file import job_of, read_job
+from muster.files.source.faults import FaultsError
 from muster.model.job import Job
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples/jobs").glob("*.yaml"))

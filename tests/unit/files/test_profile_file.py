@@ -8,14 +8,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.files import (
-    InputError,
-    load_job,
-    load_profile,
-    profile_schema,
-    profile_text,
-    shipped_profile,
-)
+from muster.files import load_job, load_profile, shipped_profile
+from muster.files.errors import InputError
+from muster.files.profile.profile_file import profile_schema, profile_text
 from muster.model.profile import LayerType, ModelProfile, Tensor
 
 FIELDS = {

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tools.profiles.__main__ import FOLDER, main
 
-from muster.files import shipped_profile, shipped_profiles
+from muster.files import shipped_profile
+from muster.files.profile.profile_file import shipped_profiles
 from muster.model.profile import LayerType
 
 PARAMETERS = {

@@ -57,7 +57,7 @@ def candidates(workshop: Workshop, layout: Layout, family: Family, batch: int) -
         return [workshop.dedicated(placed, nodes, count) for count in range(1, most + 1)]
     if family.sync is Sync.SHARDED:
         return [workshop.sharded(placed)]
-    return [workshop.ring(placed, hierarchical=family.sync is Sync.HIERARCHICAL)]
+    return [workshop.plan(placed, family.sync)]
 
 
 @EVERY

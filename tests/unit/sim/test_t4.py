@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster.perf.learnt.held import Held
+from muster.perf.learnt.held import Held, packed
 from muster.sim.worlds.interpolate import Interpolation
 from muster.sim.worlds.t4 import TrainedT4
 from muster.sim.worlds.t4_files import read_tables, read_workload
-from muster.sim.worlds.t4_tables import T4Model, TableError, packed
+from muster.sim.worlds.t4_tables import NODE, T4Model, TableError
 
 MINI = Path(__file__).parents[2] / "data" / "t4-mini"
 ONE_AT_12 = (0.9215156733989716, 0.013695754051208497)
@@ -75,7 +75,7 @@ def test_the_batch_really_used_never_exceeds_the_largest(bert: T4Model) -> None:
 
 def test_what_no_placement_covers_is_found_by_number(bert: T4Model) -> None:
     # 288 on 6 full nodes: 12 each, a row of the scalability table. 17 nodes count as 16.
-    assert bert.step(packed(24), 288).seconds == pytest.approx(SIX_NODES_AT_12)
+    assert bert.step(packed(24, NODE), 288).seconds == pytest.approx(SIX_NODES_AT_12)
     wide = (*(4,) * 15, 2, 2)
     assert bert.step(wide, 256).seconds == pytest.approx(1.8735220730304718)
 
@@ -119,7 +119,7 @@ def test_the_oracle_knows_the_time_left(bert: T4Model, done: float) -> None:
         max(0.0, EPOCH - max(0.0, done - e * EPOCH)) / gain for e, gain in enumerate(bert.gains(384))
     )
     for devices in (1, 4, 8):
-        seconds = steps * bert.step(packed(devices), 384).seconds
+        seconds = steps * bert.step(packed(devices, NODE), 384).seconds
         assert told.left / told.speed.rate("T4", devices) == pytest.approx(seconds, rel=1e-6)
 
 

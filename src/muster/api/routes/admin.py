@@ -4,13 +4,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from muster.api.bodies import PolicyBody, PoolBody, TokenBody
-from muster.api.parts import CHECKED, Named, Parts, Who, answers, reply
+from muster.api.parts import Named, Parts, Who, answers, reply
 from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, TokenRecord
 
 
-def node_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/nodes."""
-    router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=CHECKED)
+def node_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get("", summary="List nodes", responses=answers(list[NodeRecord], "All nodes."))
@@ -30,12 +28,8 @@ def node_routes(parts: Parts) -> APIRouter:
         """It gets tasks again. Administrators only."""
         return reply(await service.resume(who, name))
 
-    return router
 
-
-def pool_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/pools."""
-    router = APIRouter(prefix="/v1/pools", tags=["pools"], dependencies=CHECKED)
+def pool_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get("", summary="List pools", responses=answers(list[PoolRecord], "All pools."))
@@ -57,12 +51,8 @@ def pool_routes(parts: Parts) -> APIRouter:
         await service.remove_pool(who, name)
         return Response(status_code=204)
 
-    return router
 
-
-def policy_routes(parts: Parts) -> APIRouter:
-    """The route /v1/policy."""
-    router = APIRouter(prefix="/v1/policy", tags=["policy"], dependencies=CHECKED)
+def policy_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get("", summary="Show the policy", responses=answers(PolicyRecord, "The policy."))
@@ -75,12 +65,8 @@ def policy_routes(parts: Parts) -> APIRouter:
         """Takes effect with the next cycle. Administrators only."""
         return reply(await service.set_policy(who, body.name))
 
-    return router
 
-
-def token_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/tokens."""
-    router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=CHECKED)
+def token_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get("", summary="List tokens", responses=answers(list[TokenRecord], "Without secrets."))
@@ -105,5 +91,3 @@ def token_routes(parts: Parts) -> APIRouter:
         await service.revoke_token(who, name)
         parts.tokens.forget()
         return Response(status_code=204)
-
-    return router

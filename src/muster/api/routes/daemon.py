@@ -4,16 +4,14 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
-from muster.api.parts import CHECKED, Parts, Who, answers, reply
+from muster.api.parts import Parts, Who, answers, reply
 from muster.wire.records import StatusRecord
 
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 _SNAPSHOT = {"application/json": {"schema": {"type": "object"}}}
 
 
-def daemon_routes(parts: Parts) -> APIRouter:
-    """The routes /v1/status, /v1/snapshot, /metrics and /healthz."""
-    router = APIRouter(tags=["daemon"], dependencies=CHECKED)
+def daemon_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get(
@@ -53,5 +51,3 @@ def daemon_routes(parts: Parts) -> APIRouter:
     async def healthz() -> Response:
         """Needs no token."""
         return PlainTextResponse("ok\n")
-
-    return router

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from muster.api.parts import CHECKED, MAX_NUMBER, Parts, Which, Who, reply
+from muster.api.parts import MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.streams import END, EVENT_CONTENT, EVENT_STREAM, event
 from muster.daemon.service.protocol import Caller, Service
 from muster.wire.records import ChangeRecord
@@ -36,10 +36,17 @@ CHANGES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def event_routes(parts: Parts) -> APIRouter:
-    """The routes /v1/events and /v1/jobs/{which}/events."""
-    router = APIRouter(prefix="/v1", tags=["events"], dependencies=CHECKED)
+def event_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
+
+    async def answer(
+        request: Request, who: Caller, which: str | None, since: int | None, limit: int, follow: bool
+    ) -> Response:
+        if not follow and EVENT_STREAM not in request.headers.get("accept", ""):
+            return reply(await service.changes(who, since, which, limit))
+        if which is not None:
+            await service.job(who, which)  # so that a missing job is a 404
+        return parts.stream(request, _changes(service, who, since, which))
 
     @router.get("/events", summary="List or stream all events", responses=CHANGES)
     async def events(
@@ -52,10 +59,7 @@ def event_routes(parts: Parts) -> APIRouter:
     ) -> Response:
         """With `follow` or `Accept: text/event-stream` the answer is a stream; a line `: alive` is its
         heartbeat."""
-        since = after if last is None else last
-        if follow or _wants_stream(request):
-            return parts.stream(request, _changes(service, who, since, None))
-        return reply(await service.changes(who, since, None, limit))
+        return await answer(request, who, None, after if last is None else last, limit, follow)
 
     @router.get("/jobs/{which}/events", summary="List or stream the events of a job", responses=CHANGES)
     async def job_events(
@@ -68,17 +72,7 @@ def event_routes(parts: Parts) -> APIRouter:
         follow: Follow = False,
     ) -> Response:
         """Like /v1/events, for one job; a stream ends with the job."""
-        since = after if last is None else last
-        if follow or _wants_stream(request):
-            await service.job(who, which)  # so that a missing job is a 404
-            return parts.stream(request, _changes(service, who, since, which))
-        return reply(await service.changes(who, since, which, limit))
-
-    return router
-
-
-def _wants_stream(request: Request) -> bool:
-    return EVENT_STREAM in request.headers.get("accept", "")
+        return await answer(request, who, which, after if last is None else last, limit, follow)
 
 
 async def _changes(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from muster.api.bodies import ShapeBody
-from muster.api.parts import CHECKED, Parts, Which, Who, answers, reply
+from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.daemon.service.protocol import Caller, JobQuery
 from muster.files.job.job_file import job_of
@@ -45,9 +45,7 @@ JOB_BODY: dict[str, Any] = {
 """The body is read by `files/`, which reports every fault at once."""
 
 
-def job_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/jobs, and /v1/forecast."""
-    router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=CHECKED)
+def job_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.post(
@@ -117,8 +115,6 @@ def job_routes(parts: Parts) -> APIRouter:
     async def forecast(request: Request, who: Who) -> Response:
         """The body is that of POST /v1/jobs; nothing is submitted."""
         return reply(await service.forecast(who, await _sent_job(request, who)))
-
-    return router
 
 
 async def _sent_job(request: Request, who: Caller) -> Job:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
 from muster.api.log_stream import LogFollower, offsets_of
-from muster.api.parts import CHECKED, MAX_NUMBER, Parts, Which, Who, reply
+from muster.api.parts import MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EVENT_CONTENT
 from muster.wire.records import TaskRecord
@@ -57,9 +57,7 @@ READ: dict[int | str, dict[str, Any]] = {
 }
 
 
-def log_routes(parts: Parts) -> APIRouter:
-    """The routes below /v1/jobs/{which}/logs."""
-    router = APIRouter(prefix="/v1/jobs/{which}/logs", tags=["logs"], dependencies=CHECKED)
+def log_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
     @router.get("", summary="List or stream a job's logs", responses=LISTED)
@@ -102,8 +100,6 @@ def log_routes(parts: Parts) -> APIRouter:
         piece = await service.log(who, which, name, offset, size)
         where = {"Log-Offset": str(piece.offset), "Log-Next": str(piece.next)}
         return Response(piece.data, headers=where, media_type="text/plain; charset=utf-8")
-
-    return router
 
 
 def _read(last: str | None) -> dict[str, int]:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Watched, noun
 
@@ -20,19 +19,12 @@ Names = Annotated[list[str], typer.Argument(metavar="NODE...", help="Names of no
 
 
 @node.command("list")
-def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
+def list_(output: Listed = "table", watch: Watched = False) -> None:
     """List nodes, their devices (`.` free, `x` held) and the jobs on them."""
-    from muster.cli.render.answers import as_json
-    from muster.cli.watch import shown
-
-    def answer() -> str:
-        nodes = client.nodes()
-        if output is ListFormat.JSON:
-            return as_json(nodes)
-        return node_table(nodes, wide=output is ListFormat.WIDE)
+    from muster.cli.watch import show_list
 
     with daemon(listing=_LISTING) as client:
-        shown(answer, watch=watch)
+        show_list(client.nodes, node_table, output, watch=watch)
 
 
 @node.command()
@@ -53,7 +45,6 @@ def resume(names: Names) -> None:
 
 
 def node_table(nodes: Sequence["NodeRecord"], *, wide: bool = False) -> str:
-    """A row for each node."""
     from muster.cli.render.table import table
     from muster.cli.render.terminal import painted
 

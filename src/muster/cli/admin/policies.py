@@ -15,7 +15,7 @@ policy = noun("policy", "The scheduling policy (docs/explanation/policies.md).")
 
 
 @policy.command()
-def show(output: Printed = Output.TEXT) -> None:
+def show(output: Printed = "text") -> None:
     """Show the active policy and the others available."""
     with daemon() as client:
         _print(client.policy(), output)
@@ -24,7 +24,7 @@ def show(output: Printed = Output.TEXT) -> None:
 @policy.command("set")
 def set_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the policy.")],
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Change the policy, from the next cycle on.
 
@@ -37,7 +37,7 @@ def set_(
 def _print(record: "PolicyRecord", output: Output) -> None:
     from muster.cli.render.answers import as_json
 
-    if output is Output.JSON:
+    if output == "json":
         typer.echo(as_json(record))
         return
     others = ", ".join(name for name in record.policies if name != record.name)

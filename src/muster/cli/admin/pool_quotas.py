@@ -1,7 +1,7 @@
 """`muster pool set`: from the amounts given to whole quotas."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from muster.cli.parse import parsed
@@ -12,21 +12,21 @@ from muster.wire.records import PoolRecord, QuotaRecord
 Quotas = dict[str, dict[str, int | float | None]]
 """By device type, as the API takes them."""
 
+Given = Sequence[str] | None
+"""`4` for the only device type, `V100:4` for one of several."""
+
 T = TypeVar("T")
 
 NO_LIMIT = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """As given: `4` for the only device type, `V100:4` for one of several."""
-
-    reservation: tuple[str, ...] = ()
-    share: tuple[str, ...] = ()
-    limit: tuple[str, ...] = ()
-
-
-def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[str]) -> Quotas:
+def changed_quotas(
+    before: PoolRecord | None,
+    types: Sequence[str],
+    reservations: Given,
+    shares: Given,
+    limits: Given,
+) -> Quotas:
     """Return the quotas of the types named, each with its other amounts unchanged."""
     held = {} if before is None else {quota.device_type: quota for quota in before.quotas}
     quotas: dict[str, QuotaRecord] = {}
@@ -34,11 +34,11 @@ def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[
     def of(device_type: str) -> QuotaRecord:
         return quotas.get(device_type) or held.get(device_type) or QuotaRecord(device_type)
 
-    for device_type, whole in _each("--reservation", amounts.reservation, types, _devices):
+    for device_type, whole in _each("--reservation", reservations, types, _devices):
         quotas[device_type] = replace(of(device_type), reservation=whole)
-    for device_type, share in _each("--share", amounts.share, types, parse_number):
+    for device_type, share in _each("--share", shares, types, parse_number):
         quotas[device_type] = replace(of(device_type), share=share)
-    for device_type, limit in _each("--limit", amounts.limit, types, _limit):
+    for device_type, limit in _each("--limit", limits, types, _limit):
         quotas[device_type] = replace(of(device_type), limit=limit)
     return {
         device_type: {"reservation": each.reservation, "share": each.share, "limit": each.limit}
@@ -47,13 +47,13 @@ def changed_quotas(amounts: Amounts, before: PoolRecord | None, types: Sequence[
 
 
 def _each(
-    option: str, texts: Sequence[str], types: Sequence[str], parse: Callable[[str], T]
+    option: str, texts: Given, types: Sequence[str], parse: Callable[[str], T]
 ) -> list[tuple[str, T]]:
     def amount(text: str) -> tuple[str, T]:
         kind, colon, number = text.rpartition(":")
         return _type(kind if colon else None, types), parse(number)
 
-    return [parsed(option, text, amount) for text in texts]
+    return [parsed(option, text, amount) for text in texts or ()]
 
 
 def _type(given: str | None, types: Sequence[str]) -> str:

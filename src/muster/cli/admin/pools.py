@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Watched, Yes, noun, option
 
@@ -17,24 +16,17 @@ _AMOUNT = "[TYPE:]N"
 
 
 @pool.command("list")
-def list_(output: Listed = ListFormat.TABLE, watch: Watched = False) -> None:
+def list_(output: Listed = "table", watch: Watched = False) -> None:
     """List pools: what each may use of each device type, and what it uses."""
-    from muster.cli.render.answers import as_json
     from muster.cli.render.pool_table import pool_table
-    from muster.cli.watch import shown
-
-    def answer() -> str:
-        pools = client.pools()
-        if output is ListFormat.JSON:
-            return as_json(pools)
-        return pool_table(pools, wide=output is ListFormat.WIDE)
+    from muster.cli.watch import show_list
 
     with daemon(listing=_LISTING) as client:
-        shown(answer, watch=watch)
+        show_list(client.pools, pool_table, output, watch=watch)
 
 
 @pool.command()
-def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
+def show(name: Named, output: Listed = "table") -> None:
     """Show a pool and its active jobs."""
     import time
 
@@ -45,10 +37,10 @@ def show(name: Named, output: Listed = ListFormat.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         found = named(client.pools(), name)
-        if output is ListFormat.JSON:
+        if output == "json":
             typer.echo(as_json(found))
             return
-        wide = output is ListFormat.WIDE
+        wide = output == "wide"
         jobs = list(client.jobs(pool=name, statuses=LIVE))
         typer.echo(pool_table([found], wide=True))
         typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nNo active jobs.")
@@ -84,14 +76,13 @@ def set_(
       muster pool set research --reservation 4 --share 2
       muster pool set vision --parent research --limit V100:8 --limit P100:none
     """
-    from muster.cli.admin.pool_quotas import Amounts, changed_quotas
+    from muster.cli.admin.pool_quotas import changed_quotas
     from muster.cli.render.pool_table import pool_table
 
-    amounts = Amounts(tuple(reservation or ()), tuple(share or ()), tuple(limit or ()))
     with daemon(listing=_LISTING) as client:
         before = next((each for each in client.pools() if each.name == name), None)
         types = {node.device_type for node in client.nodes() if node.device_type}
-        quotas = changed_quotas(amounts, before, sorted(types))
+        quotas = changed_quotas(before, sorted(types), reservation, share, limit)
         after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared)
         typer.echo(pool_table([after], wide=True))
 

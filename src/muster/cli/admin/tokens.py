@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat, Output
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Printed, Yes, noun, option
 
@@ -17,7 +16,7 @@ Named = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")
 
 
 @token.command("list")
-def list_(output: Listed = ListFormat.TABLE) -> None:
+def list_(output: Listed = "table") -> None:
     """List tokens, without their secrets: all for an administrator, otherwise your own."""
     from muster.cli.render.answers import as_json
     from muster.cli.render.table import table
@@ -25,7 +24,7 @@ def list_(output: Listed = ListFormat.TABLE) -> None:
 
     with daemon(listing=_LISTING) as client:
         tokens, now = client.tokens(), time.time()
-    if output is ListFormat.JSON:
+    if output == "json":
         typer.echo(as_json(tokens))
         return
     rows = [
@@ -49,7 +48,7 @@ def create(
         option(None, "Its user. (default: the token's name)", "--user", "-u", metavar="NAME"),
     ] = None,
     admin: Annotated[bool, option(None, "Grant administrator rights.", "--admin")] = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Create a token and print its secret, which is never shown again.
 
@@ -62,7 +61,7 @@ def create(
 
     with daemon(listing=_LISTING) as client:
         made = client.create_token(name, user or name, "admin" if admin else "user")
-    if output is Output.JSON:
+    if output == "json":
         typer.echo(as_json(made))
         return
     typer.echo(made.secret)

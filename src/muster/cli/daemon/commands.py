@@ -1,13 +1,13 @@
 """`muster up` and `muster down`: the daemon of this machine. Quick to import."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from muster.app.options import PORT, UpOptions
+from muster.cli.choices import Output
 from muster.cli.options import DAEMON, option
 
 machine = typer.Typer(pretty_exceptions_enable=False)
@@ -16,20 +16,8 @@ CLUSTER, NETWORK, OPERATION = "Cluster", "Network and storage", "Operation"
 """Groups of options in the help."""
 
 
-class LogFormat(StrEnum):
-    """Format of the daemon's own log."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """Least severe lines of the daemon's own log."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-
+LogLevel = Literal["debug", "info", "warning"]
+"""Least severe lines of the daemon's own log."""
 
 Data = Annotated[
     Path | None,
@@ -55,8 +43,8 @@ def up(
     interval: Annotated[
         str, option(OPERATION, "Longest time between two scheduling cycles.", metavar="TIME")
     ] = "60s",
-    log_format: Annotated[LogFormat, option(OPERATION, "Format of the daemon's log.")] = LogFormat.TEXT,
-    log_level: Annotated[LogLevel, option(OPERATION, "Least severe lines to log.")] = LogLevel.INFO,
+    log_format: Annotated[Output, option(OPERATION, "Format of the daemon's log.")] = "text",
+    log_level: Annotated[LogLevel, option(OPERATION, "Least severe lines to log.")] = "info",
     detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-d")] = False,
     host: Annotated[str, option(NETWORK, "Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
@@ -88,7 +76,7 @@ def up(
     from muster.cli.daemon.start import checked_interval, refuse_both, run_up
     from muster.cli.parse import policy_of
 
-    refuse_both(devices=devices, topology=topology, cluster=cluster, cert=tls_cert, key=tls_key)
+    refuse_both(devices=devices, topology=topology, cluster=cluster, tls_cert=tls_cert, tls_key=tls_key)
     options = UpOptions(
         data=data_folder(data),
         devices=devices,
@@ -102,8 +90,8 @@ def up(
         tls_key=tls_key,
         auth=auth,
         interval=checked_interval(interval),
-        log_format=log_format.value,
-        log_level=log_level.value,
+        log_format=log_format,
+        log_level=log_level,
     )
     raise typer.Exit(run_up(options, detach=detach))
 
@@ -132,9 +120,18 @@ def snapshot(
 
     Example: muster snapshot now.json && muster play now.json --policy fifo
     """
-    from muster.cli.daemon.snapshot import write_snapshot
+    from muster.cli.connect import daemon
+    from muster.cli.parse import writing
+    from muster.cli.render.terminal import hint
 
-    write_snapshot(file)
+    with daemon() as client:
+        body = client.snapshot()
+    if str(file) == "-":
+        typer.echo(body)
+        return
+    with writing(file):
+        file.write_bytes(body)
+    hint(f"decide on it again: muster play {file}")
 
 
 def data_folder(given: Path | None) -> Path:

@@ -23,22 +23,15 @@ _TAIL = 20
 """Lines of its log to show if it fails."""
 
 
-def refuse_both(
-    *,
-    devices: int | None,
-    topology: str | None,
-    cluster: Path | None,
-    cert: Path | None,
-    key: Path | None,
-) -> None:
+def refuse_both(**given: object) -> None:
     """Reject options that contradict each other or need another one."""
-    given = {"--devices": devices, "--topology": topology, "--cluster": cluster}
-    named = [option for option, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise InputError.at(named[0], f"conflicts with {named[1]}; give one of them")
-    if (cert is None) != (key is None):
-        missing, there = ("--tls-cert", "--tls-key") if cert is None else ("--tls-key", "--tls-cert")
-        raise InputError.at(there, f"requires {missing}")
+    named = [f"--{option.replace('_', '-')}" for option, value in given.items() if value is not None]
+    sources = [option for option in named if not option.startswith("--tls")]
+    if len(sources) > 1:
+        raise InputError.at(sources[0], f"conflicts with {sources[1]}; give one of them")
+    for one, other in (("--tls-key", "--tls-cert"), ("--tls-cert", "--tls-key")):
+        if one in named and other not in named:
+            raise InputError.at(one, f"requires {other}")
 
 
 def checked_interval(text: str) -> float:

@@ -1,82 +1,20 @@
 """Commands about jobs, and their help. Imports stay inside the commands so that help is quick."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from muster.cli.choices import ListFormat, Output, Resize
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
-from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option
+from muster.cli.jobs.options import RunRequest, Submission
+from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option, with_options
 
 jobs = typer.Typer(pretty_exceptions_enable=False)
 
-REQUEST, SUBMIT = "Request", "Submission"
-"""Groups of options of `muster run`."""
-
 
 @jobs.command(cls=RunCommand, rich_help_panel=JOBS)
-def run(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="A Python script, a program, or a job file (docs/reference/files.md).",
-        ),
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGS", help="Its arguments; put -- before those that begin with -."),
-    ] = None,
-    devices: Annotated[
-        str | None,
-        option(
-            REQUEST,
-            "Workers, with a device each: 4, 1..8, V100:1..8; 0 for none. (default: 1)",
-            "--devices",
-            "-d",
-            metavar="N|N..M",
-        ),
-    ] = None,
-    servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None,
-    name: Annotated[
-        str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
-    ] = None,
-    pool: Annotated[str | None, option(REQUEST, "Pool to submit to.", metavar="POOL")] = None,
-    priority: Annotated[
-        int | None, option(REQUEST, "Priority; higher runs sooner.", metavar="N")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        option(
-            REQUEST,
-            "Environment variable; without a value, passed on from here. Repeatable.",
-            metavar="NAME[=VALUE]",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None, option(REQUEST, "Working directory. (default: this one)", metavar="DIR")
-    ] = None,
-    elastic: Annotated[
-        Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
-    ] = None,
-    follow: Annotated[
-        bool,
-        option(SUBMIT, "Print its output; Ctrl-C leaves it running.", "--follow", "-f"),
-    ] = False,
-    wait: Annotated[bool, option(SUBMIT, "Return when it has finished.", "--wait")] = False,
-    dry_run: Annotated[
-        bool,
-        option(
-            SUBMIT,
-            "Only print the forecast. Exit code 0: it would start now; 1: it would wait; 255: error.",
-            "--dry-run",
-        ),
-    ] = False,
-    yes: Annotated[bool, option(SUBMIT, "Do not ask for confirmation.", "--yes", "-y")] = False,
-    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = Output.TEXT,
-) -> None:
+@with_options
+def run(request: RunRequest, how: Submission) -> None:
     """Submit a job, after showing its plan and when it is expected to start and finish.
 
     No file is needed. A script runs in this directory, with the Python of your environment.
@@ -87,22 +25,8 @@ def run(
       muster run -- ./train.sh a b               any program
       muster run job.yaml --pool research        a file; options override it
     """
-    from muster.cli.jobs.request import RunRequest
-    from muster.cli.jobs.submit import Submission, run_request
+    from muster.cli.jobs.submit import run_request
 
-    request = RunRequest(
-        words=(target, *(arguments or ())),
-        devices=devices,
-        servers=servers,
-        name=name,
-        pool=pool,
-        priority=priority,
-        env=tuple(env or ()),
-        folder=folder,
-        elastic=elastic,
-    )
-    as_json = output is Output.JSON
-    how = Submission(dry_run=dry_run, yes=yes, follow=follow, wait=wait, as_json=as_json)
     raise typer.Exit(run_request(request, how))
 
 
@@ -114,7 +38,7 @@ def ps(
     ] = None,
     pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
     limit: Annotated[int, option(None, "At most N jobs.", "-n", min=1, metavar="N")] = 100,
-    output: Listed = ListFormat.TABLE,
+    output: Listed = "table",
     watch: Watched = False,
 ) -> None:
     """List jobs, newest first: progress, expected finish, and why they wait.
@@ -124,16 +48,16 @@ def ps(
       muster ps -a -n 20          the last 20, finished ones too
       muster ps -o wide           more columns, and the reasons in words
     """
-    from muster.cli.jobs.list_jobs import JobFilter, list_jobs
+    from muster.cli.jobs.list_jobs import list_jobs
 
-    list_jobs(JobFilter(every, user, pool, limit), output, watch=watch)
+    list_jobs(output, every=every, user=user, pool=pool, limit=limit, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)
 def show(
     which: Which,
     every: Annotated[bool, option(None, "All changes and predictions.", "--all", "-a")] = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
     watch: Watched = False,
 ) -> None:
     """Show a job: request, tasks, reasons, changes, predictions against reality.
@@ -149,11 +73,11 @@ def show(
 
     def answer() -> str:
         detail = client.job(which)
-        return as_json(detail) if output is Output.JSON else job_page(detail, time.time(), every=every)
+        return as_json(detail) if output == "json" else job_page(detail, time.time(), every=every)
 
     with daemon() as client:
         shown(answer, watch=watch)
-        if output is Output.TEXT:
+        if output == "text":
             hint(f"\nlogs: muster logs -f {which}")
 
 
@@ -217,7 +141,7 @@ def wait(
     timeout: Annotated[
         str | None, option(None, "Give up after this time, with exit code 101.", metavar="TIME")
     ] = None,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Wait until jobs have finished. The exit code is that of the first that did not succeed.
 
@@ -228,7 +152,7 @@ def wait(
 
     limit = None if timeout is None else seconds_of("--timeout", timeout)
     with daemon() as client:
-        raise typer.Exit(wait_for(client, which, limit, as_json=output is Output.JSON))
+        raise typer.Exit(wait_for(client, which, limit, as_json=output == "json"))
 
 
 @jobs.command(rich_help_panel=JOBS)

@@ -7,17 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from muster.cli.jobs.options import RunRequest
 from muster.cli.parse import parsed
 from muster.files.errors import InputError
 from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
 
-_JOB_FILES = (".yaml", ".yml")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 63
 
@@ -29,40 +28,13 @@ SERVER_CORES = "0.1"
 to a worker it computes little."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """The arguments of `muster run`, unparsed; None: not given."""
-
-    words: tuple[str, ...]
-    """A job file, or a script or program and its arguments."""
-    devices: str | None = None
-    servers: int | None = None
-    name: str | None = None
-    pool: str | None = None
-    priority: int | None = None
-    env: tuple[str, ...] = ()
-    folder: Path | None = None
-    elastic: str | None = None
-
-    @property
-    def names_itself(self) -> bool:
-        """Whether the job gets its name from its script."""
-        return self.name is None and self.job_file is None
-
-    @property
-    def job_file(self) -> Path | None:
-        """The job file, if that is what is run."""
-        path = Path(self.words[0])
-        return path if path.suffix in _JOB_FILES else None
-
-
 def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the job as the API takes it: the fields of a job file, overridden by options."""
     record = _from_file(request) if request.job_file else _from_words(request)
     record |= _given(request)
     if request.servers is not None:
         record |= _with_servers(record, request.servers)
-    env = _environment(record.get("env") or {}, request.env, environ)
+    env = _environment(record.get("env") or {}, request.env or (), environ)
     if env:
         record["env"] = env
     user = _login()
@@ -72,15 +44,15 @@ def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any
 
 
 def _from_file(request: RunRequest) -> dict[str, Any]:
-    path = Path(request.words[0])
-    if len(request.words) > 1:
-        problem = f"takes no arguments, but got {request.words[1]!r}; add them to its command"
+    path = Path(request.target)
+    if request.arguments:
+        problem = f"takes no arguments, but got {request.arguments[0]!r}; add them to its command"
         raise InputError.at(str(path), problem)
     return {"folder": str(Path.cwd()), **read_job(path).record}
 
 
 def _from_words(request: RunRequest) -> dict[str, Any]:
-    first, *rest = request.words
+    first, rest = request.target, request.arguments or []
     command = [first, *rest]
     if first.endswith(".py"):
         if not Path(first).is_file():

@@ -4,17 +4,17 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.exits import BAD_INPUT, NO_FORECAST, OTHER_FAILURE, WOULD_START, WOULD_WAIT
+from muster.cli.exits import NO_FORECAST, OTHER_FAILURE, WOULD_START, WOULD_WAIT
 from muster.cli.jobs.follow import follow_to_end, wait_for
 from muster.cli.jobs.list_jobs import PAGE
-from muster.cli.jobs.request import RunRequest, free_name, job_record
+from muster.cli.jobs.options import RunRequest, Submission
+from muster.cli.jobs.request import free_name, job_record
 from muster.cli.render.answers import as_json
 from muster.cli.render.terminal import agreed, bold, complain, hint
 from muster.cli.render.words import clock, moment
@@ -24,21 +24,6 @@ from muster.wire.records import LIVE, Forecast
 
 if TYPE_CHECKING:
     from muster.client import Client, Handle
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """How to submit a job, and how long to stay with it."""
-
-    dry_run: bool = False
-    yes: bool = False
-    follow: bool = False
-    wait: bool = False
-    as_json: bool = False
-
-    @property
-    def failure(self) -> int:
-        return NO_FORECAST if self.dry_run else BAD_INPUT
 
 
 def run_request(request: RunRequest, how: Submission) -> int:

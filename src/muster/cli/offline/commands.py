@@ -1,32 +1,19 @@
 """Commands that need no daemon, and their help. Imports stay inside them so that help is quick."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from muster.cli.choices import Output, PlacementStrategy
+from muster.cli.choices import PlacementStrategy
 from muster.cli.options import OFFLINE, Printed, option
 
 offline = typer.Typer(pretty_exceptions_enable=False)
 
 
-class PlanGoal(StrEnum):
-    """What a plan is optimised for (docs/explanation/planner.md)."""
-
-    THROUGHPUT = "throughput"
-    PER_DEVICE = "per_device"
-
-
-class Schema(StrEnum):
-    """The files with a published schema."""
-
-    CLUSTER = "cluster"
-    JOB = "job"
-    PROFILE = "profile"
-
-
+PlanGoal = Literal["throughput", "per_device"]
+"""See docs/explanation/planner.md."""
+Schema = Literal["cluster", "job", "profile"]
 ClusterPath = Annotated[Path, typer.Argument(help="Cluster file (docs/reference/files.md).")]
 
 
@@ -41,11 +28,9 @@ def play(
     policy: Annotated[
         str | None, option(None, "Scheduling policy. (default: the snapshot's, else fifo)")
     ] = None,
-    strategy: Annotated[
-        PlacementStrategy, option(None, "Placement strategy.")
-    ] = PlacementStrategy.ADAPTIVE,
+    strategy: Annotated[PlacementStrategy, option(None, "Placement strategy.")] = "adaptive",
     every: Annotated[str, option(None, "Time between submissions.")] = "5m",
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Play jobs on a cluster on a virtual clock, and say why each starts, changes or waits.
 
@@ -68,7 +53,7 @@ def play(
         policy=None if policy is None else policy_of("--policy", policy),
         strategy=strategy,
         every=parsed("--every", every, parse_duration),
-        as_json=output is Output.JSON,
+        as_json=output == "json",
         console=Console(highlight=False),
     )
 
@@ -82,9 +67,9 @@ def plan(
     devices: Annotated[
         int | None, option(None, "Most devices to use. (default: the job's)", "--devices", "-d", min=1)
     ] = None,
-    aim: Annotated[PlanGoal, option(None, "What to optimise for.")] = PlanGoal.THROUGHPUT,
+    aim: Annotated[PlanGoal, option(None, "What to optimise for.")] = "throughput",
     curve: Annotated[bool, option(None, "Show the speed by number of devices.", "--curve")] = False,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Plan a job on a cluster: which tasks, on which nodes, how they synchronise, and how fast.
 
@@ -98,7 +83,7 @@ def plan(
     if curve:
         typer.echo(run_curve(cluster, job, devices=devices))
         return
-    text = run_plan(cluster, job, devices=devices, aim=aim.value, as_json=output is Output.JSON)
+    text = run_plan(cluster, job, devices=devices, aim=aim, as_json=output == "json")
     typer.echo(text)
 
 
@@ -112,7 +97,7 @@ def forecast(
     total: Annotated[
         int | None, option(None, "Your own number of epochs, instead of convergence.", min=1)
     ] = None,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Predict how many epochs a training has left, with an interval, from its losses so far.
 
@@ -126,7 +111,7 @@ def forecast(
     from muster.files.source.quantity import parse_percentage
 
     share = parsed("--decrease", decrease, parse_percentage)
-    as_json = output is Output.JSON
+    as_json = output == "json"
     typer.echo(run_forecast(losses, decrease=share, epochs=epochs, total=total, as_json=as_json))
 
 
@@ -173,13 +158,12 @@ def profile(
 @offline.command(rich_help_panel=OFFLINE)
 def schema(which: Annotated[Schema, typer.Argument(help="Kind of file.")]) -> None:
     """Print the JSON Schema of a kind of file, for editors."""
-    from muster.files import cluster_schema, job_schema, profile_schema, schema_text
+    from muster.files.cluster.cluster_file import cluster_schema
+    from muster.files.job.job_file import job_schema
+    from muster.files.profile.profile_file import profile_schema
+    from muster.files.source.validation import schema_text
 
-    makers = {
-        Schema.CLUSTER: cluster_schema,
-        Schema.JOB: job_schema,
-        Schema.PROFILE: profile_schema,
-    }
+    makers = {"cluster": cluster_schema, "job": job_schema, "profile": profile_schema}
     typer.echo(schema_text(makers[which]()), nl=False)
 
 

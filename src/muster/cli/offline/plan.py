@@ -44,7 +44,7 @@ def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
     most = min(devices or _most(job), _present(job, loaded.cluster))
     rows: list[tuple[int, Priced]] = []
     without: list[str] = []
-    for count in _counts(_least(job), most):
+    for count in _counts(job.workers.gang * max(1, job.workers.need.devices), most):
         choice = _best(predictor, job, count, Aim.THROUGHPUT)
         if isinstance(choice, Chosen):
             rows.append((count, choice.best))
@@ -73,10 +73,6 @@ def _counts(least: int, most: int) -> list[int]:
         found.append(least)
         least *= 2
     return [*found, most]
-
-
-def _least(job: Job) -> int:
-    return job.workers.gang * max(1, job.workers.need.devices)
 
 
 def _most(job: Job) -> int:

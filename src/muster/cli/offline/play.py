@@ -12,6 +12,7 @@ from rich.text import Text
 from muster.cli.render.answers import as_json as json_text
 from muster.cli.render.picture import legend, letters, picture
 from muster.cli.render.words import clock, counted, describe, moment
+from muster.core.cycle.cycle import Decisions
 from muster.core.cycle.cycle_state import Rules
 from muster.core.state.admit import refuse
 from muster.core.why.words import tell, where
@@ -74,8 +75,7 @@ def run_play(
         f"{loaded.cluster.name}: {devices_text(loaded.cluster)}; "
         f"{counted(len(asked), 'job')}, policy {policy}, strategy {strategy}"
     )
-    console.print(Text(headline, style="bold"))
-    console.print()
+    _head(headline, console)
     rules = Rules(strategy=strategy)
     frames = play(loaded.cluster, loaded.pools, arrivals, POLICIES[policy], rules)
     _show(frames, asked, console)
@@ -95,13 +95,10 @@ def play_snapshot(
         f"{view.cluster.name}: {devices_text(view.cluster)}; {counted(len(view.jobs), 'job')}, "
         f"policy {policy or snapshot.policy}, at {moment(snapshot.now)}"
     )
-    console.print(Text(headline, style="bold"))
-    console.print()
-    _line(console, *(Text(word, style="bold") for word in _HEADING))
+    _head(headline, console)
     for decision in decided.decisions:
         _log("now", view, decision, console)
-    for report in decided.migrations:
-        console.print(Text(f"{'':>7}  {describe(report, view)}", style="dim"), soft_wrap=True)
+    _log_migrations(decided, view, console)
     unchanged = len(view.jobs) - len(decided.decisions)
     console.print(f"\n{counted(unchanged, 'job')} unchanged", style="dim")
 
@@ -141,7 +138,6 @@ def devices_text(cluster: Cluster) -> str:
 
 def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
     """Print the decisions, a picture at the busiest moment, and one when the last job is placed."""
-    _line(console, *(Text(word, style="bold") for word in _HEADING))
     last_code: dict[int, str] = {}
     unplaced = {job.number: job.name for job in jobs}
     busiest: Frame | None = None
@@ -152,10 +148,7 @@ def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
             if decision.kind is not Kind.WAIT or last_code.get(decision.job) != code:
                 last_code[decision.job] = code
                 _log(clock(frame.now), frame.before, decision, console)
-        for report in frame.decided.migrations:
-            console.print(
-                Text(f"{'':>7}  {describe(report, frame.before)}", style="dim"), soft_wrap=True
-            )
+        _log_migrations(frame.decided, frame.before, console)
         if busiest is None or _used(frame.after) > _used(busiest.after):
             busiest = frame
         for decision in frame.decided.decisions:
@@ -165,6 +158,17 @@ def _show(frames: Iterable[Frame], jobs: list[Job], console: Console) -> None:
             _close(busiest, frame, letters(jobs), console)
             return
     console.print(f"\nnever placed: {', '.join(sorted(unplaced.values()))}", style="red")
+
+
+def _head(headline: str, console: Console) -> None:
+    console.print(Text(headline, style="bold"))
+    console.print()
+    _line(console, *(Text(word, style="bold") for word in _HEADING))
+
+
+def _log_migrations(decided: Decisions, view: View, console: Console) -> None:
+    for report in decided.migrations:
+        console.print(Text(f"{'':>7}  {describe(report, view)}", style="dim"), soft_wrap=True)
 
 
 def _log(time: str, view: View, decision: Decision, console: Console) -> None:

@@ -11,7 +11,7 @@ from muster.files.profile.profile_file import (
     shipped_profile,
     shipped_profiles,
 )
-from muster.model.profile import ModelProfile, Tensor
+from muster.model.profile import ModelProfile
 
 _LARGEST = 5
 """Tensors shown of a model."""
@@ -62,13 +62,11 @@ def _figures(profile: ModelProfile) -> str:
 
 def _largest(profile: ModelProfile) -> str:
     tensors = sorted(profile.tensors, key=lambda tensor: -tensor.bytes)[:_LARGEST]
-    rows = [_tensor(tensor, profile) for tensor in tensors]
+    rows = [
+        (each.name, size(each.bytes), f"{each.bytes / profile.gradients:.1%}", f"{each.ready:.1%}")
+        for each in tensors
+    ]
     return table(("LARGEST TENSOR", "BYTES", "OF ALL", "READY"), rows)
-
-
-def _tensor(tensor: Tensor, profile: ModelProfile) -> tuple[str, ...]:
-    part = tensor.bytes / profile.gradients
-    return tensor.name, size(tensor.bytes), f"{part:.1%}", f"{tensor.ready:.1%}"
 
 
 def _picture(profile: ModelProfile) -> str:

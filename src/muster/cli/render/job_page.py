@@ -44,7 +44,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     job = detail.job
     yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
-    yield "asks for", _asked(job)
+    how = "resized live" if job.live else "restarted to resize"
+    yield "asks for", f"{job.asked or '-'} workers, {how}"
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
@@ -54,17 +55,13 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
     yield "submitted", f"{moment(job.submitted)}, {when(job.submitted, now)}{_waited(job, now)}"
     yield "finish", _finish(job, now)
-    yield "changes", _changed(job)
+    changes = f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}"
+    yield "changes", f"{changes}, training paused for {short(job.pause)} in total"
     if job.failures or job.losses:
         yield "failures", f"{counted(job.failures, 'task')} failed, {job.losses} lost"
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
-
-
-def _asked(job: JobRecord) -> str:
-    how = "resized live" if job.live else "restarted to resize"
-    return f"{job.asked or '-'} workers, {how}"
 
 
 def _has(job: JobRecord) -> str:
@@ -115,13 +112,6 @@ def first_error(job: JobRecord) -> float | None:
     if job.ended is None or job.first_predicted_finish is None:
         return None
     return prediction_error(job.first_predicted_finish, job.ended, job.submitted)
-
-
-def _changed(job: JobRecord) -> str:
-    return (
-        f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}, "
-        f"training paused for {short(job.pause)} in total"
-    )
 
 
 def _tasks(tasks: Sequence[TaskRecord]) -> str:

@@ -25,7 +25,6 @@ def on_terminal() -> bool:
 
 
 def can_answer() -> bool:
-    """Whether somebody can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -5,22 +5,21 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.choices import Output
 from muster.cli.exits import INTERRUPTED
-from muster.cli.options import noun, option
+from muster.cli.options import noun, option, with_options
 from muster.cli.sim.options import (
     FILES,
     INPUT,
     Asked,
+    Comparing,
     First,
     Printed,
     Rigid,
+    RunOutputs,
     Seed,
     Skip,
     Sort,
     Speeds,
-    Tables,
-    with_options,
 )
 
 sim = noun(
@@ -28,26 +27,14 @@ sim = noun(
     "Simulate a cluster: the real scheduling cycle on a virtual clock (docs/reference/simulator.md).",
 )
 
-Quiet = Annotated[bool, option(FILES, "No progress bar.", "--quiet", "-q")]
-Gantt = Annotated[bool, option(FILES, "Record and draw which job held which device.", "--gantt")]
-Plots = Annotated[Path | None, option(FILES, "Write the figures as PNG files here.", metavar="DIR")]
-Format = Annotated[Tables, option(FILES, "Format of stored tables.", "--format")]
-Html = Annotated[Path | None, option(FILES, "Write a report with figures.", metavar="FILE")]
-
 
 @sim.command()
 @with_options
 def run(
     asked: Asked,
+    wanted: RunOutputs,
     policy: Annotated[str, option(INPUT, "Scheduling policy.", metavar="NAME")] = "muster",
     seed: Seed = 0,
-    out: Annotated[Path | None, option(FILES, "Store jobs and samples here.", metavar="DIR")] = None,
-    form: Format = Tables.CSV,
-    html: Html = None,
-    plots: Plots = None,
-    gantt: Gantt = False,
-    output: Printed = Output.TEXT,
-    quiet: Quiet = False,
 ) -> None:
     """Simulate one policy; print its figures and a lower bound for any policy.
 
@@ -56,9 +43,8 @@ def run(
     """
     try:
         from muster.cli.sim.parse import configuration_of
-        from muster.cli.sim.run import RunOutputs, run_one
+        from muster.cli.sim.run import run_one
 
-        wanted = RunOutputs(out, form.value, html, plots, gantt, output is Output.JSON, quiet)
         typer.echo(run_one(configuration_of(asked, policy, seed), wanted))
     except KeyboardInterrupt:
         typer.echo("muster: stopped without a result", err=True)
@@ -72,21 +58,8 @@ def compare(
     policies: Annotated[
         str, option(INPUT, "Policies; the first is the baseline.", metavar="A,B,C")
     ] = "muster,afs,tiresias,fifo",
-    seeds: Annotated[int, option(INPUT, "Seeds 0 to N-1.", min=1, metavar="N")] = 1,
-    jobs: Annotated[int, option(FILES, "Simulations in parallel.", "-j", min=1, metavar="N")] = 1,
-    out: Annotated[Path, option(FILES, "Where results are stored.", metavar="DIR")] = Path(
-        "sim-results"
-    ),
-    fresh: Annotated[bool, option(FILES, "Repeat stored simulations.", "--fresh")] = False,
-    form: Format = Tables.CSV,
-    html: Annotated[
-        Path | None, option(FILES, "The report. (default: DIR/report.html)", metavar="FILE")
-    ] = None,
-    plots: Plots = None,
-    gantt: Gantt = False,
-    full: Annotated[bool, option(FILES, "Print every column.", "--full")] = False,
-    output: Printed = Output.TEXT,
-    quiet: Quiet = False,
+    *,
+    wanted: Comparing,
 ) -> None:
     """Simulate several policies on the same jobs and seeds, and print them side by side.
 
@@ -95,16 +68,11 @@ def compare(
     Example: muster sim compare --policies tiresias,srtf,fifo --seeds 5 -j 2
     --cluster examples/clusters/t4-16x4.yaml --trace philly-like:jobs=200
     """
-    from muster.cli.sim.compare import Comparing, run_compare
+    from muster.cli.sim.compare import run_compare
     from muster.cli.sim.parse import configuration_of, policies_of
 
     names = policies_of(policies)
-    configuration = configuration_of(asked, names[0], 0)
-    as_json = output is Output.JSON
-    wanted = Comparing(
-        names, seeds, jobs, out, fresh, form.value, html, plots, gantt, full, as_json, quiet
-    )
-    raise typer.Exit(run_compare(configuration, wanted))
+    raise typer.Exit(run_compare(configuration_of(asked, names[0], 0), names, wanted))
 
 
 @sim.command()
@@ -125,7 +93,7 @@ def trace(
     head: Annotated[
         int | None, option(FILES, "Show the first N jobs instead.", min=1, metavar="N")
     ] = None,
-    output: Printed = Output.TEXT,
+    output: Printed = "text",
 ) -> None:
     """Summarise a trace: jobs, sizes, run times, and the load over time.
 
@@ -149,4 +117,4 @@ def trace(
         sort=sort,
         skip=skip,
     )
-    typer.echo(run_trace(jobs, cluster, head=head, as_json=output is Output.JSON))
+    typer.echo(run_trace(jobs, cluster, head=head, as_json=output == "json"))

@@ -1,7 +1,6 @@
 """`muster sim compare`: several policies on the same jobs, side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from muster.cli.exits import INTERRUPTED, OTHER_FAILURE
 from muster.cli.render.terminal import complain
 from muster.cli.sim.figures import HOW_TO, can_draw, write_page, write_plots
+from muster.cli.sim.options import Comparing
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
 from muster.sim.report.compare import Comparison, Digest, compare, digest
@@ -20,28 +20,10 @@ from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, seed_matters
 
 
-@dataclass(frozen=True, slots=True)
-class Comparing:
-    """What is compared, written and printed."""
-
-    policies: tuple[str, ...]
-    seeds: int
-    at_a_time: int
-    out: Path
-    fresh: bool
-    form: str
-    html: Path | None
-    plots: Path | None
-    gantt: bool
-    full: bool
-    as_json: bool
-    quiet: bool
-
-
-def run_compare(configuration: Configuration, wanted: Comparing) -> int:
+def run_compare(configuration: Configuration, policies: Sequence[str], wanted: Comparing) -> int:
     """Simulate what is missing, compare, write and print; return the exit code."""
     prepare(configuration)  # reports bad input before anything is started
-    everything = of_all(configuration, wanted.policies, range(_seeds(configuration, wanted)))
+    everything = of_all(configuration, policies, range(_seeds(configuration, policies, wanted.seeds)))
     store = ResultStore(wanted.out, TableFormat(wanted.form), wanted.gantt)
     try:
         return _run(everything, store, wanted)
@@ -76,10 +58,10 @@ def _simulate(
         return run_batch(missing, store, bars, wanted.at_a_time)
 
 
-def _seeds(configuration: Configuration, wanted: Comparing) -> int:
+def _seeds(configuration: Configuration, policies: Sequence[str], asked: int) -> int:
     """The seeds asked for, or 1: equal results would make intervals look too narrow."""
-    if wanted.seeds == 1 or seed_matters(configuration, wanted.policies):
-        return wanted.seeds
+    if asked == 1 or seed_matters(configuration, policies):
+        return asked
     complain("nothing here depends on the seed: using one")
     return 1
 
@@ -94,9 +76,9 @@ def _show(folders: Sequence[Path], wanted: Comparing) -> None:
         digests.append(digest(result))
         if draws:
             first.setdefault(result.policy, result)
-    comparison = compare(digests, wanted.policies[0])
+    comparison = compare(digests)
     (wanted.out / "comparison.json").write_text(as_json(comparison) + "\n", encoding="utf-8")
-    typer.echo(as_json(comparison) if wanted.as_json else text(comparison, full=wanted.full))
+    typer.echo(as_json(comparison) if wanted.output == "json" else text(comparison, full=wanted.full))
     _draw(comparison, digests, list(first.values()), wanted)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from muster.files.errors import InputError
+from muster.cli.parse import writing
 from muster.sim.report.compare import Comparison, Digest
 from muster.sim.result import Result
 
@@ -22,11 +22,9 @@ def write_page(
 
     title = " / ".join(row.policy for row in comparison.rows)
     text = page(comparison, illustrations(digests, comparison, results), title)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError.at(str(path), error.strerror or str(error)) from None
 
 
 def write_plots(
@@ -37,10 +35,8 @@ def write_plots(
     from muster.sim.report.plots import completion_cdf, load_over_time, mean_bars, shares_over_time
     from muster.sim.report.style import save_png
 
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError.at(str(folder), error.strerror or str(error)) from None
     save_png(mean_bars(comparison), folder / "mean.png")
     save_png(completion_cdf(digests), folder / "cdf.png")
     sampled = [result for result in results if result.samples]

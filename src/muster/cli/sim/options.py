@@ -1,11 +1,8 @@
-"""The options that `muster sim run` and `muster sim compare` share, declared once. Quick to import."""
+"""The options of `muster sim`. Quick to import."""
 
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
-from enum import StrEnum
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Literal
 
 from muster.cli.choices import Output, Resize
 from muster.cli.options import option
@@ -18,13 +15,6 @@ INPUT, KNOWN, COSTS, WORLD, FILES = (
     "Output",
 )
 """Groups of options in the help."""
-
-
-class Tables(StrEnum):
-    """Format of tables."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 Speeds = Annotated[
@@ -42,6 +32,10 @@ Sort = Annotated[bool, option(INPUT, "Sort a trace whose times are out of order.
 Skip = Annotated[bool, option(INPUT, "Skip and count bad rows.", "--skip")]
 Seed = Annotated[int, option(INPUT, "Seed for jobs, measurement errors and failures.", min=0)]
 Printed = Annotated[Output, option(FILES, "Output format.", "--output", "-o")]
+Quiet = Annotated[bool, option(FILES, "No progress bar.", "--quiet", "-q")]
+Gantt = Annotated[bool, option(FILES, "Record and draw which job held which device.", "--gantt")]
+Plots = Annotated[Path | None, option(FILES, "Write the figures as PNG files here.", metavar="DIR")]
+Format = Annotated[Literal["csv", "parquet"], option(FILES, "Format of stored tables.", "--format")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +83,7 @@ class Asked:
         str | None,
         option(COSTS, "Without rounds: longest time between decisions. (default: 60s)", metavar="TIME"),
     ] = None
-    resize: Annotated[Resize, option(COSTS, "Resize running jobs live, or by a restart.")] = Resize.LIVE
+    resize: Annotated[Resize, option(COSTS, "Resize running jobs live, or by a restart.")] = "live"
     pause: Annotated[
         str | None,
         option(COSTS, "Time lost by a start or change. (default: the job's own, 30s)", metavar="TIME"),
@@ -123,28 +117,35 @@ class Asked:
     until: Annotated[str | None, option(WORLD, "Stop at this time.", metavar="TIME")] = None
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command whose first parameter is `Asked` an option for each of its fields."""
-    hints = get_type_hints(Asked, include_extras=True)
-    shared = [
-        Parameter(
-            each.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if each.default is MISSING else each.default,
-            annotation=hints[each.name],
-        )
-        for each in fields(Asked)
-    ]
-    _, *own = (
-        each.replace(kind=Parameter.KEYWORD_ONLY) for each in signature(command).parameters.values()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutputs:
+    """What a run writes and prints."""
+
+    out: Annotated[Path | None, option(FILES, "Store jobs and samples here.", metavar="DIR")] = None
+    form: Format = "csv"
+    html: Annotated[Path | None, option(FILES, "Write a report with figures.", metavar="FILE")] = None
+    plots: Plots = None
+    gantt: Gantt = False
+    output: Printed = "text"
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparing:
+    """What is compared, written and printed."""
+
+    seeds: Annotated[int, option(INPUT, "Seeds 0 to N-1.", min=1, metavar="N")] = 1
+    at_a_time: Annotated[int, option(FILES, "Simulations in parallel.", "-j", min=1, metavar="N")] = 1
+    out: Annotated[Path, option(FILES, "Where results are stored.", metavar="DIR")] = Path(
+        "sim-results"
     )
-
-    def called(**given: Any) -> None:
-        asked = Asked(**{each.name: given.pop(each.name) for each in fields(Asked)})
-        command(asked, **given)
-
-    parameters = [*shared, *own]
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
-    called.__doc__, called.__name__ = command.__doc__, command.__name__
-    return called
+    fresh: Annotated[bool, option(FILES, "Repeat stored simulations.", "--fresh")] = False
+    form: Format = "csv"
+    html: Annotated[
+        Path | None, option(FILES, "The report. (default: DIR/report.html)", metavar="FILE")
+    ] = None
+    plots: Plots = None
+    gantt: Gantt = False
+    full: Annotated[bool, option(FILES, "Print every column.", "--full")] = False
+    output: Printed = "text"
+    quiet: Quiet = False

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
 
-from muster.cli.choices import Resize
 from muster.cli.parse import parse_time, parsed, policy_of
 from muster.cli.sim.options import Asked
 from muster.files.errors import InputError, one_of, shown
@@ -36,7 +35,7 @@ def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
         skip=asked.skip,
         one_pool=asked.one_pool,
         pause=_optional("--pause", asked.pause, parse_time),
-        restarts=asked.resize is Resize.RESTART,
+        restarts=asked.resize == "restart",
         release=parsed("--release", asked.release, parse_time),
         checkpoint=parsed("--checkpoint", asked.checkpoint, parse_time),
         interval=rounds or _optional("--interval", asked.interval, _positive) or INTERVAL,

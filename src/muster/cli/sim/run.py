@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
+from muster.cli.parse import writing
 from muster.cli.render.table import table
 from muster.cli.sim.figures import write_page, write_plots
+from muster.cli.sim.options import RunOutputs
 from muster.cli.sim.progress import Bars
 from muster.files.errors import InputError
 from muster.sim.report.bounds import CompletionBounds, bounds
@@ -17,19 +18,6 @@ from muster.sim.report.metrics import RunSummary, summary
 from muster.sim.result import Result
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.prepare import prepare, run_prepared
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutputs:
-    """What a run writes and prints."""
-
-    out: Path | None
-    form: str
-    html: Path | None
-    plots: Path | None
-    gantt: bool
-    as_json: bool
-    quiet: bool
 
 
 def run_one(configuration: Configuration, wanted: RunOutputs) -> str:
@@ -43,15 +31,13 @@ def run_one(configuration: Configuration, wanted: RunOutputs) -> str:
             prepared, lambda done, _: bars.moved(configuration, done), stints=wanted.gantt
         )
     _write(result, wanted)
-    return _as_json(result) if wanted.as_json else "\n".join(_as_text(result))
+    return _as_json(result) if wanted.output == "json" else "\n".join(_as_text(result))
 
 
 def _write(result: Result, wanted: RunOutputs) -> None:
     if wanted.out is not None:
-        try:
+        with writing(wanted.out):
             write_result(result, wanted.out, TableFormat(wanted.form))
-        except OSError as error:
-            raise InputError.at(str(wanted.out), error.strerror or str(error)) from None
     if wanted.html is None and wanted.plots is None:
         return
     digests = [digest(result)]
@@ -111,28 +97,24 @@ def _counted(figures: RunSummary) -> str:
 
 
 def _rows(figures: RunSummary) -> Iterator[tuple[str, str, str]]:
-    yield "mean", _seconds(figures.mean), "from submission to end"
-    yield "median", _seconds(figures.median), ""
-    yield "p95", _seconds(figures.p95), ""
-    yield "p99", _seconds(figures.p99), ""
-    yield "makespan", _seconds(figures.makespan), "from first submission to last end"
-    yield "wait", _seconds(figures.wait), "mean, until the first start"
-    yield "worst rho", _number(figures.rho_worst), "time / time with a fair share; above 1 is unfair"
-    yield "unfair", _part(figures.rho_unfair), "of the jobs have a rho above 1.05"
-    yield "used", _part(figures.utilisation), "of the devices"
-    yield "fragmented", _part(figures.fragmentation), "of the free devices, on partly used nodes"
+    yield "mean", _cell(figures.mean, ",.0f", " s"), "from submission to end"
+    yield "median", _cell(figures.median, ",.0f", " s"), ""
+    yield "p95", _cell(figures.p95, ",.0f", " s"), ""
+    yield "p99", _cell(figures.p99, ",.0f", " s"), ""
+    yield "makespan", _cell(figures.makespan, ",.0f", " s"), "from first submission to last end"
+    yield "wait", _cell(figures.wait, ",.0f", " s"), "mean, until the first start"
+    yield (
+        "worst rho",
+        _cell(figures.rho_worst, ",.2f"),
+        "time / time with a fair share; above 1 is unfair",
+    )
+    yield "unfair", _cell(figures.rho_unfair, ".1%"), "of the jobs have a rho above 1.05"
+    yield "used", _cell(figures.utilisation, ".1%"), "of the devices"
+    yield "fragmented", _cell(figures.fragmentation, ".1%"), "of the free devices, on partly used nodes"
     changes = f"{figures.preemptions:,} preemptions, {figures.migrations:,} migrations"
     yield "resizes", f"{figures.resizes:,}", changes
     yield "lost", f"{figures.lost:,.1f} h", f"device-hours in pauses and {figures.failures:,} failures"
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f} s"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
-
-
-def _part(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+def _cell(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"

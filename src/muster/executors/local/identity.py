@@ -5,7 +5,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-from muster.executors.local.shim import boot_id, ticks_of
+from muster.executors.local.shim import boot_id, identity_of, ticks_of
 
 GONE = ("Z", "X")
 """States of processes that have ended and were not waited for."""
@@ -21,7 +21,6 @@ class ProcessIdentity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs."""
         found = ticks_of(self.pid)
         return (
             found is not None
@@ -49,5 +48,4 @@ class ProcessIdentity:
 
 
 def identify(pid: int) -> ProcessIdentity:
-    found = ticks_of(pid)
-    return ProcessIdentity(pid, found[0] if found else 0, boot_id())
+    return ProcessIdentity(**identity_of(pid))

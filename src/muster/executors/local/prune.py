@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from muster.executors.local.shim import ORDER
@@ -17,18 +16,11 @@ def prune(folder: Path, older_than: float) -> int:
     logs = {path.name: path for path in _folders(folder / "logs")}
     removed = 0
     for tasks in _folders(folder / "tasks"):
-        found = list(_tasks(tasks))
+        found = [TaskFolder(order.parent) for order in tasks.glob(f"*/*/{ORDER}")]
         mine = [logs.pop(name) for name in {_top(task) for task in found} if name in logs]
         if not any(task.living for task in found):
             removed += _remove([tasks, *mine], older_than)
-    for left in logs.values():
-        removed += _remove([left], older_than)
-    return removed
-
-
-def _tasks(folder: Path) -> Iterator[TaskFolder]:
-    for order in folder.glob(f"*/*/{ORDER}"):
-        yield TaskFolder(order.parent)
+    return removed + sum(_remove([left], older_than) for left in logs.values())
 
 
 def _top(task: TaskFolder) -> str:

@@ -34,7 +34,6 @@ PR_SET_CHILD_SUBREAPER = 36
 """Linux' prctl(2): orphans of the task become children of the shim."""
 
 CHILDREN = f"/proc/self/task/{os.getpid()}/children"
-"""Lists the children of the shim."""
 
 
 class CannotRunError(Exception):
@@ -116,7 +115,6 @@ def main(folder: str) -> int:
 
 
 def run_task(order: dict[str, Any]) -> None:
-    """Run the order, and record how it ended."""
     adopt_orphans()
     try:
         pid = begin(order)

@@ -9,22 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from muster.executors.local.identity import ProcessIdentity
-from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, write_private
+from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, record
 from muster.model.task import TaskOrder
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The task's process and its start."""
-
     process: ProcessIdentity
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the task ended."""
-
     at: float
     code: int | None = None
     signal: int | None = None
@@ -33,8 +29,6 @@ class End:
 
 
 class TaskFolder:
-    """The files shared with the shim."""
-
     __slots__ = ("path",)
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +65,7 @@ class TaskFolder:
             "output": str(output),
         }
         if not self.ordered:
-            self._write(ORDER, content)
+            record(str(self.path / ORDER), content)
 
     def shim(self) -> ProcessIdentity | None:
         """The shim that has claimed the task, or None."""
@@ -98,13 +92,13 @@ class TaskFolder:
 
     def put_end(self, end: End) -> None:
         """Record an end that no shim has recorded, so that later readers agree."""
-        self._write(ENDED, {"at": end.at, "error": end.error, "begun": end.begun})
+        record(str(self.path / ENDED), {"at": end.at, "error": end.error, "begun": end.begun})
 
     def take_back(self) -> bool:
         """Void the order; False if a shim has claimed it."""
         if not self.ordered:
             return not self.claimed
-        return claim({"void": True}, str(self.path)) or self._void()
+        return claim({"void": True}, str(self.path)) or bool((self._read(CLAIM) or {}).get("void"))
 
     def remove(self) -> None:
         # Renamed first: a late shim finds all of it or nothing.
@@ -112,14 +106,6 @@ class TaskFolder:
         with contextlib.suppress(OSError):
             self.path.rename(aside)
             shutil.rmtree(aside, ignore_errors=True)
-
-    def _void(self) -> bool:
-        return bool((self._read(CLAIM) or {}).get("void"))
-
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        draft = self.path / f"{name}.{os.getpid()}"
-        write_private(str(draft), content)
-        draft.replace(self.path / name)
 
     def _read(self, name: str) -> dict[str, Any] | None:
         """A file's content; empty if a power failure has damaged it."""

@@ -57,12 +57,19 @@ class ProcessWatcher:
         """Run a call after that time; from a call of this thread."""
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), call))
 
-    def on_hang_up(self, descriptor: int, call: Call) -> None:
-        """Run a call when the other end of a pipe is closed, and close this end."""
-        self._register(descriptor, call)
+    def on_hang_up(self, descriptor: int, call: Call, ended: bool = False) -> None:
+        """Run a call when a pipe hangs up (a process has `ended`), and close the descriptor."""
+
+        def once() -> None:
+            self._selector.unregister(descriptor)
+            if ended:
+                _reap(descriptor)
+            os.close(descriptor)
+            call()
+
+        self._selector.register(descriptor, selectors.EVENT_READ, once)
 
     def on_end(self, process: ProcessIdentity, call: Call) -> None:
-        """Run a call when the process has ended."""
         try:
             descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:
@@ -72,7 +79,7 @@ class ProcessWatcher:
         else:
             # Checked after opening: if it is still that process, so is the descriptor's.
             if process.alive:
-                self._register(descriptor, call, ended=True)
+                self.on_hang_up(descriptor, call, ended=True)
             else:
                 _reap(descriptor)
                 os.close(descriptor)
@@ -85,16 +92,6 @@ class ProcessWatcher:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(process.pid, os.WNOHANG)
         call()
-
-    def _register(self, descriptor: int, call: Call, ended: bool = False) -> None:
-        def once() -> None:
-            self._selector.unregister(descriptor)
-            if ended:
-                _reap(descriptor)
-            os.close(descriptor)
-            call()
-
-        self._selector.register(descriptor, selectors.EVENT_READ, once)
 
     def _work(self) -> None:
         while not self._closing:

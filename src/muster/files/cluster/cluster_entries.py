@@ -1,6 +1,6 @@
 """The cluster file as written: its mappings, fields and defaults."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
@@ -17,6 +17,8 @@ from muster.files.source.fields import (
     SomeCores,
     SomeSize,
     Time,
+    optional,
+    preset,
     short_for,
     single,
     whole,
@@ -67,6 +69,10 @@ SharePerType = Annotated[
 ]
 
 
+def _link(text: str) -> Any:
+    return Field(default_factory=LinkEntry, description=text)
+
+
 class NvlinkEntry(FileEntry):
     """Groups of consecutive devices joined by NVLink."""
 
@@ -75,75 +81,52 @@ class NvlinkEntry(FileEntry):
         "of whole ones.",
         examples=[4],
     )
-    bandwidth: Rate = Field(
-        default="40GB/s", validate_default=True, description="Between two devices of a group."
-    )
-    latency: Time = Field(
-        default="2us", validate_default=True, description="Of the smallest message inside a group."
-    )
+    bandwidth: Rate = preset("40GB/s", "Between two devices of a group.")
+    latency: Time = preset("2us", "Of the smallest message inside a group.")
 
 
 class LinksEntry(FileEntry):
     """The links inside a node: between devices under one switch, one socket, one node."""
 
-    switch: LinkField = Field(
-        default_factory=LinkEntry,
-        description="Under one switch. Default: 12GB/s, 5us (PCIe 3.0 x16 class).",
-    )
-    socket: LinkField = Field(
-        default_factory=LinkEntry, description="Between switches of one socket. Default: 10GB/s, 7us."
-    )
-    node: LinkField = Field(
-        default_factory=LinkEntry, description="Between sockets of one node. Default: 8GB/s, 10us."
-    )
+    switch: LinkField = _link("Under one switch. Default: 12GB/s, 5us (PCIe 3.0 x16 class).")
+    socket: LinkField = _link("Between switches of one socket. Default: 10GB/s, 7us.")
+    node: LinkField = _link("Between sockets of one node. Default: 8GB/s, 10us.")
 
 
 class ConfigurationEntry(FileEntry):
     """Equal nodes, described once. Without `device` and `devices` they have CPUs only."""
 
-    device: Name | None = Field(default=None, description="Device type.", examples=["P100"])
-    generation: Name | None = Field(
-        default=None,
-        description="Devices of one generation may work together. Default: the device type.",
+    device: Name | None = optional("Device type.", examples=["P100"])
+    generation: Name | None = optional(
+        "Devices of one generation may work together. Default: the device type."
     )
     devices: DeviceCount = Field(
         default=0, description=f"Devices of one node, at most {MAX_DEVICES}.", examples=[8]
     )
-    device_memory: Size = Field(
-        default="0B", validate_default=True, description="Memory of one device; 0B: not stated."
-    )
-    device_rate: Operations | None = Field(
-        default=None,
-        description="Operations/s of one device, single precision. Default: from the data sheet of "
-        "a known type.",
+    device_memory: Size = preset("0B", "Memory of one device; 0B: not stated.")
+    device_rate: Operations | None = optional(
+        "Operations/s of one device, single precision. Default: from the data sheet of a known type.",
         examples=["14T"],
     )
-    device_bandwidth: Rate | None = Field(
-        default=None, description="Rate of the device's own memory. Default: as for device_rate."
+    device_bandwidth: Rate | None = optional(
+        "Rate of the device's own memory. Default: as for device_rate."
     )
     sockets: PartCount = Field(default=1, description="CPU sockets of one node.")
-    switches: SwitchesField | None = Field(
-        default=None,
-        description="PCIe switches of the whole node, the devices divided evenly; or a list of the "
+    switches: SwitchesField | None = optional(
+        "PCIe switches of the whole node, the devices divided evenly; or a list of the "
         "devices under each. Default: one per socket.",
         examples=[4, [2, 2, 4]],
     )
-    nvlink: NvlinkEntry | None = Field(
-        default=None, description="NVLink groups, if any.", examples=[{"group": 4}]
-    )
+    nvlink: NvlinkEntry | None = optional("NVLink groups, if any.", examples=[{"group": 4}])
     links: LinksEntry = Field(
         default_factory=LinksEntry,
         description="Links inside the node, each a rate or {bandwidth, latency}.",
     )
     cores: SomeCores = Field(description="CPU cores of one node.", examples=[40])
     memory: SomeSize = Field(description="Memory of one node.", examples=["512GB"])
-    nic: LinkField = Field(
-        default_factory=LinkEntry, description="The node's network card. Default: 10Gbit/s, 10us."
-    )
-    host: LinkField = Field(
-        default_factory=LinkEntry,
-        description="What one process sends or receives through the node's memory. "
-        "Default: 3GB/s, 20us.",
+    nic: LinkField = _link("The node's network card. Default: 10Gbit/s, 10us.")
+    host: LinkField = _link(
+        "What one process sends or receives through the node's memory. Default: 3GB/s, 20us."
     )
 
 
@@ -166,19 +149,13 @@ class NodeEntry(FileEntry):
 class NetworkEntry(FileEntry):
     """The links above the node: of each node, rack and domain to its siblings."""
 
-    rack: LinkField = Field(
-        default_factory=LinkEntry,
-        description="A node's port, to the other nodes of its rack. Default: 10Gbit/s, 25us.",
+    rack: LinkField = _link("A node's port, to the other nodes of its rack. Default: 10Gbit/s, 25us.")
+    domain: LinkField = _link(
+        "A rack's uplink, to the other racks of its domain, shared by its nodes. "
+        "Default: 40Gbit/s, 50us."
     )
-    domain: LinkField = Field(
-        default_factory=LinkEntry,
-        description="A rack's uplink, to the other racks of its domain, shared by its nodes. "
-        "Default: 40Gbit/s, 50us.",
-    )
-    cluster: LinkField = Field(
-        default_factory=LinkEntry,
-        description="A domain's uplink, to the other domains, shared by its racks. "
-        "Default: 100Gbit/s, 100us.",
+    cluster: LinkField = _link(
+        "A domain's uplink, to the other domains, shared by its racks. Default: 100Gbit/s, 100us."
     )
 
 
@@ -220,7 +197,7 @@ class ClusterEntry(FileEntry):
         }
     )
 
-    name: Name | None = Field(default=None, description="The cluster's name. Default: the file's.")
+    name: Name | None = optional("The cluster's name. Default: the file's.")
     configurations: dict[str, ConfigurationEntry] = Field(
         description="Configuration sets by name: equal nodes described once.",
         examples=[{"box": {"device": "P100", "devices": 4, "cores": 16, "memory": "64GB"}}],
@@ -230,6 +207,4 @@ class ClusterEntry(FileEntry):
         examples=[{"gpu[1-4]": "box"}],
     )
     network: NetworkEntry = Field(default_factory=NetworkEntry, description="Links above the node.")
-    pools: dict[str, PoolEntry] | None = Field(
-        default=None, description="Pools by name. Default: one pool, `default`."
-    )
+    pools: dict[str, PoolEntry] | None = optional("Pools by name. Default: one pool, `default`.")

@@ -8,8 +8,8 @@ from typing import Any
 from muster.files.cluster.cluster_entries import ClusterEntry, ConfigurationEntry
 from muster.files.cluster.node_list import nodes_of
 from muster.files.cluster.pool_tree import pools_of
-from muster.files.errors import FieldError, Loc
-from muster.files.source.quantity import parse_name
+from muster.files.errors import FieldError
+from muster.files.source.quantity import name_at
 from muster.files.source.tree import DEFAULT_LINKS, DEFAULT_NIC, layers_of, link_of
 from muster.files.source.validation import schema_of, validated
 from muster.files.source.yaml_source import Source, read_source
@@ -30,8 +30,6 @@ _NEEDS_DEVICES = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """The contents of a cluster file."""
-
     cluster: Cluster
     pools: PoolTree
 
@@ -48,7 +46,6 @@ def load_cluster(path: Path) -> ClusterFile:
 
 
 def cluster_schema() -> dict[str, Any]:
-    """Return the JSON Schema of cluster files."""
     return schema_of(ClusterEntry, "Muster cluster file")
 
 
@@ -57,7 +54,7 @@ def _cluster(entry: ClusterEntry, path: Path, source: Source) -> Cluster:
     network = entry.network
     links = {Level.RACK: network.rack, Level.DOMAIN: network.domain, Level.CLUSTER: network.cluster}
     return Cluster(
-        name=entry.name or _named(path.stem, ("name",)),
+        name=entry.name or name_at(("name",), path.stem),
         configurations=configurations,
         nodes=nodes_of(entry.nodes, configurations, source),
         links={level: link_of(link, DEFAULT_LINKS[level]) for level, link in links.items()},
@@ -69,7 +66,7 @@ def _configurations(entries: Mapping[str, ConfigurationEntry]) -> dict[str, Conf
         raise FieldError(("configurations",), "must name at least one configuration")
     found = {}
     for name, entry in entries.items():
-        _named(name, ("configurations", name))
+        name_at(("configurations", name), name)
         try:
             found[name] = configuration_of(name, entry)
         except FieldError as error:
@@ -109,10 +106,3 @@ def _refuse_half_described(entry: ConfigurationEntry) -> None:
         for field in _NEEDS_DEVICES:
             if field in entry.model_fields_set:
                 raise FieldError((field,), "needs a node with devices")
-
-
-def _named(text: str, loc: Loc) -> str:
-    try:
-        return parse_name(text)
-    except ValueError as error:
-        raise FieldError(loc, str(error)) from None

@@ -25,7 +25,11 @@ def nodes_of(
         if len(nodes) + len(found) > MAX_NAMES:
             raise FieldError(("nodes", pattern), f"expands to more than {MAX_NAMES} nodes")
         for node in found:
-            _refuse_repeated(node.name, pattern, first_in, source)
+            first = first_in.get(node.name)
+            if first is not None:
+                before = f"first as {first} on line {source.line(('nodes', first))}"
+                problem = f"node {shown(node.name)} is given twice ({before})"
+                raise FieldError(("nodes", pattern), problem)
             first_in[node.name] = pattern
         nodes.extend(found)
     return _with_unique_racks(nodes)
@@ -83,13 +87,6 @@ def _refuse_torn_racks(racks: list[str], domains: list[str], loc: Loc) -> None:
     if len(pairs) > len(set(racks)):
         problem = f"{len(set(racks))} racks cannot be divided evenly over {len(set(domains))} domains"
         raise FieldError((*loc, "rack"), problem)
-
-
-def _refuse_repeated(name: str, pattern: str, first_in: Mapping[str, str], source: Source) -> None:
-    if name in first_in:
-        line = source.line(("nodes", first_in[name]))
-        problem = f"node {shown(name)} is given twice (first as {first_in[name]} on line {line})"
-        raise FieldError(("nodes", pattern), problem)
 
 
 def _with_unique_racks(nodes: list[Node]) -> tuple[Node, ...]:

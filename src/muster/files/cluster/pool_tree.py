@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from muster.files.cluster.cluster_entries import EVERY_TYPE, PoolEntry
 from muster.files.errors import FieldError, Loc, one_of
-from muster.files.source.quantity import parse_name
+from muster.files.source.quantity import name_at
 from muster.model.cluster import Cluster
 from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota, single_pool
 
@@ -29,7 +29,11 @@ def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolT
         tree = PoolTree(pools)
     except PoolError as error:
         raise FieldError(("pools", error.pool), error.problem) from None
-    _refuse_overbooked_cluster(tree, cluster)
+    over = tree.overbooked(cluster.devices_by_type())
+    if over is not None:
+        device_type, promised, held = over
+        problem = f"reserve {promised} {device_type} in total, but the cluster has {held}"
+        raise FieldError(("pools",), problem)
     return tree
 
 
@@ -43,10 +47,7 @@ def _refuse_bad_names(entries: Mapping[str, PoolEntry]) -> None:
     for name in entries:
         if name == ROOT:
             raise FieldError(("pools", name), f"the name '{ROOT}' is reserved for the whole cluster")
-        try:
-            parse_name(name)
-        except ValueError as error:
-            raise FieldError(("pools", name), str(error)) from None
+        name_at(("pools", name), name)
 
 
 def _refuse_bad_parents(entries: Mapping[str, PoolEntry]) -> None:
@@ -98,11 +99,3 @@ def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dic
         if name not in types:
             raise FieldError((*loc, name), one_of(name, "device type of this cluster", types))
     return dict(amounts)
-
-
-def _refuse_overbooked_cluster(tree: PoolTree, cluster: Cluster) -> None:
-    over = tree.overbooked(cluster.devices_by_type())
-    if over is not None:
-        device_type, promised, held = over
-        problem = f"reserve {promised} {device_type} in total, but the cluster has {held}"
-        raise FieldError(("pools",), problem)

@@ -2,8 +2,9 @@
 
 import re
 from itertools import product
+from math import prod
 
-from muster.files.errors import shown
+from muster.files.errors import repeated, shown
 from muster.files.source.quantity import parse_name
 
 MAX_NAMES = 100_000
@@ -20,12 +21,13 @@ def expand(text: str) -> tuple[str, ...]:
     if any("[" in part or "]" in part for part in parts[::2]):
         raise ValueError(f"{shown(text)} has an unbalanced bracket; {_EXAMPLE}")
     pieces = [_pieces(inside, text) for inside in parts[1::2]]
-    count = _count(pieces)
+    count = prod(sum(int(last) - int(first) + 1 for first, last in each) for each in pieces)
     if count > MAX_NAMES:
         raise ValueError(f"{shown(text)} expands to {count} names, more than {MAX_NAMES}")
     names = [parse_name(_joined(parts[::2], numbers)) for numbers in product(*map(_numbers, pieces))]
-    if len(set(names)) < len(names):
-        raise ValueError(f"{shown(text)} names {shown(_first_repeated(names))} twice")
+    again = repeated(names)
+    if again is not None:
+        raise ValueError(f"{shown(text)} names {shown(names[again])} twice")
     return tuple(names)
 
 
@@ -45,13 +47,6 @@ def _pieces(inside: str, text: str) -> list[tuple[str, str]]:
     return pieces
 
 
-def _count(brackets: list[list[tuple[str, str]]]) -> int:
-    count = 1
-    for pieces in brackets:
-        count *= sum(int(last) - int(first) + 1 for first, last in pieces)
-    return count
-
-
 def _numbers(pieces: list[tuple[str, str]]) -> list[str]:
     """Return the numbers of one bracket, padded like the first of each piece."""
     return [
@@ -63,12 +58,3 @@ def _numbers(pieces: list[tuple[str, str]]) -> list[str]:
 
 def _joined(fixed: list[str], numbers: tuple[str, ...]) -> str:
     return "".join(a + b for a, b in zip(fixed, (*numbers, ""), strict=True))
-
-
-def _first_repeated(names: list[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""

@@ -17,7 +17,8 @@ def parse_variables(value: object) -> dict[str, str | None]:
         if not _VARIABLE.fullmatch(name):
             raise ValueError(f"{shown(name)} is not a variable's name; write for example LOG_LEVEL")
         if text is not None and not isinstance(text, str):
-            raise ValueError(f"{name} must be one value, not a {_kind(text)}")
+            kind = "list" if isinstance(text, list) else "mapping"
+            raise ValueError(f"{name} must be one value, not a {kind}")
         if text is not None and "\0" in text:
             raise ValueError(f"{name} contains a null character")
     return value
@@ -28,7 +29,3 @@ def parse_text(text: str) -> str:
     if not text or "\0" in text:
         raise ValueError("contains a null character" if text else "is empty")
     return text
-
-
-def _kind(value: object) -> str:
-    return "list" if isinstance(value, list) else "mapping"

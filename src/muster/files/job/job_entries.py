@@ -25,6 +25,8 @@ from muster.files.source.fields import (
     SomeTime,
     Time,
     User,
+    optional,
+    preset,
     scalar,
     short_for,
     single,
@@ -121,36 +123,27 @@ Command = Annotated[
 class RoleEntry(FileEntry):
     """Tasks of one role, and what each of them takes."""
 
-    count: CountsField = Field(
-        default="1", validate_default=True, description="Number of tasks, or a range."
-    )
-    gang: Gang | None = Field(
-        default=None, description="Tasks that must start together. Default: the least of `count`."
-    )
-    devices: DevicesField | None = Field(
-        default=None,
-        description="Devices of one task, on one node. Default: 1 for a worker, 0 for a server.",
+    count: CountsField = preset("1", "Number of tasks, or a range.")
+    gang: Gang | None = optional("Tasks that must start together. Default: the least of `count`.")
+    devices: DevicesField | None = optional(
+        "Devices of one task, on one node. Default: 1 for a worker, 0 for a server."
     )
     cores: Cores = Field(default=0, description="CPU cores of one task.")
-    memory: Size = Field(default="0B", validate_default=True, description="Memory of one task.")
+    memory: Size = preset("0B", "Memory of one task.")
 
 
 class RolesEntry(FileEntry):
     """The roles of a job."""
 
     worker: RoleEntry = Field(description="Tasks that compute gradients.", examples=[{"count": "2..8"}])
-    server: RoleEntry | None = Field(
-        default=None, description="Parameter servers: tasks that hold and update parameters."
-    )
+    server: RoleEntry | None = optional("Parameter servers: tasks that hold and update parameters.")
 
 
 class LocalityEntry(FileEntry):
     """The locality contract. A bare word is the widest level."""
 
     widest: LevelField = Field(default="any", description="The widest level the gang may span.")
-    max_slowdown: Percentage | None = Field(
-        default=None, description="Tolerated slowdown against the best placement."
-    )
+    max_slowdown: Percentage | None = optional("Tolerated slowdown against the best placement.")
 
 
 class StepEntry(FileEntry):
@@ -177,15 +170,14 @@ class JobEntry(FileEntry):
         }
     )
 
-    name: Name | None = Field(default=None, description="The job's name. Default: the file's.")
+    name: Name | None = optional("The job's name. Default: the file's.")
     shell: Flag = Field(default=False, description="Run the command with `sh -c`.")
     command: Command = Field(
         description="Command to run: one line, split like a shell does, or a list of words.",
         examples=["python train.py"],
     )
-    folder: Text | None = Field(
-        default=None,
-        description="Working directory of its tasks: absolute, or relative to the job file. "
+    folder: Text | None = optional(
+        "Working directory of its tasks: absolute, or relative to the job file. "
         "Default: a folder of the job's own.",
         examples=["/home/ada/train"],
     )
@@ -202,74 +194,57 @@ class JobEntry(FileEntry):
         description="Whether it may be stopped and restarted; if not, it runs only within its "
         "pool's reservation.",
     )
-    devices: DevicesField | None = Field(
-        default=None,
-        description="Workers with one device each: a count or range, optionally with a type. "
-        "0: a CPU job. Default: 1.",
+    devices: DevicesField | None = optional(
+        "Workers with one device each: a count or range, optionally with a type. "
+        "0: a CPU job. Default: 1."
     )
-    any_of: list[Name] | None = Field(
-        default=None,
-        description="Allowed device types, the best first. Default: any.",
-        examples=[["V100", "P100"]],
+    any_of: list[Name] | None = optional(
+        "Allowed device types, the best first. Default: any.", examples=[["V100", "P100"]]
     )
     same_generation: Flag = Field(
         default=True, description="Whether all its devices must be of one generation."
     )
-    gang: Gang | None = Field(
-        default=None, description="Workers that must start together. Default: the least count."
-    )
+    gang: Gang | None = optional("Workers that must start together. Default: the least count.")
     cores: Cores = Field(default=0, description="CPU cores of one worker.")
-    memory: Size = Field(default="0B", validate_default=True, description="Memory of one worker.")
-    roles: RolesEntry | None = Field(
-        default=None, description="The tasks of each role, instead of devices, gang, cores and memory."
+    memory: Size = preset("0B", "Memory of one worker.")
+    roles: RolesEntry | None = optional(
+        "The tasks of each role, instead of devices, gang, cores and memory."
     )
     locality: LocalityField = Field(
         default_factory=LocalityEntry,
         description="How far apart its devices may be: a level or a mapping.",
     )
-    model: Model | None = Field(
-        default=None,
-        description="Profile of the model: a shipped name, or the path of a profile file relative to "
-        "this file.",
+    model: Model | None = optional(
+        "Profile of the model: a shipped name, or the path of a profile file relative to this file."
     )
-    batch: Batch | None = Field(
-        default=None,
-        description="Samples of one step over all workers. Default: the profile's batch for each "
-        "device.",
+    batch: Batch | None = optional(
+        "Samples of one step over all workers. Default: the profile's batch for each device.",
         examples=[256],
     )
-    step: StepEntry | None = Field(default=None, description="What one training step does.")
-    duration: SomeTime | None = Field(default=None, description="Expected run time.")
-    work: Steps | None = Field(
-        default=None, description="Total training steps, if known.", examples=[10000]
-    )
-    application: Name | None = Field(
-        default=None, description="What it trains: jobs of one application are expected to be similar."
+    step: StepEntry | None = optional("What one training step does.")
+    duration: SomeTime | None = optional("Expected run time.")
+    work: Steps | None = optional("Total training steps, if known.", examples=[10000])
+    application: Name | None = optional(
+        "What it trains: jobs of one application are expected to be similar."
     )
     elastic: Elastic = Field(default="live", description="How it is resized: live, or by a restart.")
-    pause: Time | None = Field(
-        default=None,
-        description="Work lost by a resize or restart. Default: 1s, or 30s with elastic: restart.",
+    pause: Time | None = optional(
+        "Work lost by a resize or restart. Default: 1s, or 30s with elastic: restart."
     )
     sync: Sync = Field(default="auto", description="How the runtime synchronises gradients.")
     owners: Owners = Field(
         default="reduce", description="Whether owners of parameters also update them."
     )
-    grace: Time = Field(
-        default="30s", validate_default=True, description="Time between SIGTERM and SIGKILL."
+    grace: Time = preset("30s", "Time between SIGTERM and SIGKILL.")
+    checkpoint_signal: Signal | None = optional(
+        "Signal that requests a checkpoint before tasks are stopped."
     )
-    checkpoint_signal: Signal | None = Field(
-        default=None, description="Signal that requests a checkpoint before tasks are stopped."
-    )
-    checkpoint_grace: Time = Field(
-        default="30s",
-        validate_default=True,
-        description="Time between that signal and SIGTERM, unless the task exits earlier.",
+    checkpoint_grace: Time = preset(
+        "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
     )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."
     )
-    losses: Budget | None = Field(
-        default=None,
-        description="How often it may lose tasks to node loss or preemption. Default: unlimited.",
+    losses: Budget | None = optional(
+        "How often it may lose tasks to node loss or preemption. Default: unlimited."
     )

@@ -22,10 +22,9 @@ from muster.files.job.job_parts import (
     roles_of,
 )
 from muster.files.source.faults import Fault, FaultsError
-from muster.files.source.places import Places
 from muster.files.source.quantity import default_name, parse_name
 from muster.files.source.validation import faults_of, schema_of
-from muster.files.source.yaml_source import Source, read_source
+from muster.files.source.yaml_source import Source, read_source, source_of
 from muster.model.job import RESTART_SECONDS, Job, Locality, StepProfile
 
 T = TypeVar("T")
@@ -67,7 +66,6 @@ def read_job(path: Path) -> JobFile:
 
 
 def load_job(path: Path) -> Job:
-    """Return the job of a file."""
     return read_job(path).job
 
 
@@ -84,7 +82,7 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
     data, faults = as_written(record, _NULLABLE)
     bad = {fault.loc[0] for fault in faults}
     try:
-        entry = _entry({key: value for key, value in data.items() if key not in bad}, Places(data))
+        entry = _entry({key: value for key, value in data.items() if key not in bad})
         job = _job(entry, name or _command_name(entry), None, "what is given for it")
     except FaultsError as error:
         faults += [fault for fault in error.faults if fault.loc[:1] not in {(key,) for key in bad}]
@@ -98,15 +96,14 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
 
 
 def job_schema() -> dict[str, Any]:
-    """Return the JSON Schema of job files."""
     return schema_of(JobEntry, "Muster job file")
 
 
-def _entry(data: object, places: Source | Places) -> JobEntry:
+def _entry(data: Any, source: Source | None = None) -> JobEntry:
     try:
         return JobEntry.model_validate(data)
     except ValidationError as error:
-        raise FaultsError(faults_of(JobEntry, error, places)) from None
+        raise FaultsError(faults_of(JobEntry, error, source or source_of(data))) from None
 
 
 def _job(
@@ -132,6 +129,7 @@ def _job(
     if faults or roles is None or types is None or folder is None or named is None:
         raise FaultsError(faults)
     restarts = entry.elastic == "restart"
+    usual_pause = RESTART_SECONDS if restarts else LIVE_SECONDS
     return Job(
         name=named,
         command=entry.command,
@@ -145,7 +143,7 @@ def _job(
         locality=Locality(LEVELS[entry.locality.widest], entry.locality.max_slowdown),
         profile=StepProfile(entry.step.compute, float(entry.step.gradients)) if entry.step else None,
         duration=entry.duration,
-        pause=_pause(entry.pause, restarts),
+        pause=usual_pause if entry.pause is None else entry.pause,
         model=model,
         batch=batch,
         work=float(entry.work) if entry.work is not None else None,
@@ -153,12 +151,6 @@ def _job(
         application=entry.application,
         program=program_of(entry, folder),
     )
-
-
-def _pause(given: float | None, restarts: bool) -> float:
-    if given is not None:
-        return given
-    return RESTART_SECONDS if restarts else LIVE_SECONDS
 
 
 def _command_name(entry: JobEntry) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from muster.files.errors import FieldError, Loc, shown
-from muster.files.job.job_entries import JobEntry, RoleEntry, RolesEntry
+from muster.files.errors import FieldError, Loc, repeated, shown
+from muster.files.job.job_entries import JobEntry, RoleEntry
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.profile.profile_file import (
     UnknownProfileError,
@@ -17,10 +17,9 @@ from muster.files.profile.profile_file import (
     read_profile,
 )
 from muster.files.source.faults import first_of
-from muster.files.source.places import Places
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
-from muster.files.source.yaml_source import Source
+from muster.files.source.yaml_source import Source, source_of
 from muster.model.job import Need, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
@@ -91,7 +90,7 @@ def _brought(data: dict[str, Any]) -> ModelProfile:
     except FieldError as error:
         raise error.below("model") from None
     except ValidationError as error:
-        first = first_of(faults_of(ProfileEntry, error, Places(data)))
+        first = first_of(faults_of(ProfileEntry, error, source_of(data)))
     raise FieldError(("model", *first.loc), first.problem)
 
 
@@ -105,7 +104,6 @@ def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:
 
 
 def refuse_without_servers(entry: JobEntry) -> None:
-    """Refuse dedicated servers without a server role."""
     if entry.sync == "dedicated" and (entry.roles is None or entry.roles.server is None):
         raise FieldError(("sync",), "dedicated needs servers; add roles.server")
 
@@ -180,7 +178,10 @@ def device_types_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> tuple[str, 
 
 
 def _named_types(entry: JobEntry) -> dict[Loc, str]:
-    written: dict[Loc, Devices | None] = {("devices",): entry.devices, **_of_roles(entry.roles)}
+    written: dict[Loc, Devices | None] = {("devices",): entry.devices}
+    for name in ("worker", "server"):
+        role: RoleEntry | None = getattr(entry.roles, name, None)
+        written["roles", name, "devices"] = role.devices if role else None
     return {
         loc: devices.device_type
         for loc, devices in written.items()
@@ -188,23 +189,12 @@ def _named_types(entry: JobEntry) -> dict[Loc, str]:
     }
 
 
-def _of_roles(roles: RolesEntry | None) -> dict[Loc, Devices | None]:
-    if roles is None:
-        return {}
-    found: dict[Loc, Devices | None] = {("roles", "worker", "devices"): roles.worker.devices}
-    if roles.server is not None:
-        found["roles", "server", "devices"] = roles.server.devices
-    return found
-
-
 def _refuse_bad_choice(any_of: list[str], types: tuple[str, ...], roles: tuple[RoleSpec, ...]) -> None:
     if not any_of:
         raise FieldError(("any_of",), "must name at least one device type; remove it to allow any")
-    seen: set[str] = set()
-    for position, name in enumerate(any_of):
-        if name in seen:
-            raise FieldError(("any_of", position), f"'{name}' is given twice")
-        seen.add(name)
+    again = repeated(any_of)
+    if again is not None:
+        raise FieldError(("any_of", again), f"'{any_of[again]}' is given twice")
     if types and any_of != list(types):
         raise FieldError(("any_of",), f"contradicts {types[0]} given with devices; keep one of them")
     if not any(spec.need.devices for spec in roles):

@@ -11,6 +11,7 @@ from muster.files.source.fields import (
     Operations,
     Part,
     SomeSize,
+    optional,
     single,
     whole,
     whole_schema,
@@ -81,7 +82,7 @@ class ProfileEntry(FileEntry):
         }
     )
 
-    name: Name | None = Field(default=None, description="The model's name. Default: the file's.")
+    name: Name | None = optional("The model's name. Default: the file's.")
     operations: Operations = Field(
         description="Floating-point operations of the forward pass for one sample, two for a "
         "multiply-add: a number, or with K, M, G, T or P for thousands, millions, and so on.",

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from muster.files.errors import FieldError, did_you_mean, shown
+from muster.files.errors import FieldError, did_you_mean, repeated, shown
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.source.quantity import default_name
 from muster.files.source.validation import schema_of, validated
@@ -33,7 +33,6 @@ def load_profile(path: Path) -> ModelProfile:
 
 
 def profile_in(source: Source) -> ModelProfile:
-    """Return the profile of a file that was read."""
     entry = validated(ProfileEntry, source)
     try:
         return _profile(entry, Path(source.path))
@@ -48,7 +47,6 @@ def profile_of_data(data: dict[str, Any]) -> ModelProfile:
 
 @cache
 def shipped_profiles() -> tuple[str, ...]:
-    """Return the names of the profiles shipped with Muster."""
     names = (each.name for each in _SHIPPED.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
@@ -78,7 +76,6 @@ def named_profile(text: str, folder: Path) -> ModelProfile:
 
 
 def read_profile(text: str, folder: Path) -> Source:
-    """Read the profile file at a path from a folder."""
     if not _is_there(folder / text):
         raise UnknownProfileError(f"no such file: {shown(text)}")
     return read_source(folder / text)
@@ -92,7 +89,6 @@ def _is_there(path: Path) -> bool:
 
 
 def profile_schema() -> dict[str, Any]:
-    """Return the JSON Schema of profile files."""
     return schema_of(ProfileEntry, "Muster profile file")
 
 
@@ -159,11 +155,9 @@ def _check_shares(layers: dict[str, float]) -> None:
 def _check_tensors(tensors: list[Tensor]) -> None:
     if not tensors:
         raise FieldError(("tensors",), "must name at least one tensor")
-    seen: set[str] = set()
-    for position, tensor in enumerate(tensors):
-        if tensor.name in seen:
-            raise FieldError(("tensors", position), f"{shown(tensor.name)} is given twice")
-        seen.add(tensor.name)
+    again = repeated([tensor.name for tensor in tensors])
+    if again is not None:
+        raise FieldError(("tensors", again), f"{shown(tensors[again].name)} is given twice")
     for position, (before, after) in enumerate(pairwise(tensors), start=1):
         if after.ready < before.ready:
             problem = f"is ready at {after.ready:g}, before {shown(before.name)} at {before.ready:g}"

@@ -19,8 +19,6 @@ MAX_FAULTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A problem and its place."""
-
     loc: Loc
     problem: str
 

@@ -19,6 +19,16 @@ class FileEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def optional(text: str, examples: list[Any] | None = None) -> Any:
+    """Declare a field that may be left out."""
+    return Field(default=None, description=text, examples=examples)
+
+
+def preset(default: str, text: str) -> Any:
+    """Declare a field with a default that is parsed like the field."""
+    return Field(default=default, validate_default=True, description=text)
+
+
 def scalar(parse: Callable[[str], T]) -> PlainValidator:
     """Read one value, not a list or a mapping."""
 
@@ -29,19 +39,16 @@ def scalar(parse: Callable[[str], T]) -> PlainValidator:
 
 
 def single(value: object) -> str:
-    """Return the text of a scalar."""
     if isinstance(value, str):
         return value
     raise ValueError(f"must be one value, not a {'list' if isinstance(value, list) else 'mapping'}")
 
 
 def whole(least: int, most: int) -> PlainValidator:
-    """Read a whole number within bounds."""
     return scalar(lambda text: quantity.parse_whole(text, least, most))
 
 
 def above_zero(parse: Callable[[str], T]) -> PlainValidator:
-    """Read an amount above 0."""
 
     def read(text: str) -> T:
         amount = parse(text)
@@ -74,13 +81,11 @@ def short_for(key: str) -> Callable[[object], object]:
 
 
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
-    """Return the schema of a text that matches a pattern."""
     schema: Schema = {"type": "string", "pattern": pattern}
     return WithJsonSchema({**schema, "examples": list(examples)} if examples else schema)
 
 
 def whole_schema(least: int, most: int) -> WithJsonSchema:
-    """Return the schema of a whole number within bounds."""
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
@@ -152,8 +157,8 @@ DevicesField = Annotated[
 class LinkEntry(FileEntry):
     """A link in one direction. A bare rate is its bandwidth."""
 
-    bandwidth: Rate | None = Field(default=None, description="Bytes or bits per second.")
-    latency: Time | None = Field(default=None, description="Time of the smallest message.")
+    bandwidth: Rate | None = optional("Bytes or bits per second.")
+    latency: Time | None = optional("Time of the smallest message.")
 
 
 LinkField = Annotated[

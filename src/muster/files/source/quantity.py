@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from muster.files.errors import FieldError, did_you_mean, shown
+from muster.files.errors import FieldError, Loc, did_you_mean, shown
 
 # Bounded digits: nothing real needs more, and the arithmetic stays cheap and exact.
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
@@ -48,7 +48,6 @@ MAX_BYTES = 1 << 62
 """Above any memory, below 64 bits."""
 
 MAX_SECONDS = 100 * 365 * 86_400
-"""A hundred years."""
 
 MAX_OPERATIONS = 10**21
 """Of one sample: a million times the largest models."""
@@ -151,7 +150,6 @@ def parse_part(text: str) -> float:
 
 
 def parse_whole(text: str, least: int, most: int) -> int:
-    """A whole number within bounds."""
     if not re.fullmatch(r"[+-]?[0-9]{1,15}", text):
         example = min(max(4, least), most)
         raise ValueError(f"{shown(text)} is not a whole number; write for example {example}")
@@ -197,6 +195,14 @@ def parse_name(text: str) -> str:
     return text
 
 
+def name_at(loc: Loc, text: str) -> str:
+    """Parse a name; the error is that of its place."""
+    try:
+        return parse_name(text)
+    except ValueError as error:
+        raise FieldError(loc, str(error)) from None
+
+
 def default_name(text: str, called: str) -> str:
     """Return a name derived from what is `called` so, where none is given."""
     try:
@@ -221,7 +227,6 @@ def parse_user(text: str) -> str:
 
 
 def parse_flag(text: str) -> bool:
-    """True or false."""
     if text not in _FLAGS:
         raise ValueError(f"{shown(text)} is neither true nor false")
     return _FLAGS[text]

@@ -12,7 +12,6 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from muster.files.errors import Loc, did_you_mean
 from muster.files.source.faults import MAX_FAULTS, Fault, first_of
-from muster.files.source.places import Places
 from muster.files.source.yaml_source import Source
 
 M = TypeVar("M", bound=BaseModel)
@@ -37,16 +36,16 @@ def validated(model: type[M], source: Source) -> M:
     raise source.error(first.loc, first.problem)
 
 
-def faults_of(model: type[BaseModel], error: ValidationError, places: Source | Places) -> list[Fault]:
+def faults_of(model: type[BaseModel], error: ValidationError, source: Source) -> list[Fault]:
     """Return pydantic's errors as faults, in the order of their lines, at most `MAX_FAULTS`."""
     # A missing field comes last: it has no line, and is often a misspelt key.
     found = sorted(
         error.errors(include_url=False, include_input=False),
-        key=lambda e: (e["type"] == "missing", places.line(e["loc"])),
+        key=lambda e: (e["type"] == "missing", source.line(e["loc"])),
     )
     return [
         Fault(
-            each["loc"] if each["type"] == "missing" else places.known(each["loc"]),
+            each["loc"] if each["type"] == "missing" else source.known(each["loc"]),
             _sentence(each, model),
         )
         for each in found[:MAX_FAULTS]
@@ -109,7 +108,6 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
-    """Return the JSON Schema of a file."""
     body = model.model_json_schema(schema_generator=_AsWritten)
     return {"$schema": DIALECT, **body, "title": title}
 

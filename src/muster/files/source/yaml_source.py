@@ -1,15 +1,16 @@
 """A YAML file as plain data, with the line of every part.
 
-The file is read event by event, without recursion and without YAML's types: a scalar stays text, so
+The file is read event by event, without YAML's types: a scalar stays text, so
 that `007`, `no` and `12:30` mean what they say and every field decides what it accepts. Anchors,
 aliases and tags are refused: no file needs them, and a kilobyte can unfold into gigabytes.
 """
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -34,8 +35,6 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The data of a file, and the line of every part."""
-
     path: str
     data: Data
     lines: dict[Loc, int]
@@ -51,7 +50,6 @@ class Source:
         return self.lines.get(self.known(loc), 1)
 
     def error(self, loc: Loc, problem: str) -> InputError:
-        """Return the error at a place."""
         return InputError.at(self.path, problem, line=self.line(loc), field=dotted(loc))
 
 
@@ -61,12 +59,26 @@ def read_source(path: Path, nullable: str | None = None) -> Source:
     Keys of the top-level mapping `nullable` may have no value.
     """
     text = _decoded(_contents(path), str(path))
-    builder = _Builder(str(path), nullable)
-    for event in _events(text, str(path)):
-        builder.take(event)
-    if builder.root is None:
+    reader = _Reader(str(path), _events(text, str(path)), nullable)
+    root = reader.document()
+    if root is None:
         raise InputError.at(str(path), "is empty")
-    return Source(str(path), builder.root, builder.lines)
+    return Source(str(path), root, reader.lines)
+
+
+def source_of(record: Mapping[str, Any]) -> Source:
+    """Return a record that has no file as a source: the position of a top field is its line."""
+    lines: dict[Loc, int] = {(): len(record)}
+
+    def walk(value: object, loc: Loc, line: int) -> None:
+        lines[loc] = line
+        if isinstance(value, dict | list):
+            for step, each in value.items() if isinstance(value, dict) else enumerate(value):
+                walk(each, (*loc, step), line)
+
+    for line, (key, value) in enumerate(record.items()):
+        walk(value, (key,), line)
+    return Source("", dict(record), lines)
 
 
 def _contents(path: Path) -> bytes:
@@ -124,108 +136,74 @@ def _range_hint(text: str, line: int | None) -> str:
 
 
 @dataclass(slots=True)
-class _Open:
-    """An open mapping or list."""
-
-    loc: Loc
-    held: dict[str, Data | None] | list[Data | None]
-    key: str | None = None
-
-
-@dataclass(slots=True)
-class _Builder:
-    """Builds data from events; `open` is the path from the top to the next event's place."""
+class _Reader:
+    """Builds data from events. `MAX_DEPTH` bounds the recursion."""
 
     path: str
-    nullable: str | None = None
-    root: Data | None = None
+    events: Iterator[yaml.Event]
+    nullable: str | None
     lines: dict[Loc, int] = field(default_factory=dict)
-    open: list[_Open] = field(default_factory=list)
 
-    def take(self, event: yaml.Event) -> None:
-        """Add one event."""
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        self._refuse_tricks(event, line)
+    def document(self) -> Data | None:
+        """Return the only document; None if it is empty."""
+        root: Data | None = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise self._error((), "contains more than one document", event)
+            if isinstance(event, yaml.NodeEvent):
+                root = self._value(event, ())
+        return root
+
+    def _value(self, event: yaml.Event, loc: Loc) -> Data | None:
+        self._refuse_tricks(event, loc)
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event, line)
-        elif isinstance(event, yaml.MappingStartEvent):
-            self._begin({}, line)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            self._begin([], line)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self.open.pop()
+            if not (event.implicit[0] and event.value in _NULLS):  # plain, not quoted
+                self.lines.setdefault(loc, _line(event))
+                return event.value
+            if loc and loc[:-1] != (self.nullable,):
+                raise self._error(loc, NO_VALUE, event)
+            return None
+        if len(loc) >= MAX_DEPTH:
+            raise self._error((), f"is nested deeper than {MAX_DEPTH} levels", event)
+        self.lines.setdefault(loc, _line(event))
+        return self._mapping(loc) if isinstance(event, yaml.MappingStartEvent) else self._list(loc)
 
-    def _refuse_tricks(self, event: yaml.Event, line: int) -> None:
-        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
-            raise InputError.at(self.path, "contains more than one document", line=line)
+    def _list(self, loc: Loc) -> Data:
+        items: list[Data | None] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            items.append(self._value(event, (*loc, len(items))))
+        return items
+
+    def _mapping(self, loc: Loc) -> Data:
+        found: dict[str, Data | None] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self._key(event, loc)
+            self.lines[*loc, key] = _line(event)
+            found[key] = self._value(next(self.events), (*loc, key))
+        return found
+
+    def _key(self, event: yaml.Event, loc: Loc) -> str:
+        self._refuse_tricks(event, loc)
+        if not isinstance(event, yaml.ScalarEvent):
+            raise self._error(loc, "a key must be a scalar", event)
+        if not event.value:
+            raise self._error(loc, "a key is empty", event)
+        at = (*loc, event.value)
+        if at in self.lines:
+            raise self._error(at, f"is given twice (first on line {self.lines[at]})", event)
+        return event.value
+
+    def _refuse_tricks(self, event: yaml.Event, loc: Loc) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self._error(f"aliases such as *{event.anchor} are not allowed", line)
+            raise self._error(loc, f"aliases such as *{event.anchor} are not allowed", event)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
-            raise self._error(f"anchors such as &{event.anchor} are not allowed", line)
+            raise self._error(loc, f"anchors such as &{event.anchor} are not allowed", event)
         if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)) and event.tag:
-            raise self._error("tags such as !!str are not allowed", line)
+            raise self._error(loc, "tags such as !!str are not allowed", event)
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
-        if self._awaits_key():
-            self._begin_entry(event.value, line)
-        elif event.implicit[0] and event.value in _NULLS:  # plain, not quoted
-            if not self.open:
-                return  # a document of nothing but comments
-            if self._next_loc()[:-1] != (self.nullable,):
-                raise self._error(NO_VALUE, line)
-            self._put(None)
-        else:
-            self._add(event.value, line)
+    def _error(self, loc: Loc, problem: str, event: yaml.Event) -> InputError:
+        return InputError.at(self.path, problem, line=_line(event), field=dotted(loc))
 
-    def _begin(self, held: dict[str, Data | None] | list[Data | None], line: int) -> None:
-        if self._awaits_key():
-            raise self._error("a key must be a scalar", line)
-        if len(self.open) >= MAX_DEPTH:
-            raise InputError.at(self.path, f"is nested deeper than {MAX_DEPTH} levels", line=line)
-        self.open.append(_Open(self._add(held, line), held))
 
-    def _begin_entry(self, key: str, line: int) -> None:
-        at = self.open[-1]
-        loc = (*at.loc, key)
-        if not key:
-            raise self._error("a key is empty", line)
-        if loc in self.lines:
-            first = self.lines[loc]
-            problem = f"is given twice (first on line {first})"
-            raise InputError.at(self.path, problem, line=line, field=dotted(loc))
-        self.lines[loc] = line
-        at.key = key
-
-    def _add(self, value: Data, line: int) -> Loc:
-        """Add a value, and return its place."""
-        if not self.open:
-            self.root = value
-            self.lines[()] = line
-            return ()
-        loc = self._next_loc()
-        if isinstance(self.open[-1].held, list):
-            self.lines[loc] = line
-        self._put(value)
-        return loc
-
-    def _put(self, value: Data | None) -> None:
-        at = self.open[-1]
-        if isinstance(at.held, list):
-            at.held.append(value)
-        elif at.key is not None:
-            at.held[at.key] = value
-            at.key = None
-
-    def _awaits_key(self) -> bool:
-        return bool(self.open) and isinstance(self.open[-1].held, dict) and self.open[-1].key is None
-
-    def _next_loc(self) -> Loc:
-        if not self.open:
-            return ()
-        at = self.open[-1]
-        if isinstance(at.held, list):
-            return (*at.loc, len(at.held))
-        return at.loc if at.key is None else (*at.loc, at.key)
-
-    def _error(self, problem: str, line: int) -> InputError:
-        return InputError.at(self.path, problem, line=line, field=dotted(self._next_loc()))
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1

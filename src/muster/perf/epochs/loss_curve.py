@@ -58,7 +58,6 @@ class LossCurve:
     scale: float
     """The largest loss seen."""
     since: float
-    """The epoch from which the curve was fitted."""
 
     def loss(self, epoch: float) -> float:
         """Return the fitted loss after an epoch."""
@@ -88,7 +87,6 @@ class Series:
     """Epochs of the points far outside the band of their neighbours."""
 
     def since(self, start: int) -> "Series":
-        """Return the record from its n-th point on."""
         return replace(self, epochs=self.epochs[start:], losses=self.losses[start:])
 
 

@@ -5,7 +5,6 @@ B - g, at least the fair part B/(1+k). Observations of co-located jobs then corr
 for each kind of link.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
@@ -47,10 +46,6 @@ class Interference:
     """The observed part of the predicted excess, by kind of link."""
 
     observed: tuple[Shared, ...] = ()
-
-    def and_also(self, more: Iterable[Shared]) -> "Interference":
-        """Return the history with more observations."""
-        return Interference((*self.observed, *more))
 
     def factor(self, wire: Wire) -> float:
         """Return observed over predicted excess; 1 without observations."""

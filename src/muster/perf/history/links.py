@@ -85,7 +85,6 @@ class LinkHistory:
         return LinkHistory(tuple(reversed(kept)))
 
     def of(self, link: LinkClass) -> list[Carried]:
-        """Return the observations of a class."""
         return [carried for carried in self.observed if carried.link == link]
 
 

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muster.perf.learnt.batches import Array
 from muster.perf.learnt.way import start, stretch
-
-Array = NDArray[np.float64]
 
 
 class Costs:
@@ -21,11 +19,6 @@ class Costs:
         starts = [start(i) for i in range(self._each.shape[1] + 1)]
         self._until = np.cumsum(self._each * np.diff(starts), axis=1)
         self._alone = [0.0, *self._until[0].tolist()], self._each[0].tolist()
-
-    @property
-    def devices(self) -> int:
-        """The most devices that it tells of."""
-        return len(self._each)
 
     def alone(self, begin: float, end: float) -> float:
         """Return s on one device between two points of progress; the last stretch has no end."""

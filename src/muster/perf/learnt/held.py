@@ -20,8 +20,13 @@ class Held:
 
     @property
     def workers(self) -> int:
-        """All workers."""
         return sum(self.shape)
+
+
+def packed(devices: int, node: int) -> tuple[int, ...]:
+    """Return devices on full nodes of `node` devices, and the rest on one more."""
+    full, rest = divmod(devices, node)
+    return (node,) * full + ((rest,) if rest else ())
 
 
 def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) -> Held:

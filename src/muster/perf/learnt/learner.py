@@ -20,9 +20,9 @@ import numpy as np
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
-from muster.perf.learnt.batches import BatchRange, Split, gain
-from muster.perf.learnt.costs import Array, Costs
-from muster.perf.learnt.held import Held
+from muster.perf.learnt.batches import Array, BatchRange, Split, gain
+from muster.perf.learnt.costs import Costs
+from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.lengths import FIRST, Left, Lengths
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
@@ -203,7 +203,7 @@ class Learner:
         """
         node = self._node_devices.get(device_type, max(devices))
         splits = [[_split(kind.range, batch, k) for k in devices] for batch in batches]
-        places = [PlacedSplit(_packed(each.devices, node), each) for row in splits for each in row]
+        places = [PlacedSplit(packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
         _hope(seconds, devices, steps.widest)
@@ -218,7 +218,7 @@ class Learner:
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
         place = PlacedSplit(
-            _packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
+            packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
         return self._kept(key, steps.known(), lambda: steps.spread(place))
@@ -242,7 +242,7 @@ class Learner:
         """Return the reports of the type; without any, those of the best known type."""
         own = kind.steps.get(device_type)
         if own is not None or not kind.steps:
-            return own or _NOTHING
+            return own or StepTimes()
         return max(kind.steps.values(), key=lambda each: each.widest)
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
@@ -253,10 +253,6 @@ class Learner:
             known = self._memo[key] = state, make()
         found: T = known[1]
         return found
-
-
-_NOTHING = StepTimes()
-"""For an application without reports."""
 
 
 def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
@@ -289,8 +285,3 @@ def _split(limits: BatchRange | None, batch: int | None, devices: int) -> Split:
     if limits is None:
         return Split(devices, -(-batch // devices), 0)
     return limits.split(batch, devices)
-
-
-def _packed(devices: int, node: int) -> tuple[int, ...]:
-    full, rest = divmod(devices, node)
-    return (node,) * full + ((rest,) if rest else ())

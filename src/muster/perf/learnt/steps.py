@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.perf.estimate import Unknown
-from muster.perf.learnt.batches import Split
+from muster.perf.learnt.batches import Array, Split
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
-
-Array = NDArray[np.float64]
 
 FEW = 8
 """Each new setting up to this number is worth a refit: the form needs as many."""
@@ -56,9 +53,6 @@ class StepTimes:
         """Counts fits."""
         self.widest = 0
         """The most devices of any report."""
-
-    def __bool__(self) -> bool:
-        return bool(self._reports)
 
     def add(self, place: PlacedSplit, seconds: float, sync: float | None) -> None:
         """Add a measured step, and the part of it spent synchronising."""

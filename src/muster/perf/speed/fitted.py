@@ -86,7 +86,6 @@ class Spread:
         return np.array([self.batch, self.placement])
 
     def scaled(self, factor: float) -> "Spread":
-        """Return all of them multiplied by a factor."""
         return Spread(*(factor * each for each in astuple(self)))
 
 
@@ -101,12 +100,10 @@ class Prior:
 
     @property
     def middles(self) -> Array:
-        """Of the unknowns, shape (9,)."""
         return np.array([belief.middle for belief in self.beliefs])
 
     @property
     def deviations(self) -> Array:
-        """Of the unknowns, shape (9,)."""
         return np.array([belief.deviation for belief in self.beliefs])
 
 
@@ -173,7 +170,6 @@ class FittedSpeed:
     found: Array
     """(m,): the most probable unknowns, in prior standard deviations."""
     covariance: Array
-    """(m, m): of the unknowns."""
 
     def seconds(self, setting: StepSetting) -> Estimate:
         """Predict one step there, with the 80 % interval of a measured step, s."""

@@ -49,7 +49,6 @@ class StepSetting:
 
     @property
     def devices(self) -> int:
-        """All devices."""
         return sum(self.shape)
 
     @property
@@ -69,7 +68,6 @@ class Arrays:
 
     @staticmethod
     def of(settings: Sequence[StepSetting]) -> "Arrays":
-        """Return the columns of some settings."""
         rows = [(len(s.shape), s.devices, max(s.shape), s.batch) for s in settings]
         return Arrays(*np.array(rows, dtype=np.float64).T)
 
@@ -84,20 +82,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """Logs of times at n settings, and their derivatives."""
+    """Logs of times at n settings, (n,), and their derivatives."""
 
     step: Array
-    """(n,): log T."""
     compute: Array
-    """(n,): log g."""
     step_by: Array
-    """(n, 9): derivative of log T by the unknowns."""
+    """(n, 9): of log T by the unknowns."""
     compute_by: Array
-    """(n, 9): derivative of log g by the unknowns."""
+    """(n, 9): of log g by the unknowns."""
     by_compute: Array
-    """(n,): derivative of log T by log g."""
+    """(n,): of log T by log g."""
     by_sync: Array
-    """(n,): derivative of log T by log C."""
+    """(n,): of log T by log C."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,6 @@ def quantiles(*levels: float) -> Statistic:
     return figures
 
 
-median = quantiles(0.5)
-p95 = quantiles(0.95)
-
-
 def _quantiles(levels: Floats, column: Floats, counts: Floats) -> Floats:
     """Return the quantiles (draw, level) of one column: a job counted k times appears k times."""
     order = np.argsort(column)

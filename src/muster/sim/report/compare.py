@@ -47,9 +47,8 @@ class Row:
     intervals: Mapping[str, Interval]
     """Completion times in s (mean, median, p95, p99) of the jobs completed under all policies."""
     against: Interval | None
-    """Mean completion time / that of the reference policy, job by job."""
+    """The mean / that of the reference policy, job by job."""
     to_bound: float | None
-    """Mean completion time / the lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class Comparison:
 
     rows: tuple[Row, ...]
     reference: str
-    """The policy the others are compared with."""
     seeds: tuple[int, ...]
     jobs: int
     """Jobs completed under all policies, of all seeds."""
@@ -72,7 +70,6 @@ class Comparison:
 
 
 def digest(result: Result) -> Digest:
-    """Return the digest of a simulation."""
     records = result.records
     times = [
         r.ended - r.submitted if r.fate is Fate.DONE and r.ended is not None else nan for r in records
@@ -206,14 +203,9 @@ def _bound(
 def _averaged(summaries: Sequence[RunSummary]) -> dict[str, float | None]:
     """Return means over the seeds; the worst of the worst."""
     columns = [asdict(each) for each in summaries]
-    return {name: _average(name, [c[name] for c in columns]) for name in columns[0]}
-
-
-def _average(name: str, values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return float(max(known)) if name == "rho_worst" else float(np.mean(known))
+    known = {name: [c[name] for c in columns if c[name] is not None] for name in columns[0]}
+    joined = {name: max if name == "rho_worst" else np.mean for name in known}
+    return {name: float(joined[name](values)) if values else None for name, values in known.items()}
 
 
 def _left_out(runs: Mapping[str, Mapping[int, Digest]], seeds: tuple[int, ...]) -> tuple[str, ...]:

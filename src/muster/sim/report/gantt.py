@@ -40,7 +40,7 @@ class GanttRows:
 
 def gantt(result: Result, by: By | None = None, nodes: int = NODES) -> Any:
     """Draw who held which device when, on the first nodes; one row for each device."""
-    shown = _first_nodes(result.stints, nodes)
+    shown = sorted({s.node for s in result.stints}, key=_by_number)[:nodes]
     stints = [s for s in result.stints if s.node in shown]
     rows = _rows(stints, shown)
     by = by or (By.APPLICATION if applications(result) > 1 else By.JOB)
@@ -135,11 +135,7 @@ def _rows(stints: Sequence[Stint], nodes: Sequence[str]) -> GanttRows:
     return GanttRows(top, count, max(at, 1.0))
 
 
-def _first_nodes(stints: Iterable[Stint], most: int) -> list[str]:
-    """Return the first nodes in natural order: node2 before node10."""
-    return sorted({s.node for s in stints}, key=_by_number)[:most]
-
-
 def _by_number(name: str) -> list[tuple[int, int, str]]:
+    """Return the key of the natural order: node2 before node10."""
     parts = re.split(r"(\d+)", name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]

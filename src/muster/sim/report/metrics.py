@@ -18,10 +18,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A simulation's figures. Times in s; None without data.
-
-    Completion time is from submission to the end, of completed jobs.
-    """
+    """A simulation's figures, explained by `report.table.columns`. Times in s; None without data."""
 
     jobs: int
     done: int
@@ -32,32 +29,23 @@ class RunSummary:
     p95: float | None
     p99: float | None
     makespan: float | None
-    """From the first submission to the last end."""
     wait: float | None
-    """Mean time from submission to the first start, of started jobs."""
     wait_p95: float | None
     slowdown: float | None
-    """Mean of completion time / time alone on what was asked for (see SHORT)."""
     rho_worst: float | None
-    """Largest finish-time fairness of a job: see `fairness`."""
     rho_unfair: float | None
-    """Share of the jobs above UNFAIR."""
     utilisation: float | None
-    """Device-seconds held / device-seconds available."""
     useful: float | None
-    """The same without lost device-seconds."""
     fragmentation: float | None
-    """Mean over the time with free devices: share of them on partly used nodes."""
     resizes: int
     preemptions: int
     migrations: int
     failures: int
     lost: float
-    """Wasted device-hours."""
+    """Device-hours."""
 
 
 def summary(result: Result) -> RunSummary:
-    """Return the figures of a simulation."""
     records, times = result.records, completion_times(result.records)
     waits = np.array([r.started - r.submitted for r in records if r.started is not None])
     rho = fairness(result)
@@ -121,6 +109,11 @@ def capacity(samples: Sequence[ClusterSample]) -> StepFunction:
     return StepFunction(_of(samples, "at"), np.maximum(1.0, _of(samples, "capacity")))
 
 
+def sampled(samples: Sequence[ClusterSample], name: str) -> StepFunction:
+    """Return one of the samples' figures over time."""
+    return StepFunction(_of(samples, "at"), _of(samples, name))
+
+
 def span(result: Result) -> tuple[float, float]:
     """Return the first submission and the last end, in s; the last sample if jobs are left."""
     live = [r for r in result.records if r.fate is not Fate.REFUSED]
@@ -147,8 +140,7 @@ def _slowdowns(records: Sequence[JobResult]) -> Floats:
 
 def _available(result: Result) -> float:
     """Return device-seconds from the first submission to the end."""
-    there = StepFunction(_of(result.samples, "at"), _of(result.samples, "capacity"))
-    begin, end = there.integral(np.array(span(result)))
+    begin, end = sampled(result.samples, "capacity").integral(np.array(span(result)))
     return float(end - begin)
 
 

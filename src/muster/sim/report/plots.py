@@ -11,10 +11,10 @@ import numpy as np
 from muster.sim.report.compare import Comparison, Digest
 from muster.sim.report.curve import Floats, StepFunction
 from muster.sim.report.holders import By, extent, held_by, keys_of, largest
-from muster.sim.report.metrics import span
+from muster.sim.report.metrics import sampled, span
 from muster.sim.report.optional import needed
 from muster.sim.report.style import INK, MUTED, figure, label, legend, look, policy_colours, time_unit
-from muster.sim.result import ClusterSample, Result
+from muster.sim.result import Result
 
 POINTS = 300
 """Points of a curve: more than the eye distinguishes."""
@@ -83,11 +83,11 @@ def load_over_time(results: Sequence[Result]) -> Any:
         for result in results:
             colour = colours[result.policy]
             mine = edges[edges <= span(result)[1]] if len(result.samples) else edges[:1]
-            used = _means(_sampled(result.samples, "used"), mine)
-            there = _means(_sampled(result.samples, "capacity"), mine)
+            used = _means(sampled(result.samples, "used"), mine)
+            there = _means(sampled(result.samples, "capacity"), mine)
             share = np.divide(used, there, out=np.zeros_like(used), where=there > 0)
             top.stairs(share, (mine - begin) / unit, color=colour, label=label(result.policy), lw=1.5)
-            waiting = _means(_sampled(result.samples, "waiting"), mine)
+            waiting = _means(sampled(result.samples, "waiting"), mine)
             bottom.stairs(waiting, (mine - begin) / unit, color=colour, lw=1.5)
         top.set(ylim=(0, 1.03), ylabel="devices held")
         top.yaxis.set_major_formatter(_percent())
@@ -116,7 +116,7 @@ def shares_over_time(result: Result, by: By = By.APPLICATION, top: int = 8) -> A
         stacked = [np.append(layer, layer[-1]) for layer in layers]
         axes.stackplot(at, *stacked, colors=list(colours.values()), step="post", linewidth=0)
         if result.samples:
-            there = _means(_sampled(result.samples, "capacity"), edges)
+            there = _means(sampled(result.samples, "capacity"), edges)
             axes.stairs(there, at, color=INK, lw=1.0, ls="--", baseline=None)
         axes.set(xlim=(at[0], at[-1]), ylabel="devices held", xlabel=f"time ({name})")
         axes.set_ylim(bottom=0)
@@ -148,11 +148,6 @@ def _draw_bound(axes: Any, comparison: Comparison, rows: int) -> None:
 def _means(steps: StepFunction, edges: Floats) -> Floats:
     """Return the mean between each edge and the next."""
     return steps.mean(edges[:-1], edges[1:])
-
-
-def _sampled(samples: Sequence[ClusterSample], name: str) -> StepFunction:
-    at = np.array([s.at for s in samples])
-    return StepFunction(at, np.array([float(getattr(s, name)) for s in samples]))
 
 
 def _ticks(form: Callable[[float], str]) -> Any:

@@ -37,7 +37,6 @@ class ResultStore:
     stints: bool = False
 
     def place(self, configuration: Configuration) -> Path:
-        """Return the folder of one simulation."""
         name = f"{configuration.policy}-{configuration.seed}-{configuration.hash}"
         return self.folder / name
 
@@ -52,7 +51,6 @@ class ResultStore:
         return same and (kept or not self.stints)
 
     def drop(self, configurations: Iterable[Configuration]) -> None:
-        """Delete these, if stored."""
         for each in configurations:
             shutil.rmtree(self.place(each), ignore_errors=True)
 
@@ -62,15 +60,12 @@ class Watcher(Protocol):
 
     def began(self, configuration: Configuration, jobs: int) -> None:
         """A simulation of this many jobs has begun."""
-        ...
 
     def moved(self, configuration: Configuration, done: int) -> None:
         """This many of its jobs are completed."""
-        ...
 
     def ended(self, configuration: Configuration) -> None:
         """It has finished or failed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +191,6 @@ class _PipeWatcher:
         self._last = 0.0
 
     def began(self, configuration: Configuration, jobs: int) -> None:
-        """Forward it."""
         self._connection.send(("began", jobs))
 
     def moved(self, configuration: Configuration, done: int) -> None:

@@ -28,7 +28,6 @@ class Survey:
     pools: dict[str, None] = field(default_factory=dict)
     """In order of appearance."""
     last: float = 0.0
-    """The last submission."""
     work: float = 0.0
     """Device-seconds, each job alone on what it asks for; only if weighed."""
     longest: float = 0.0
@@ -154,7 +153,6 @@ def _capped(spec: RoleSpec, most: int | None) -> RoleSpec:
 
 
 def _surveyed(arrivals: Iterable[Arrival], survey: Survey, weigh: bool) -> Iterator[Arrival]:
-    """Count arrivals as they pass."""
     for each in arrivals:
         survey.jobs += 1
         survey.pools[each.job.pool] = None

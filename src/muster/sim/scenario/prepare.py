@@ -96,10 +96,8 @@ def _pools(
     configuration: Configuration, loaded: ClusterFile, survey: Survey
 ) -> tuple[PoolTree, str | None]:
     """Return the file's pools; without any, one for each of the trace's, with equal shares."""
-    cluster = loaded.cluster
-    whole = cluster.devices_by_type()
     if configuration.one_pool:
-        return single_pool(whole), None
+        return single_pool(loaded.cluster.devices_by_type()), None
     leaves = loaded.pools.leaves()
     missing = [name for name in survey.pools if name not in leaves]
     if not missing:
@@ -154,12 +152,7 @@ def _refuse_nothing_left(configuration: Configuration, result: Result) -> None:
 
 def _notes(prepared: Prepared, result: Result) -> list[str]:
     """Return notes on the input."""
-    notes = []
-    left_out = prepared.jobs.left_out.note()
-    if left_out is not None:
-        notes.append(left_out)
-    if prepared.note is not None:
-        notes.append(prepared.note)
+    notes = [note for note in (prepared.jobs.left_out.note(), prepared.note) if note is not None]
     last = max((sample.at for sample in result.samples), default=0.0)
     if last > prepared.horizon:
         notes.append(f"node failures were drawn only up to {prepared.horizon:,.0f} s")

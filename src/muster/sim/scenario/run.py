@@ -17,19 +17,6 @@ Progress = Callable[[int, float], None]
 """Called with the number of completed jobs and the simulated s."""
 
 
-def simulate(
-    setting: Setting,
-    arrivals: Iterable[Arrival],
-    configuration: Mapping[str, object] | None = None,
-    progress: Progress | None = None,
-    *,
-    stints: bool = False,
-) -> Result:
-    """Run to the end. Equal settings, arrivals and seed give equal results, except `cpu`."""
-    with _rare_collections():
-        return _simulate(setting, arrivals, configuration or {}, progress, stints=stints)
-
-
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Run the cyclic garbage collector a hundred times less often: it took a tenth of the time, and
@@ -42,14 +29,17 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _simulate(
+@_rare_collections()
+def simulate(
     setting: Setting,
     arrivals: Iterable[Arrival],
-    configuration: Mapping[str, object],
-    progress: Progress | None,
+    configuration: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
     *,
-    stints: bool,
+    stints: bool = False,
 ) -> Result:
+    """Run to the end. Equal settings, arrivals and seed give equal results, except `cpu`."""
+    configuration = configuration or {}
     begun = process_time()
     engine = Engine(setting, arrivals)
     engine.executor.stints = [] if stints else None

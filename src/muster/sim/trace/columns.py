@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, isfinite
 from typing import TypeVar
 
@@ -54,8 +54,6 @@ DEFAULT_EXPONENT = 1.0
 elasticity; a trace that knows better has the column."""
 
 _LONGEST_WORD = 200
-_MOST_PRIORITY = 1_000_000
-_MOST_BATCH = 10**9
 
 
 class CellError(ValueError):
@@ -165,20 +163,10 @@ def _optional(cells: Mapping[str, str], column: str, parse: Callable[[str], T], 
     return _required(cells, column, parse) if text else default
 
 
-@lru_cache(maxsize=1024)
-def _speed(reference: int, exponent: float) -> PowerSpeed:
-    return PowerSpeed(reference, exponent)
-
-
 def _need(cells: Mapping[str, str]) -> Need:
     cores = _optional(cells, "cores", _cores, 0)
     memory = _optional(cells, "memory", _memory, 0)
-    return _need_of(cores, memory) if cores or memory else ONE_DEVICE
-
-
-@lru_cache(maxsize=1024)
-def _need_of(millicores: int, memory: int) -> Need:
-    return Need(1, millicores, memory)
+    return _need_of(1, cores, memory) if cores or memory else ONE_DEVICE
 
 
 def _moment(text: str) -> float:
@@ -214,16 +202,12 @@ def _types(text: str) -> tuple[str, ...]:
     return tuple(parse_name(part.strip()) for part in text.split("|"))
 
 
+_speed = lru_cache(maxsize=1024)(PowerSpeed)
+_need_of = lru_cache(maxsize=1024)(Need)
 _cores = lru_cache(maxsize=1024)(parse_cores)
 _memory = lru_cache(maxsize=1024)(parse_size)
-
-
-def _priority(text: str) -> int:
-    return parse_whole(text, -_MOST_PRIORITY, _MOST_PRIORITY)
-
-
-def _batch(text: str) -> int:
-    return parse_whole(text, 1, _MOST_BATCH)
+_priority = partial(parse_whole, least=-1_000_000, most=1_000_000)
+_batch = partial(parse_whole, least=1, most=10**9)
 
 
 def _word(text: str) -> str:

@@ -26,7 +26,6 @@ class Sizes:
         return sum(n * part for n, part in zip(self.counts, self.weights, strict=True)) / whole
 
     def draw(self, random: Random) -> int:
-        """Draw one job's count."""
         return random.choices(self.counts, self.weights)[0]
 
 
@@ -36,11 +35,9 @@ class Durations(Protocol):
     @property
     def mean(self) -> float:
         """s."""
-        ...
 
     def draw(self, random: Random) -> float:
         """Draw one job's run time, s."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,6 @@ class Exponential:
     mean: float
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return random.expovariate(1 / self.mean)
 
 
@@ -67,7 +63,6 @@ class LogUniform:
         return (self.high - self.low) / log(self.high / self.low)
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return exp(random.uniform(log(self.low), log(self.high)))
 
 
@@ -81,11 +76,9 @@ class Mixture:
 
     @property
     def mean(self) -> float:
-        """s."""
         return self.probability * self.first.mean + (1 - self.probability) * self.second.mean
 
     def draw(self, random: Random) -> float:
-        """Draw one job's run time, s."""
         return (self.first if random.random() < self.probability else self.second).draw(random)
 
 

@@ -52,7 +52,7 @@ class TraceSummary:
     elastic: int
     """Jobs that could use more than they ask for."""
     unknown: int
-    """Jobs of unknown run time."""
+    """Jobs without a run time."""
     devices: tuple[tuple[int, int], ...]
     """Number of jobs by devices, fewest devices first."""
     device_hours: float
@@ -70,7 +70,6 @@ class TraceSummary:
     pools: Tallest
     applications: Tallest
     capacity: int | None = None
-    """Devices of the cluster, if given."""
     too_large: int = 0
     """Jobs that ask for more than it has."""
 

@@ -13,7 +13,6 @@ class LeftOut:
     first: str = ""
 
     def add(self, error: InputError) -> None:
-        """Count one more."""
         self.count += 1
         self.first = self.first or str(error)
 

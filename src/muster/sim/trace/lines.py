@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -18,22 +17,8 @@ from muster.sim.trace.left_out import LeftOut, left_out_or_raised
 Raw = tuple[int, bytes]
 """A line's number, from 1, and its bytes."""
 
-
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8."""
-
-
-class LineFormat(Protocol):
-    """Parses lines into cells by column."""
-
-    @property
-    def first(self) -> int:
-        """The number of the first row's line."""
-        ...
-
-    def cells(self, line: bytes) -> Mapping[str, str]:
-        """Parse a line; CellError if it is not a row."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +27,10 @@ class CsvLines:
 
     columns: tuple[str, ...]
     first: int = 2
+    """The number of the first row's line."""
 
     def cells(self, line: bytes) -> Mapping[str, str]:
-        """Return one value for each column."""
+        """Return one value for each column; CellError if the line is not a row."""
         values = _split(_text(line))
         if len(values) != len(self.columns):
             raise CellError("", f"has {len(values)} values, the header has {len(self.columns)}")
@@ -71,26 +57,24 @@ class JsonLines:
         return {key: _written(key, row[key]) for key in COLUMNS if row.get(key) is not None}
 
 
+LineFormat = CsvLines | JsonLines
+
+
 def form_of(path: Path) -> LineFormat:
     """Return the format of a file by its name and first line; its columns are checked."""
     if not path.is_file():
         raise InputError.at(str(path), "is a folder" if path.is_dir() else "no such file")
     top = next(raw_lines(path), (1, b""))[1].removeprefix(_MARK)
-    if is_json(path):
+    if path.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         return JsonLines()
     try:
-        header = _header(top)
+        header = tuple(name.lower() for name in _split(_text(top)) if name)
     except CellError as error:
         raise InputError.at(str(path), error.problem, line=1) from None
     problem = columns_fault(header)
     if problem is not None:
         raise InputError.at(str(path), problem, line=1)
     return CsvLines(header)
-
-
-def is_json(path: Path) -> bool:
-    """Return whether a file has JSON lines, by its suffix."""
-    return path.suffix.lower() in (".jsonl", ".ndjson", ".json")
 
 
 def raw_lines(path: Path) -> Iterator[Raw]:
@@ -157,10 +141,6 @@ def _refuse_backwards(path: Path, form: LineFormat) -> None:
 
 
 _keys_fault = lru_cache(maxsize=1024)(columns_fault)
-
-
-def _header(line: bytes) -> tuple[str, ...]:
-    return tuple(name.lower() for name in _split(_text(line)) if name)
 
 
 def _text(line: bytes) -> str:

@@ -21,8 +21,6 @@ T4_HEADER = ("name", "time", "application", "num_replicas", "batch_size")
 
 
 class TraceKind(StrEnum):
-    """The kind of a trace."""
-
     GENERATOR = "generator"
     PHILLY = "philly"
     T4 = "t4"
@@ -34,21 +32,18 @@ class TraceOptions:
     """How to open a trace; options that do not apply to its kind are ignored."""
 
     seed: int = 0
-    """For a generator."""
     sort: bool = False
     """Sort a table whose times are out of order."""
     left_out: LeftOut | None = None
     """Counts bad rows, which are skipped; None: the first is an error."""
     one_pool: bool = False
     """Philly: one pool instead of one for each virtual cluster."""
+    # T4 workloads: the folder of the measured tables, and what the policy may choose
     speeds: Path | None = None
-    """T4 workloads: the folder of the measured tables."""
     elastic: bool = True
-    """T4 workloads: the policy may choose how many workers."""
     most: int | None = None
-    """T4 workloads: most workers of an elastic job; None: as many as its batch can use."""
+    """Most workers of an elastic job; None: as many as its batch can use."""
     free_batch: bool = False
-    """T4 workloads: the policy may choose the batch."""
 
 
 def kind_of(trace: str) -> TraceKind:
@@ -75,7 +70,10 @@ def open_trace(text: str, options: TraceOptions | None = None) -> Iterator[Arriv
     if kind is TraceKind.PHILLY:
         return philly.read_philly(path, one_pool=options.one_pool, left_out=options.left_out)
     if kind is TraceKind.T4:
-        return _open_t4(path, options)
+        if options.speeds is None:
+            problem = "is a T4 workload; give the folder of its measured speeds with --speeds"
+            raise InputError.at(str(path), problem)
+        return _t4(path, options.speeds, options)
     if not path.is_file() and not _looks_like_a_file(text):
         raise InputError(
             f"{shown(text)} is neither a file nor a generator"
@@ -86,13 +84,6 @@ def open_trace(text: str, options: TraceOptions | None = None) -> Iterator[Arriv
 
 def _generator(text: str) -> str:
     return text.partition(":")[0].strip()
-
-
-def _open_t4(path: Path, options: TraceOptions) -> Iterator[Arrival]:
-    if options.speeds is None:
-        problem = "is a T4 workload; give the folder of its measured speeds with --speeds"
-        raise InputError.at(str(path), problem)
-    return _t4(path, options.speeds, options)
 
 
 def _t4(path: Path, speeds: Path, options: TraceOptions) -> Iterator[Arrival]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from math import inf, isfinite
 from typing import Any
 
@@ -17,9 +18,8 @@ MOST = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A generator, its parameters, and its text."""
+    """A generator and its parameters."""
 
-    text: str
     generator: Generator
     parameters: Any
 
@@ -50,7 +50,7 @@ def parse_spec(text: str) -> Spec:
     problem = _fault(parameters, given)
     if problem is not None:
         raise _wrong(text, problem)
-    return Spec(text, generator, parameters)
+    return Spec(generator, parameters)
 
 
 def _wrong(text: str, problem: str) -> InputError:
@@ -118,15 +118,13 @@ def _positive(most: float) -> Callable[[str], float]:
     return parse
 
 
-def _whole(text: str) -> int:
-    return parse_whole(text, 1, MOST)
-
-
 def _containers(text: str) -> str:
     if text not in ("gpu", "cpu"):
         raise ValueError(one_of(text, "kind of container", ("gpu", "cpu")))
     return text
 
+
+_whole = partial(parse_whole, least=1, most=MOST)
 
 PARSERS: Mapping[str, Callable[[str], object]] = {
     "jobs": _whole,

@@ -76,7 +76,6 @@ class CurveSpeed:
     batch_size: int
     """M of a synchronous job, m of an asynchronous one."""
     samples: float
-    """Of an epoch."""
 
     def step(self, workers: int, servers: int = 0) -> float:
         """Return s between two steps; by default with as many servers as workers."""
@@ -87,11 +86,9 @@ class CurveSpeed:
         return sum(self._parts(workers, servers)[1 if self.kind is CurveKind.ASYNCHRONOUS else 2 :])
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
-        """Epochs/s."""
         return self.gain / self.step(workers, servers) if workers >= 1 else 0.0
 
     def batch(self, device_type: str, workers: int) -> int | None:
-        """The job's own batch."""
         return None
 
     @property
@@ -117,11 +114,9 @@ class Curves:
     curve: LossCurve
 
     def pace(self, crew: Held, done: float) -> JobPace:
-        """The curve's speed, to the end."""
         return JobPace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
 
     def shown(self, crew: Held, done: float) -> StepReport:
-        """The time of a step, and its part that is not computing."""
         if crew.workers < 1:
             return StepReport(inf)
         step = self.speed.step(crew.workers, crew.servers)
@@ -138,13 +133,8 @@ class Curves:
         )
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:
-        """Epochs left, and the curve itself."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
-
-    def loss(self, done: float) -> float:
-        """Return the training loss after this many epochs, as a share of the first."""
-        return self.curve.loss(done)
 
 
 def falling(b0: float, b2: float) -> LossCurve:
@@ -157,20 +147,16 @@ def epochs_until_converged(curve: LossCurve, threshold: float) -> float:
     return min(max(curve.slow_from(threshold), 1.0) + PATIENCE - 1, MOST_EPOCHS)
 
 
-def seconds_per_sample(size: ModelSize, rate: DeviceRate) -> float:
-    """Return s of forward and backward passes, three forward passes (see perf.compute)."""
-    return 3 * size.operations / (rate.single * REACHED[size.layer])
-
-
 def terms_of(kind: CurveKind, size: ModelSize, site: Hardware, batch: int) -> tuple[float, ...]:
     """Return the curve's t, s, for S bytes of gradients, B bytes/s of a link, U of a server's memory.
 
-    computing      3 operations / rate per sample, and the kernel launches of every tensor
+    computing      3 operations / rate per sample (forward and backward passes, see perf.compute),
+                   and the kernel launches of every tensor
     w/p            each of w workers sends S/p to a server and fetches as much: 2S/B; the server adds
                    it to its parameters: 3S/U
     w and p        messages on each connection, whatever their size
     """
-    each = seconds_per_sample(size, site.worker)
+    each = 3 * size.operations / (site.worker.single * REACHED[size.layer])
     launches = LAUNCH * size.tensors
     gradients = size.parameters * PARAMETER_BYTES
     memory = rate_of_cores(site.server_cores).memory

@@ -26,24 +26,19 @@ class Fixed:
 
     @property
     def work(self) -> float:
-        """Seconds on its workers."""
         return self.duration
 
     def pace(self, crew: Held, done: float) -> JobPace:
-        """A second of work per second, if it has all its workers."""
         return _RUNNING if crew.workers >= self.workers else _STOPPED
 
     def shown(self, crew: Held, done: float) -> StepReport:
-        """A step a second."""
         return _STEP
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:
-        """What is left of its run time."""
         here = None if crew is None else self.pace(crew, done).rate
         return Outlook(max(0.0, self.duration - done), _speed(self.workers), here=here)
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
-        """Its run time, on its workers."""
         return Ideal(self.duration, self.duration * self.workers)
 
 

@@ -34,13 +34,11 @@ class PowerSpeed:
             raise ValueError(f"not a concave speed-up: {self}")
 
     def rate(self, device_type: str, workers: int, servers: int = 0) -> float:
-        """Seconds of work per s."""
         if workers < 1:
             return 0.0
         return pow(workers / self.reference, self.exponent) * self.factors.get(device_type, 1.0)
 
     def batch(self, device_type: str, workers: int) -> int | None:
-        """The job's own batch."""
         return None
 
 
@@ -52,26 +50,21 @@ class PowerLaw:
     """s on the reference workers."""
     speed: PowerSpeed = PowerSpeed()
     spread: float = 0.0
-    """Part by which a step is longer for each node beyond the fewest."""
     per_node: int | None = None
     """Workers of a node, which gives the fewest nodes; None: one node."""
 
     def pace(self, crew: Held, done: float) -> JobPace:
-        """The same rate to the end."""
         return JobPace(self._rate(crew))
 
     def shown(self, crew: Held, done: float) -> StepReport:
-        """A step does one second's work of the reference."""
-        rate = self._rate(crew)
+        rate = self._rate(crew)  # a step is one second's work of the reference
         return StepReport(step=1 / rate if rate else inf)
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
-        """Close together."""
         rates = {k: self.speed.rate(device_type, k) for k in range(fewest, most + 1)}
         return ideal_of({k: self.work / rate if rate else inf for k, rate in rates.items()})
 
     def outlook(self, done: float, crew: Held | None = None) -> Outlook:
-        """What is left, and the curve itself."""
         here = None if crew is None else self._rate(crew)
         return Outlook(max(0.0, self.work - done), self.speed, here=here)
 

@@ -13,10 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
-from muster.perf.learnt.held import Held
+from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.learner import StepReport
 from muster.sim.truth import Ideal, JobPace
-from muster.sim.worlds.t4_tables import NODE, NODES, Array, T4Model, packed
+from muster.sim.worlds.interpolate import Array
+from muster.sim.worlds.t4_tables import NODE, NODES, T4Model
 
 GRID = 50
 """Batches tried between smallest and largest, evenly in logarithm: as many as Pollux'."""
@@ -48,14 +49,12 @@ class TrainedT4:
         return min(most, DEVICES if cap is None else cap)
 
     def pace(self, crew: Held, done: float) -> JobPace:
-        """Progress per s there, until the end of the epoch."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         rate = self.model.gains(timed.batch)[epoch] / timed.seconds
         return JobPace(rate, self.model.boundaries[epoch])
 
     def shown(self, crew: Held, done: float) -> StepReport:
-        """Its step, gain and gradient noise there."""
         epoch = _at(self.model.boundaries, done)
         timed = self.model.step(crew.shape, crew.batch or self.batch)
         gain, noise = self.model.gains(timed.batch)[epoch], self.model.noises(timed.batch)[epoch]
@@ -76,7 +75,7 @@ class TrainedT4:
     def _here(self, crew: Held, done: float, speed: Speed) -> float:
         """Return the speed of packed devices, corrected by the pace of this placement now."""
         best = speed.batch(crew.device_type, crew.workers)
-        close = Held(crew.device_type, packed(crew.workers), batch=best)
+        close = Held(crew.device_type, packed(crew.workers, NODE), batch=best)
         ratio = self.pace(crew, done).rate / self.pace(close, done).rate
         return speed.rate(crew.device_type, crew.workers) * ratio
 
@@ -103,7 +102,7 @@ class _Way:
 def _way(model: T4Model, most: int, batch: int | None) -> _Way:
     """Return the progress with this batch, or with the best of each epoch."""
     choices = [batch] if batch is not None else _choices(model)
-    columns = [_column(model, packed(devices), choices) for devices in range(1, most + 1)]
+    columns = [_column(model, packed(devices, NODE), choices) for devices in range(1, most + 1)]
     each = -(-PARTS // len(model.boundaries))
     rates = np.stack([rates for rates, _ in columns], axis=1).repeat(each, axis=0)
     batches = [found for found in zip(*(b for _, b in columns), strict=True) for _ in range(each)]

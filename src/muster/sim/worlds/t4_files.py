@@ -8,8 +8,9 @@ import numpy as np
 
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.sim.truth import Arrival
+from muster.sim.worlds.interpolate import Array
 from muster.sim.worlds.t4 import TrainedT4
-from muster.sim.worlds.t4_tables import EPOCHS, Array, Gradients, T4Model, T4Rows, TableError
+from muster.sim.worlds.t4_tables import EPOCHS, Gradients, T4Model, T4Rows, TableError
 
 _PLACED = ("placement", "local_bsz", "step_time", "sync_time")
 _LARGER = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -47,13 +48,12 @@ def read_workload(
         workers = truth.most(most) if elastic else int(replicas)
         gang = 1 if elastic else workers
         role = RoleSpec(Role.WORKER, Need(devices=1), gang=gang, least=gang, most=workers)
-        work = truth.work if declared else None
         job = Job(
             name,
             roles=(role,),
             batch=int(batch),
             application=application,
-            work=work,
+            work=truth.work if declared else None,
             number=number,
         )
         yield Arrival(float(time), job, truth)

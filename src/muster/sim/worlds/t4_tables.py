@@ -19,12 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.perf.learnt.batches import BatchRange
-from muster.sim.worlds.interpolate import Interpolation
-
-Array = NDArray[np.float64]
+from muster.sim.worlds.interpolate import Array, Interpolation
 
 EPOCHS = {"bert": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 80, "yolov3": 50}
 """Epochs after which a job ends, by model: the published evaluation's."""
@@ -176,12 +173,6 @@ class T4Model:
 def smallest_rotation(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the tables' key of a placement: a ring of nodes has no first one."""
     return min(shape[i:] + shape[:i] for i in range(len(shape)))
-
-
-def packed(devices: int) -> tuple[int, ...]:
-    """Return devices on full nodes, and the rest on one more."""
-    full, rest = divmod(devices, NODE)
-    return (NODE,) * full + ((rest,) if rest else ())
 
 
 def _even(devices: int, nodes: int) -> tuple[int, ...]:

@@ -60,12 +60,6 @@ def test_a_broken_machine_is_not_taken_for_a_neighbour() -> None:
     assert Interference((Shared(Wire.NIC, 1.1, 100.0),)).factor(Wire.NIC) == 4.0
 
 
-def test_observations_add_up() -> None:
-    once = Interference().and_also([SEEN])
-    assert once.and_also([SEEN]).observed == (SEEN, SEEN)
-    assert once.observed == (SEEN,)
-
-
 @pytest.mark.parametrize("observed", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_slowdown_that_cannot_be_is_refused(observed: float) -> None:
     with pytest.raises(BadMeasurementError):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muster.sim.report.bootstrap import draws, mean, median, p95, quantiles
+from muster.sim.report.bootstrap import draws, mean, quantiles
 
 
 def test_the_mean_of_a_normal_sample_is_off_by_its_standard_error() -> None:
@@ -18,7 +18,7 @@ def test_the_mean_of_a_normal_sample_is_off_by_its_standard_error() -> None:
 def test_the_median_of_a_normal_sample_is_less_sure_than_its_mean() -> None:
     # Its standard error is sqrt(pi / 2) = 1.25 times that of the mean.
     values = np.random.default_rng(2).normal(10, 2, (2000, 1))
-    found = draws([values], median).interval(0)
+    found = draws([values], quantiles(0.5)).interval(0)
     assert found.high - found.low == pytest.approx(2 * 1.96 * 1.25 * 2 / 2000**0.5, rel=0.35)
 
 
@@ -68,7 +68,7 @@ def test_seeds_are_drawn_before_jobs() -> None:
 
 def test_the_figure_of_several_seeds_is_the_mean_of_theirs() -> None:
     few, many = np.full((10, 1), 1.0), np.full((1000, 1), 3.0)
-    assert draws([few, many], p95).interval(0).value == 2.0
+    assert draws([few, many], quantiles(0.95)).interval(0).value == 2.0
 
 
 def test_one_seed_gives_one_interval() -> None:

@@ -92,7 +92,7 @@ def test_a_job_reports_its_steps_and_what_each_is_worth() -> None:
     assert truth.pace(crew, 3.0).rate == pytest.approx(shown.gain / shown.step)
     assert shown.sync == pytest.approx(0.94)
     assert truth.outlook(5.0).left == 15.0
-    assert truth.loss(3.0) == pytest.approx(0.25)
+    assert truth.curve.loss(3.0) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)

@@ -4,7 +4,7 @@ import pytest
 
 from muster.perf.learnt.held import Held
 from muster.sim.executor import Pauses, Warmup
-from muster.sim.worlds.measured import MeasuredJob, TimedStep
+from support.measured import MeasuredJob, TimedStep
 from tests.builders import job
 from tests.unit.sim.scripted import FREE, Script, arrival, of, run, script, setting
 

@@ -6,7 +6,7 @@ import pytest
 
 from muster.files.profile.profile_file import shipped_profile, shipped_profiles
 from muster.model.profile import Tensor
-from muster.planner.assign import PIECE, ServerLoad, by_shares, optimus, shares_of
+from support.assign import PIECE, ServerLoad, by_shares, optimus, shares_of
 from support.mxnet import mxnet
 
 MB = 10**6

@@ -1,0 +1,104 @@
+"""The options of `muster run`. Quick to import."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.cli.choices import Output, Resize
+from muster.cli.exits import BAD_INPUT, NO_FORECAST
+from muster.cli.options import option
+
+REQUEST, SUBMIT = "Request", "Submission"
+"""Groups of options in the help."""
+_JOB_FILES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to run, unparsed; None: not given."""
+
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A Python script, a program, or a job file (docs/reference/files.md).",
+        ),
+    ]
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGS", help="Its arguments; put -- before those that begin with -."),
+    ] = None
+    devices: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "Workers, with a device each: 4, 1..8, V100:1..8; 0 for none. (default: 1)",
+            "--devices",
+            "-d",
+            metavar="N|N..M",
+        ),
+    ] = None
+    servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None
+    name: Annotated[
+        str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
+    ] = None
+    pool: Annotated[str | None, option(REQUEST, "Pool to submit to.", metavar="POOL")] = None
+    priority: Annotated[int | None, option(REQUEST, "Priority; higher runs sooner.", metavar="N")] = (
+        None
+    )
+    env: Annotated[
+        list[str] | None,
+        option(
+            REQUEST,
+            "Environment variable; without a value, passed on from here. Repeatable.",
+            metavar="NAME[=VALUE]",
+        ),
+    ] = None
+    folder: Annotated[
+        Path | None, option(REQUEST, "Working directory. (default: this one)", metavar="DIR")
+    ] = None
+    elastic: Annotated[
+        Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
+    ] = None
+
+    @property
+    def names_itself(self) -> bool:
+        """Whether the job gets its name from its script."""
+        return self.name is None and self.job_file is None
+
+    @property
+    def job_file(self) -> Path | None:
+        """The job file, if that is what is run."""
+        path = Path(self.target)
+        return path if path.suffix in _JOB_FILES else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """How to submit a job, and how long to stay with it."""
+
+    follow: Annotated[
+        bool,
+        option(SUBMIT, "Print its output; Ctrl-C leaves it running.", "--follow", "-f"),
+    ] = False
+    wait: Annotated[bool, option(SUBMIT, "Return when it has finished.", "--wait")] = False
+    dry_run: Annotated[
+        bool,
+        option(
+            SUBMIT,
+            "Only print the forecast. Exit code 0: it would start now; 1: it would wait; 255: error.",
+            "--dry-run",
+        ),
+    ] = False
+    yes: Annotated[bool, option(SUBMIT, "Do not ask for confirmation.", "--yes", "-y")] = False
+    output: Annotated[Output, option(SUBMIT, "Output format.", "--output", "-o")] = "text"
+
+    @property
+    def as_json(self) -> bool:
+        return self.output == "json"
+
+    @property
+    def failure(self) -> int:
+        return NO_FORECAST if self.dry_run else BAD_INPUT
