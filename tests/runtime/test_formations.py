@@ -33,7 +33,7 @@ class Built:
 class Yard:
     """Builds crews when it is let; keeps them all."""
 
-    settings: TaskSettings = TaskSettings(task=ME.task)
+    settings: TaskSettings = field(default_factory=lambda: TaskSettings(task=ME.task))
     may: threading.Event = field(default_factory=threading.Event)
     fails: bool = False
     made: list[Built] = field(default_factory=list)
