@@ -10,6 +10,7 @@ import pytest
 from muster.roster.acts import Tell
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.crew import Pending, plan_name
+from muster.runtime.settings import TaskSettings
 from muster.wire.messages import Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG, Job
 
@@ -32,7 +33,7 @@ class Built:
 class Yard:
     """Builds crews when it is let; keeps them all."""
 
-    task: str = ME.task
+    settings: TaskSettings = field(default_factory=lambda: TaskSettings(task=ME.task))
     may: threading.Event = field(default_factory=threading.Event)
     fails: bool = False
     made: list[Built] = field(default_factory=list)

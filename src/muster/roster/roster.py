@@ -205,7 +205,8 @@ class Roster:
         return self._steer()
 
     def check_plan(self, formation: int) -> list[Act]:
-        """Handle a `Check`: retry a plan that did not take effect once, then give up its joiners."""
+        """Handle a `Check`: retry a plan that did not take effect once, then give up its joiners, since
+        the members alone have agreed before."""
         if self.over or self._plan is None or self._plan.formation != formation:
             return []
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
@@ -303,7 +304,8 @@ class Roster:
         return names
 
     def _with_donors(self, wanted: list[str]) -> list[str]:
-        """Keep leavers for one more formation if only they are known to have the state."""
+        """Keep leavers for one more formation if no one else is known to have the state: a plan without
+        holders would restart the training."""
         workers = [name for name in wanted if self._tasks[name].role == "worker"]
         if any(self._tasks[name].holds for name in workers):
             return wanted

@@ -1,9 +1,10 @@
 """After a failure: finds the survivors and their next plan, without coordinator or store.
 
 Survivors register with the most senior member that answers. It waits for all that may be alive and
-answers with a plan for a new formation. A refused connection means dead, an answer busy (waited for
-until the deadline), silence for the whole of our patience excluded. A member that finds the others in a
-formation without it was excluded itself, and must not continue alone.
+answers with a plan for a new formation. A refused connection means dead. A member that answers is busy:
+it is waited for until the deadline. One that is silent for the whole of our patience hangs, and is
+excluded. A member that finds the others in a formation without it was excluded itself, and must not
+continue alone.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 """Owners that also update, in a running job: `MemberPlan.owners == "update"`.
 
 Every member keeps the optimiser's state of the ranges it owns or mirrors, so state moves when a
-formation begins, and all wait for it. Two things decide a step:
+formation begins, and all wait for it: these owners stall on a resize, but save memory and time in every
+step. Two things decide a step:
 
   vote      an empty all-reduce after the sums: a member that completes it knows that all others have
             the whole update, and commits
@@ -174,9 +175,10 @@ class OwnedState:
         holders: Sequence[int],
         leavers: Sequence[Member],
     ) -> None:
-        """Begin a formation: fetch this task's part and wait for all others, `leavers` included.
+        """Begin a formation: fetch this task's part and wait for all others.
 
-        Raises `LostShardError` on all members if a part is lost.
+        `leavers`: previous members that are not in this one, and wait for it. Raises `LostShardError`
+        on all members if a part is lost.
         """
         asking = self._asking(crew, moment := _moment(crew.plan))
         shards, known = self._known(crew, rows, holders, leavers)
