@@ -230,7 +230,6 @@ class ParameterServer:
 
 def serve(server: ParameterServer, peers: PeerServer, others: Sequence[str], token: str) -> None:
     """Serve until the training is over. `others`: the other servers, on the first one."""
-    peers.on(KIND, server.answer)
     links: list[socket.socket] = []
     try:
         for address in others:
@@ -238,6 +237,8 @@ def serve(server: ParameterServer, peers: PeerServer, others: Sequence[str], tok
             threading.Thread(
                 target=_watch, args=(server, links[-1], address), name="muster-server-link", daemon=True
             ).start()
+        # Only now: a server that dies while workers train must be one that is watched.
+        peers.on(KIND, server.answer)
         server.wait()
         for link in links:
             with contextlib.suppress(OSError):
