@@ -51,6 +51,9 @@ def main() -> None:
             torch.save(state, part)
             part.replace(asked.checkpoint)
     print(f"final loss {loss.item():.4f}")
+    # One that destroys its group while the other still uses it can leave that one waiting for ever.
+    del parallel
+    distributed.barrier()
     distributed.destroy_process_group()
 
 
