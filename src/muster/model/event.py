@@ -81,6 +81,42 @@ class Preempted(_JobFact):
 
 
 @dataclass(frozen=True, slots=True)
+class Requeued(_JobFact):
+    """The gang, without tasks, gave its devices back and waits in the queue."""
+
+    not_before: float = 0.0
+    """It is not started before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A user holds the job: it is not started until it is released."""
+
+    job: int
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A user released a held job."""
+
+    job: int
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reprioritised:
+    """A user changed the job's priority."""
+
+    job: int
+    priority: int
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpointed(_JobFact):
     """The job's state is saved up to this moment."""
 
@@ -170,6 +206,10 @@ JobEvent = (
     | Migrated
     | PreemptBegun
     | Preempted
+    | Requeued
+    | Held
+    | Released
+    | Reprioritised
     | Checkpointed
     | TasksLost
     | Reshaped

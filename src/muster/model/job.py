@@ -6,6 +6,10 @@ from enum import StrEnum
 from muster.model.profile import ModelProfile
 from muster.model.topology import Level
 
+LOSSES = 10
+"""Losses in a row that a job may have unless its user says otherwise: with growing delays in between,
+some 13 minutes in which it never ran for five."""
+
 RESTART_SECONDS = 30.0
 """Pause charged for a restart where the job gives none: the published evaluations of Pollux and its
 successors charge 30 s (see the evaluation rules of the T4 data)."""
@@ -77,11 +81,17 @@ class Program:
     failures: int = 0
     """Retries after failures of its own tasks."""
     losses: int | None = None
-    """Retries after losses it did not cause (nodes, preemptions); None: unlimited."""
+    """Losses in a row (kills from outside, nodes) that it may restart after; None: `LOSSES`."""
     sync: str = "auto"
     """Gradient synchronisation: "auto", "ring", "sharded" or "dedicated"."""
     owners: str = "reduce"
     """What parameter owners do: "reduce" only, or "update" as well."""
+    time: float | None = None
+    """s a run may take, from its start; None: unlimited."""
+    warn: float = 60.0
+    """s before that limit at which it is warned; half the limit if that is shorter."""
+    warn_signal: str | None = None
+    """Signal of that warning; None: a checkpoint is requested."""
 
 
 @dataclass(frozen=True, slots=True)

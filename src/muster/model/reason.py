@@ -38,6 +38,9 @@ class Code(StrEnum):
     WAITING_FRAGMENTED = "waiting.fragmented"
     WAITING_CORES = "waiting.cores"
     WAITING_POLICY = "waiting.policy"
+    WAITING_HELD = "waiting.held"
+    WAITING_RESTART = "waiting.restart"
+    RESTARTING = "running.restarting"
 
 
 SENTENCES: dict[Code, str] = {
@@ -67,6 +70,9 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_FRAGMENTED: "enough devices are free, but too far apart for its locality contract",
     Code.WAITING_CORES: "devices are free, but too few CPU cores or too little memory beside them",
     Code.WAITING_POLICY: "other jobs come first under the policy",
+    Code.WAITING_HELD: "held by a user, until `muster release`",
+    Code.WAITING_RESTART: "waits in the queue before it restarts, after losses in a row",
+    Code.RESTARTING: "waits on its devices before it restarts, after a loss",
 }
 
 

@@ -131,6 +131,32 @@ class StopAsked:
 
     job: int
     at: float
+    force: bool = False
+    """Kill its tasks at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueAsked:
+    """A user sent the job back to the queue; its preemption follows."""
+
+    job: int
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunBroken:
+    """A gang that needs all its tasks has lost one, and has none left. Counts once."""
+
+    job: int
+    at: float
+    cause: str
+    """What died first, and how, with the last lines of its log."""
+    fault: bool = False
+    """Counts against the budget of failures, else of losses."""
+    exit_code: int | None = None
+    delay: float = 0.0
+    """s until it restarts; 0: it does not, its budget is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +193,17 @@ class PolicySet:
     at: float
 
 
-TaskFact = TaskOrdered | TaskEnded | RuntimeSeen | StopAsked | GangStopping | Decided | PolicySet
+TaskFact = (
+    TaskOrdered
+    | TaskEnded
+    | RuntimeSeen
+    | StopAsked
+    | RequeueAsked
+    | RunBroken
+    | GangStopping
+    | Decided
+    | PolicySet
+)
 """Facts of the journal beside those of `model.event`; the view does not depend on them."""
 
 Fact = Event | TaskFact

@@ -47,6 +47,10 @@ class JobState:
     """When it got its current devices; None: it holds none."""
     reshaped: bool = False
     """Whether the user changed its numbers of tasks: it may have more than requested."""
+    held_by: str = ""
+    """The user who holds it: it is not started until it is released. Empty: nobody."""
+    not_before: float = 0.0
+    """It is not started earlier: it waits after losses."""
 
     @property
     def number(self) -> int:
@@ -58,6 +62,10 @@ class JobState:
         if self.since is None or self.placement is None:
             return self.served
         return self.served + self.placement.devices * max(0.0, now - self.since)
+
+    def may_start(self, now: float) -> bool:
+        """Whether neither a user nor a delay after losses keeps it from being started."""
+        return not self.held_by and self.not_before <= now
 
     def held(self) -> tuple[Slot, ...]:
         """Return every slot held now: during a change, both the old and the new ones."""

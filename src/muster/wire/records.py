@@ -5,7 +5,16 @@ Times are seconds since 1970; None: never or unknown.
 
 from dataclasses import dataclass, field
 
-LIVE = ("waiting", "starting", "running", "resizing", "migrating", "preempting", "stopping")
+LIVE = (
+    "waiting",
+    "starting",
+    "running",
+    "restarting",
+    "resizing",
+    "migrating",
+    "preempting",
+    "stopping",
+)
 """Statuses of active jobs."""
 OVER = ("succeeded", "failed", "cancelled")
 """Statuses of ended jobs."""

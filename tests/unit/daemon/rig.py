@@ -59,6 +59,7 @@ class Rig:
         self.gangs: Mapping[int, GangState] = {}
         self.sight = Sight()
         self.generation = 0
+        self.passed = 0.0
         self.start(placed)
 
     @property
@@ -83,7 +84,7 @@ class Rig:
     def react(self, event: GangEvent) -> None:
         if KEY not in self.gangs:
             return
-        now = float(len(self.done.facts))
+        now = self.passed + len(self.done.facts)
         reaction = react(self.gang, self.sight, self.state, event, now)
         assert react(self.gang, self.sight, self.state, event, now) == reaction, "it is pure"
         self.done.facts += reaction.facts
@@ -138,7 +139,9 @@ class Rig:
     def pass_time(self) -> None:
         """Every timeout that was set so far."""
         timers, self.done.timers = self.done.timers, []
+        began = self.passed
         for timer in sorted(timers, key=lambda timer: timer.seconds):
+            self.passed = max(self.passed, began + timer.seconds)
             self.react(timer.timeout)
 
     def run_all(self) -> None:
@@ -148,7 +151,8 @@ class Rig:
     def end(self, name: str, code: int | None = 0, number: int | None = None, **more: object) -> None:
         task = self.gang.task(name)
         assert task is not None
-        report = TaskExited(task.task, 2.0, code, number, **more)  # type: ignore[arg-type]
+        at = self.passed + len(self.done.facts)
+        report = TaskExited(task.task, at, code, number, **more)  # type: ignore[arg-type]
         self.react(Exited(report, "the last line"))
 
     def greet(self, name: str, formation: int = 0) -> None:
@@ -198,6 +202,7 @@ def restored(rig: Rig, journal: Sequence[Fact] | None = None, *, resume: bool = 
     other = Rig.__new__(Rig)
     other.done, other.job, other.generation = Done(), rig.job, rig.generation
     other.view, other.gangs, other.journal, other.sight = view(cluster(2)), {}, [], Sight()
+    other.passed = rig.passed + len(rig.done.facts)
     other.fold(*(rig.journal if journal is None else journal))
     if resume:
         other.react(Resumed())

@@ -20,6 +20,7 @@ Status = Literal[
     "waiting",
     "starting",
     "running",
+    "restarting",
     "resizing",
     "migrating",
     "preempting",

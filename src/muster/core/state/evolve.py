@@ -19,6 +19,7 @@ from muster.model.event import (
     Checkpointed,
     Ended,
     Event,
+    Held,
     MigrateBegun,
     Migrated,
     NodeAdded,
@@ -28,6 +29,9 @@ from muster.model.event import (
     PoolsSet,
     PreemptBegun,
     Preempted,
+    Released,
+    Reprioritised,
+    Requeued,
     Reshaped,
     ResizeBegun,
     Resized,
@@ -230,6 +234,7 @@ def _start_begun(draft: _Draft, event: StartBegun) -> None:
         placement=event.placement,
         started=event.at,
         since=event.at,
+        not_before=0.0,
     )
 
 
@@ -268,6 +273,34 @@ def _preempted(draft: _Draft, event: Preempted) -> None:
     phase = advance(state.phase, Preempted)
     draft.free(state.held())
     draft.jobs[event.job] = _idle(state, phase, event.at)
+
+
+def _requeued(draft: _Draft, event: Requeued) -> None:
+    state = draft.job(event.job)
+    if _is_stale(state, event.generation, state.generation):
+        return
+    phase = advance(state.phase, Requeued)
+    draft.free(state.held())
+    idle = _idle(state, phase, event.at)
+    draft.jobs[event.job] = replace(idle, not_before=event.not_before)
+
+
+def _held(draft: _Draft, event: Held) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, Held)
+    draft.jobs[event.job] = replace(state, held_by=event.by)
+
+
+def _released(draft: _Draft, event: Released) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, Released)
+    draft.jobs[event.job] = replace(state, held_by="")
+
+
+def _reprioritised(draft: _Draft, event: Reprioritised) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, Reprioritised)
+    draft.jobs[event.job] = replace(state, job=replace(state.job, priority=event.priority))
 
 
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
@@ -426,6 +459,10 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     Migrated: _changed,
     PreemptBegun: _preempt_begun,
     Preempted: _preempted,
+    Requeued: _requeued,
+    Held: _held,
+    Released: _released,
+    Reprioritised: _reprioritised,
     Checkpointed: _checkpointed,
     TasksLost: _tasks_lost,
     Reshaped: _reshaped,

@@ -9,11 +9,15 @@ from muster.model.event import (
     Checkpointed,
     Ended,
     Event,
+    Held,
     MigrateBegun,
     Migrated,
     NodeLost,
     PreemptBegun,
     Preempted,
+    Released,
+    Reprioritised,
+    Requeued,
     Reshaped,
     ResizeBegun,
     Resized,
@@ -33,6 +37,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.STARTING, Started): Phase.RUNNING,
     (Phase.STARTING, Reshaped): Phase.STARTING,
     (Phase.STARTING, PreemptBegun): Phase.PREEMPTING,
+    (Phase.STARTING, Requeued): Phase.WAITING,
     (Phase.STARTING, NodeLost): Phase.WAITING,
     (Phase.STARTING, Ended): Phase.ENDED,
     (Phase.STARTING, Cancelled): Phase.ENDED,
@@ -42,6 +47,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.RUNNING, TasksLost): Phase.RUNNING,
     (Phase.RUNNING, Reshaped): Phase.RUNNING,
     (Phase.RUNNING, Checkpointed): Phase.RUNNING,
+    (Phase.RUNNING, Requeued): Phase.WAITING,
     (Phase.RUNNING, NodeLost): Phase.WAITING,
     (Phase.RUNNING, Ended): Phase.ENDED,
     (Phase.RUNNING, Cancelled): Phase.ENDED,
@@ -50,6 +56,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     # Stopping a job does not wait for a change to end.
     (Phase.RESIZING, PreemptBegun): Phase.PREEMPTING,
     (Phase.RESIZING, Checkpointed): Phase.RESIZING,
+    (Phase.RESIZING, Requeued): Phase.WAITING,
     (Phase.RESIZING, NodeLost): Phase.WAITING,
     (Phase.RESIZING, Ended): Phase.ENDED,
     (Phase.RESIZING, Cancelled): Phase.ENDED,
@@ -57,6 +64,7 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.MIGRATING, Reshaped): Phase.MIGRATING,
     (Phase.MIGRATING, PreemptBegun): Phase.PREEMPTING,
     (Phase.MIGRATING, Checkpointed): Phase.MIGRATING,
+    (Phase.MIGRATING, Requeued): Phase.WAITING,
     (Phase.MIGRATING, NodeLost): Phase.WAITING,
     (Phase.MIGRATING, Ended): Phase.ENDED,
     (Phase.MIGRATING, Cancelled): Phase.ENDED,
@@ -68,6 +76,13 @@ NEXT: dict[tuple[Phase, type[Event]], Phase] = {
     (Phase.PREEMPTING, NodeLost): Phase.WAITING,
     (Phase.PREEMPTING, Ended): Phase.ENDED,
     (Phase.PREEMPTING, Cancelled): Phase.ENDED,
+}
+
+NEXT |= {
+    (phase, event): phase
+    for phase in Phase
+    if phase is not Phase.ENDED
+    for event in (Held, Released, Reprioritised)
 }
 
 

@@ -5,7 +5,15 @@ from typing import Any
 
 from muster.daemon.gang.commands import Command, LaunchTask, SignalTask
 from muster.daemon.gang.state import GangState, Sight, attempt_key, fold
-from muster.model.event import Migrated, Preempted, Reshaped, Resized, Started, TasksLost
+from muster.model.event import (
+    Migrated,
+    Preempted,
+    Requeued,
+    Reshaped,
+    Resized,
+    Started,
+    TasksLost,
+)
 from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.task import Fact, TaskId, TaskOrdered
@@ -112,6 +120,6 @@ def _after(job: JobState, fact: Fact) -> JobState:
             return replace(job, generation=fact.generation, placement=fact.placement)
         case Reshaped():
             return replace(job, job=replace(job.job, roles=fact.roles))
-        case Preempted():
+        case Preempted() | Requeued():
             return replace(job, phase=Phase.WAITING, placement=None, target=None)
     return job

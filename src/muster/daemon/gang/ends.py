@@ -1,5 +1,6 @@
 """How a gang handles the end of a task or the loss of a node."""
 
+from muster.daemon.gang.budget import is_over_budget, why_over
 from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import blame, is_fault, words
@@ -11,6 +12,8 @@ from muster.model.view import Phase
 
 MAX_START_ATTEMPTS = 3
 """Consecutive tasks that may be lost before they train; one more, and the job fails."""
+TAILS = 8
+"""Tasks of a broken gang whose last lines are journalled."""
 
 
 def exited(draft: ReactionDraft, event: Exited) -> None:
@@ -43,33 +46,42 @@ def _drop(
     draft: ReactionDraft, report: TaskExited, tail: str = "", *, fault: bool = False, lost: bool = False
 ) -> None:
     draft.see(running=draft.sight.running - {report.task})
-    draft.note(TaskEnded(draft.key, report, draft.now, tail if fault else "", fault, lost))
+    draft.note(TaskEnded(draft.key, report, draft.now, tail, fault, lost))
 
 
 def _ended_while_running(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
+    if draft.gang.live:
+        _live_task_ended(draft, task, event)
+    elif event.report.code == 0:
+        _drop(draft, event.report)
+        if are_workers_done(draft):
+            end_training(draft, "")
+    else:
+        # The others cannot do without it: a process group of fixed ranks does not take in a new one.
+        _drop(draft, event.report, _kept(draft, event))
+        aim(draft, Trigger.TASK_DIED)
+
+
+def _kept(draft: ReactionDraft, event: Exited) -> str:
+    """Return the last lines to journal: those of the first deaths, one of which is the cause."""
+    return event.tail if len(draft.gang.deaths) < TAILS else ""
+
+
+def _live_task_ended(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, name = event.report, task.task.name
     leaving = task.slot not in draft.placement.slots
     fault = is_fault(report) and not leaving
     lost = report.code is None and not fault and not leaving
     joined = name in draft.sight.roster.members
-    _drop(draft, report, event.tail, fault=fault, lost=lost)
-    if _is_over_budget(draft):
-        aim(draft, Trigger.FAILED, blame(report, event.tail), report.code)
-    elif draft.gang.live:
-        act(draft, draft.roster.exited(name, words(report)))
-        if lost and not joined and draft.gang.goal is Goal.RUN:
-            _retry_start(draft)
-    elif report.code == 0:
-        if are_workers_done(draft):
-            end_training(draft, "")
-    else:
-        draft.order(name, task.slot)
-
-
-def _is_over_budget(draft: ReactionDraft) -> bool:
-    program, gang = draft.job.job.program, draft.gang
-    lost_too_many = program.losses is not None and gang.losses > program.losses
-    return gang.failures > program.failures or lost_too_many
+    _drop(draft, report, event.tail if fault else "", fault=fault, lost=lost)
+    gang, program = draft.gang, draft.job.job.program
+    if is_over_budget(gang, program):
+        why = why_over(gang, program, blame(report, event.tail))
+        aim(draft, Trigger.FAILED, why, report.code)
+        return
+    act(draft, draft.roster.exited(name, words(report)))
+    if lost and not joined and draft.gang.goal is Goal.RUN:
+        _retry_start(draft)
 
 
 def _retry_order(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
@@ -91,7 +103,7 @@ def _retry_start(draft: ReactionDraft) -> None:
 
 def _ended_while_stopping(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, goal = event.report, draft.gang.goal
-    _drop(draft, report)
+    _drop(draft, report, _kept(draft, event) if goal is Goal.BROKEN else "")
     if report.code == 0 and not draft.gang.live and not draft.sight.warned:
         draft.see(finished=are_workers_done(draft))
     if draft.gang.live and goal in (Goal.PREEMPT, Goal.CANCEL):

@@ -60,7 +60,27 @@ class RosterTimeout:
     """Number of the roster that set it: a later one ignores it."""
 
 
-Timeout = Terminate | KillLeft | Unheard | RosterTimeout
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The delay before a restart is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitNear:
+    """The time limit of a run is near."""
+
+    run: int
+    """Generation at which the run began: timeouts of an earlier one are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """The time limit of a run is reached."""
+
+    run: int
+
+
+Timeout = Terminate | KillLeft | Unheard | RosterTimeout | Rested | LimitNear | LimitReached
 GangFact = StartBegun | ResizeBegun | MigrateBegun | PreemptBegun | StopAsked | NodeLost
 """Facts from outside the gang that it reacts to."""
 GangEvent = GangFact | TaskStarted | Exited | Heard | Resumed | Timeout

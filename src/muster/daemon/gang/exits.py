@@ -2,6 +2,7 @@
 
 import signal
 
+from muster.daemon.gang.last_words import last_words
 from muster.model.task import TaskExited
 from muster.roster.roster import CLEAN_EXIT
 
@@ -28,9 +29,21 @@ def is_fault(report: TaskExited) -> bool:
 
 
 def blame(report: TaskExited, tail: str) -> str:
-    """Return how a task failed, with the last lines of its log."""
-    said = f"{report.task.name} ended with {words(report)}"
+    """Return how a task failed: one line that says why, then the last lines of its log."""
+    why = last_words(tail)
+    said = f"{report.task.name} ended with {words(report)}{f': {why}' if why else ''}"
     return f"{said}\n{tail}" if tail else said
+
+
+def failed(task: str, error: str, trace: str) -> str:
+    """Return how a training failed, as its task told it: one line, then the traceback."""
+    said = f"{task}: {error or last_words(trace)}"
+    return f"{said}\n{trace}" if trace else said
+
+
+def headline(text: str) -> str:
+    """Return the line that says why."""
+    return text.split("\n", 1)[0]
 
 
 def _named(number: int) -> str:

@@ -4,7 +4,9 @@ start      order a task for every slot; `Started` when all of them run (or train
 change     live: joiners start beside the others, the roster changes the members, leavers go;
            else: all are stopped, and all start again in their new places
 stop       ask for a checkpoint, SIGTERM, SIGKILL; `Preempted` or `Cancelled` when all are gone
-failure    restart the task in its place while the budget lasts; then the gang ends as a whole
+failure    live: replace the task; else: stop the others and restart all of them, after a delay, while
+           the budget lasts; then the gang ends as a whole
+limit      warn the tasks, then stop them: the job fails
 """
 
 from muster.daemon.gang.draft import Reaction, ReactionDraft
@@ -14,11 +16,17 @@ from muster.daemon.gang.events import (
     GangEvent,
     Heard,
     KillLeft,
+    LimitNear,
+    LimitReached,
+    Rested,
     Resumed,
     RosterTimeout,
     Terminate,
+    Timeout,
     Unheard,
 )
+from muster.daemon.gang.exits import failed
+from muster.daemon.gang.limits import reach_limit, set_limits, warn
 from muster.daemon.gang.settle import fix_size, settle
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.steer import (
@@ -51,10 +59,13 @@ def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: f
 def _handle(draft: ReactionDraft, event: GangEvent) -> None:
     match event:
         case StartBegun():
+            set_limits(draft)
             if not draft.gang.tasks and draft.gang.goal in (Goal.RUN, Goal.CLEAR):
                 begin(draft)
         case ResizeBegun() | MigrateBegun():
             _change(draft)
+        case StopAsked(force=True):
+            stop(draft, kill=True)
         case PreemptBegun() | StopAsked():
             _stop_if_new(draft)
         case NodeLost():
@@ -93,13 +104,19 @@ def _hear(draft: ReactionDraft, message: Message) -> None:
     elif draft.gang.live:
         acts = draft.roster.heard(message)
         if isinstance(message, Failed) and draft.gang.goal is Goal.RUN:
-            aim(draft, Trigger.FAILED, message.trace or message.error)
+            aim(draft, Trigger.FAILED, failed(message.task, message.error, message.trace))
         act(draft, acts)
 
 
-def _time_out(draft: ReactionDraft, event: Terminate | KillLeft | Unheard | RosterTimeout) -> None:
-    """Handle a timeout, unless it was set for an earlier stop, generation or roster."""
+def _time_out(draft: ReactionDraft, event: Timeout) -> None:
+    """Handle a timeout, unless it was set for an earlier stop, generation, run or roster."""
     match event:
+        case Rested():
+            draft.see(resting=0.0)  # `settle` restarts, or waits for what is left of the delay
+        case LimitNear(run=number) if number == draft.job.run:
+            warn(draft)
+        case LimitReached(run=number) if number == draft.job.run:
+            reach_limit(draft)
         case Terminate(stop=number) if number == draft.sight.stops:
             terminate(draft)
         case KillLeft(stop=number) if number == draft.sight.stops:
@@ -116,6 +133,7 @@ def _time_out(draft: ReactionDraft, event: Terminate | KillLeft | Unheard | Rost
 def _resume(draft: ReactionDraft) -> None:
     """Continue where the previous daemon was; the executor will report which tasks run."""
     draft.replace_roster(new_roster(draft))
+    set_limits(draft)
     gang, job = draft.gang, draft.job
     if gang.goal is Goal.RUN and gang.failures > job.job.program.failures:
         aim(draft, Trigger.FAILED, gang.error, gang.exit_code)

@@ -2,23 +2,30 @@
 
 from dataclasses import replace
 
+from muster.daemon.gang.budget import is_over_budget, why_over
 from muster.daemon.gang.commands import SetTimer
 from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import Unheard
-from muster.daemon.gang.steer import aim, begin, place
+from muster.daemon.gang.exits import blame, is_fault
+from muster.daemon.gang.setbacks import GIVE_BACK
+from muster.daemon.gang.state import fold
+from muster.daemon.gang.steer import aim, begin, place, rested
 from muster.daemon.gang.transitions import Goal, Trigger
+from muster.daemon.gang.verdict import first_cause
 from muster.model.event import (
     Cancelled,
     Ended,
     Migrated,
     Outcome,
     Preempted,
+    Requeued,
     Reshaped,
     Resized,
     Started,
     TasksLost,
 )
 from muster.model.placement import Placement
+from muster.model.task import RunBroken
 from muster.model.view import Phase
 
 UNHEARD = 120.0
@@ -48,6 +55,8 @@ def settle(draft: ReactionDraft) -> None:
         draft.see(start_failures=0)
     if draft.job.phase not in COMPLETES and _is_short(draft):
         _give_back(draft)
+    if draft.gang.live and not draft.gang.tasks and draft.sight.unplaced:
+        _requeue_if_long(draft)
 
 
 def _conclude(draft: ReactionDraft) -> None:
@@ -55,7 +64,11 @@ def _conclude(draft: ReactionDraft) -> None:
     gang = draft.gang
     if gang.tasks:
         return
-    if gang.goal is Goal.RESTART or (gang.goal is Goal.CLEAR and draft.job.phase is Phase.STARTING):
+    if gang.goal is Goal.BROKEN:
+        _judge(draft)
+    elif gang.goal is Goal.RESTART:
+        _restart(draft)
+    elif gang.goal is Goal.CLEAR and draft.job.phase is Phase.STARTING:
         begin(draft)
         settle(draft)
     elif gang.goal is Goal.CANCEL:
@@ -67,6 +80,39 @@ def _conclude(draft: ReactionDraft) -> None:
         generation = draft.job.generation
         error = (gang.error or "its tasks failed") if outcome is Outcome.FAILED else ""
         draft.note(Ended(draft.key, generation, outcome, draft.now, error, gang.exit_code))
+
+
+def _judge(draft: ReactionDraft) -> None:
+    """Count what broke the gang, once; restart or fail."""
+    cause = first_cause(draft.gang.deaths, draft.gang.broken)
+    fault, code = is_fault(cause.exited), cause.exited.code
+    why, program = blame(cause.exited, cause.tail), draft.job.job.program
+    broken = RunBroken(draft.key, draft.now, why, fault, code)
+    after = fold(draft.gang, broken)
+    if is_over_budget(after, program):
+        draft.note(broken)
+        aim(draft, Trigger.FAILED, why_over(after, program, why), code)
+    else:
+        counted = draft.gang.setbacks.after(draft.now, fault=fault)
+        draft.note(replace(broken, delay=counted.delay))
+    _conclude(draft)
+
+
+def _restart(draft: ReactionDraft) -> None:
+    """Start all tasks together, after the delay of a broken gang."""
+    if not _requeue_if_long(draft) and rested(draft):
+        begin(draft)
+        settle(draft)
+
+
+def _requeue_if_long(draft: ReactionDraft) -> bool:
+    """Give the devices back for a long delay; return whether that was done."""
+    until = draft.gang.setbacks.until
+    if until - draft.now < GIVE_BACK:
+        return False
+    draft.note(Requeued(draft.key, draft.job.generation, draft.now, until))
+    draft.see(unplaced=())
+    return True
 
 
 def are_workers_done(draft: ReactionDraft) -> bool:

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from muster.daemon.gang.exits import blame
+from muster.daemon.gang.setbacks import Setbacks
 from muster.daemon.gang.transitions import Goal, Trigger, advance
 from muster.model.event import (
     Cancelled,
+    Checkpointed,
     Ended,
     MigrateBegun,
     PreemptBegun,
     Preempted,
+    Requeued,
     ResizeBegun,
     StartBegun,
 )
@@ -23,6 +26,7 @@ from muster.model.placement import Slot
 from muster.model.task import (
     Fact,
     GangStopping,
+    RunBroken,
     RuntimeSeen,
     StopAsked,
     TaskEnded,
@@ -52,8 +56,15 @@ class GangState:
     failures: int = 0
     losses: int = 0
     error: str = ""
-    """The last failure of a task, with the last lines of its log."""
+    """What failed or was lost last, with the last lines of its log."""
     exit_code: int | None = None
+    setbacks: Setbacks = field(default_factory=Setbacks)
+    deaths: tuple[TaskEnded, ...] = ()
+    """Tasks of a job without the runtime that have died in this run: the first breaks it."""
+    broken: float = 0.0
+    """When the rest was told to stop; 0: never."""
+    restarts: int = 0
+    """Restarts as a whole after a death, each with a port of its own."""
 
     def task(self, name: str) -> TaskOrdered | None:
         """Return the task of this name."""
@@ -92,7 +103,9 @@ class Sight:
     start_failures: int = 0
     """Consecutive tasks lost before they trained."""
     unplaced: tuple[Begin, ...] = ()
-    """Tasks that the roster wants and that had no free slot yet: it does not ask again."""
+    """Tasks that the roster wants and that cannot start yet: it does not ask again."""
+    resting: float = 0.0
+    """The end of the delay for which a timeout is pending; 0: none is."""
 
 
 def attempt_key(generation: int, name: str) -> str:
@@ -128,8 +141,14 @@ def fold(gang: GangState, fact: Fact) -> GangState:
         case GangStopping():
             goal, error = Goal(fact.goal), fact.error or gang.error
             gang = replace(gang, goal=goal, error=error, exit_code=fact.exit_code)
+            gang = replace(gang, broken=fact.at if goal is Goal.BROKEN else 0.0)
+        case RunBroken():
+            gang = _broken(gang, fact)
+        case Checkpointed():
+            gang = replace(gang, setbacks=gang.setbacks.over())
         case StartBegun():
-            gang = replace(gang, done=(), orders={})
+            setbacks = replace(gang.setbacks, since=fact.at)
+            gang = replace(gang, done=(), orders={}, deaths=(), broken=0.0, setbacks=setbacks)
         case ResizeBegun() | MigrateBegun() if not gang.live:
             gang = replace(gang, goal=advance(gang.goal, Trigger.CHANGED))
     return gang
@@ -139,14 +158,18 @@ _TRIGGERS: dict[type[Fact], Trigger] = {
     PreemptBegun: Trigger.PREEMPTED,
     StopAsked: Trigger.STOP_ASKED,
     Preempted: Trigger.EMPTIED,
+    Requeued: Trigger.EMPTIED,
 }
 
 
 def _ordered(gang: GangState, fact: TaskOrdered) -> GangState:
     name = fact.task.name
     key = attempt_key(fact.task.generation, name)
+    since = gang.setbacks.since if gang.tasks else fact.at
     return replace(
         gang,
+        setbacks=replace(gang.setbacks, since=since),
+        deaths=(),
         goal=advance(gang.goal, Trigger.ORDERED),
         tasks=(*gang.tasks, fact),
         used=gang.used if name in gang.used else (*gang.used, name),
@@ -158,13 +181,44 @@ def _ordered(gang: GangState, fact: TaskOrdered) -> GangState:
 def _ended(gang: GangState, fact: TaskEnded) -> GangState:
     gone = gang.find(fact.exited.task)
     done = (gone.slot,) if gone is not None and fact.exited.code == 0 else ()
-    gang = replace(
+    if fact.fault or fact.lost:
+        gang = _set_back(gang, fact, ordered=gone.at if gone is not None else fact.at)
+    elif not gang.live and gang.goal in (Goal.RUN, Goal.BROKEN) and _has_died(fact):
+        gang = replace(gang, deaths=(*gang.deaths, fact))
+    return replace(
         gang,
         tasks=tuple(each for each in gang.tasks if each is not gone),
         done=(*gang.done, *done),
         failures=gang.failures + fact.fault,
         losses=gang.losses + fact.lost,
     )
-    if not fact.fault:
+
+
+def _has_died(fact: TaskEnded) -> bool:
+    """Whether a task ran and did not end well; an order that never arrived is given again."""
+    exited = fact.exited
+    return exited.code != 0 and (exited.begun or exited.code is not None)
+
+
+def _set_back(gang: GangState, fact: TaskEnded, ordered: float) -> GangState:
+    """Count a task of its own. Those that were there when the last one was counted died with it."""
+    gang = replace(gang, error=blame(fact.exited, fact.tail), exit_code=fact.exited.code)
+    if gang.setbacks.count and ordered < gang.setbacks.last:
         return gang
-    return replace(gang, error=blame(fact.exited, fact.tail), exit_code=fact.exited.code)
+    return replace(gang, setbacks=gang.setbacks.after(fact.at, fault=fact.fault, live=True))
+
+
+def _broken(gang: GangState, fact: RunBroken) -> GangState:
+    counted = gang.setbacks.after(fact.at, fault=fact.fault)
+    return replace(
+        gang,
+        goal=advance(gang.goal, Trigger.RETRIED),
+        failures=gang.failures + fact.fault,
+        losses=gang.losses + (not fact.fault),
+        restarts=gang.restarts + 1,
+        setbacks=replace(counted, delay=fact.delay),
+        error=fact.cause,
+        exit_code=fact.exit_code,
+        deaths=(),
+        broken=0.0,
+    )

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from muster.daemon.gang.commands import SetTimer, SignalTask, TellTask
 from muster.daemon.gang.draft import ReactionDraft
-from muster.daemon.gang.events import KillLeft, RosterTimeout, Terminate
+from muster.daemon.gang.events import KillLeft, Rested, RosterTimeout, Terminate
 from muster.daemon.gang.state import fold
 from muster.daemon.gang.transitions import Goal, Trigger, advance
+from muster.daemon.gang.verdict import QUICK
 from muster.model.job import Role
 from muster.model.task import GangStopping
 from muster.model.view import Phase
@@ -16,8 +17,8 @@ from muster.roster.roster import Roster
 
 DEADLINE = 30.0
 """Seconds after which the runtime counts a silent member as gone."""
-RESTARTS = 1_000
-"""How often all workers of a job may be lost if its user sets no limit."""
+RESTARTS = 1_000_000
+"""How often all workers of a job may be lost, for the roster: the gang has a budget of its own."""
 KILL_AGAIN = 5.0
 """s after which SIGKILL is sent again: a process inside a system call dies late."""
 LINGER = 600.0
@@ -56,8 +57,7 @@ def fill(draft: ReactionDraft) -> None:
 def new_roster(draft: ReactionDraft) -> Roster:
     """Return a roster that waits for a message from each current task."""
     program = draft.job.job.program
-    restarts = RESTARTS if program.losses is None else program.losses
-    terms = Terms(DEADLINE, program.sync, program.owners, replace=True, restarts=restarts)
+    terms = Terms(DEADLINE, program.sync, program.owners, replace=True, restarts=RESTARTS)
     names = {each.task.name for each in draft.gang.tasks}
     return Roster(terms, used=set(draft.gang.used), expected=names)
 
@@ -88,14 +88,26 @@ def act(draft: ReactionDraft, acts: Iterable[Act]) -> None:
 def place(draft: ReactionDraft, wanted: Begin) -> None:
     """Put a task that the roster wants into a slot that has none.
 
-    The members may report a lost task before its process is seen to end: the slot is free then.
+    The members may report a lost task before its process is seen to end: the slot is free then. After
+    losses in a row it waits.
     """
     held = draft.gang.held
     free = [s for s in draft.placement.slots if s.role == wanted.role and s not in held]
-    if free and draft.gang.goal is Goal.RUN:
+    if free and draft.gang.goal is Goal.RUN and rested(draft):
         draft.order(wanted.task, free[0])
     else:
         draft.see(unplaced=(*draft.sight.unplaced, wanted))
+
+
+def rested(draft: ReactionDraft) -> bool:
+    """Whether the delay after the last setback is over; else a timeout is set for it."""
+    until = draft.gang.setbacks.until
+    if until <= draft.now:
+        return True
+    if draft.sight.resting != until:
+        draft.see(resting=until)
+        draft.do(SetTimer(until - draft.now, Rested()))
+    return False
 
 
 def _kill(draft: ReactionDraft, name: str) -> None:
@@ -126,8 +138,8 @@ def aim(
     """Note a goal that follows from no other fact, and stop the tasks."""
     goal = advance(draft.gang.goal, trigger)
     fact = GangStopping(draft.key, goal, draft.now, error, exit_code)
-    if goal in (Goal.FAIL, Goal.FINISH) and not draft.gang.tasks:
-        draft.gang = fold(draft.gang, fact)  # `Ended` follows at once, and says it all
+    if goal in (Goal.FAIL, Goal.FINISH, Goal.BROKEN) and not draft.gang.tasks:
+        draft.gang = fold(draft.gang, fact)  # the fact that follows at once says it all
     elif goal is not draft.gang.goal:
         draft.note(fact)
     if kill or goal is not draft.sight.stopping:
@@ -160,7 +172,10 @@ def terminate(draft: ReactionDraft) -> None:
     if draft.gang.tasks:
         draft.see(warned=True)
         draft.signal(signal.SIGTERM)
-        draft.do(SetTimer(draft.job.job.program.grace, KillLeft(draft.sight.stops)))
+        grace = draft.job.job.program.grace
+        if draft.gang.goal is Goal.BROKEN:
+            grace = min(grace, QUICK)
+        draft.do(SetTimer(grace, KillLeft(draft.sight.stops)))
 
 
 def terminate_now(draft: ReactionDraft) -> None:

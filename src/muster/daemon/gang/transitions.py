@@ -13,7 +13,9 @@ class Goal(StrEnum):
     RUN = "run"
     """Every slot has a task."""
     RESTART = "restart"
-    """Stop all tasks, then start all of them in their new places."""
+    """Stop all tasks, then start all of them, in their new places or after a delay."""
+    BROKEN = "broken"
+    """A task died that the others need: stop them all, then restart or fail."""
     PREEMPT = "preempt"
     """Stop all tasks, back to the queue."""
     CANCEL = "cancel"
@@ -37,6 +39,8 @@ class Trigger(StrEnum):
     FAILED = "failed"
     FINISHED = "training complete"
     RUN_LOST = "too few tasks left on its nodes"
+    TASK_DIED = "task died without the runtime"
+    RETRIED = "broken, and its budget allows a restart"
     ORDERED = "task ordered"
     EMPTIED = "last task gone"
 
@@ -48,9 +52,21 @@ NEXT: dict[tuple[Goal, Trigger], Goal] = {
     (Goal.RUN, Trigger.FAILED): Goal.FAIL,
     (Goal.RUN, Trigger.FINISHED): Goal.FINISH,
     (Goal.RUN, Trigger.RUN_LOST): Goal.CLEAR,
+    (Goal.RUN, Trigger.TASK_DIED): Goal.BROKEN,
+    # It had one task: nothing was left to stop.
+    (Goal.RUN, Trigger.RETRIED): Goal.RESTART,
+    # Its devices are given back while it waits to restart.
+    (Goal.RUN, Trigger.EMPTIED): Goal.CLEAR,
+    (Goal.BROKEN, Trigger.PREEMPTED): Goal.PREEMPT,
+    (Goal.BROKEN, Trigger.STOP_ASKED): Goal.CANCEL,
+    (Goal.BROKEN, Trigger.FAILED): Goal.FAIL,
+    (Goal.BROKEN, Trigger.RUN_LOST): Goal.CLEAR,
+    (Goal.BROKEN, Trigger.RETRIED): Goal.RESTART,
     (Goal.RESTART, Trigger.PREEMPTED): Goal.PREEMPT,
     (Goal.RESTART, Trigger.STOP_ASKED): Goal.CANCEL,
+    (Goal.RESTART, Trigger.FAILED): Goal.FAIL,
     (Goal.RESTART, Trigger.RUN_LOST): Goal.CLEAR,
+    (Goal.RESTART, Trigger.EMPTIED): Goal.CLEAR,
     (Goal.RESTART, Trigger.ORDERED): Goal.RUN,
     (Goal.PREEMPT, Trigger.STOP_ASKED): Goal.CANCEL,
     (Goal.PREEMPT, Trigger.RUN_LOST): Goal.CLEAR,

@@ -1,6 +1,7 @@
 """The cycle in a thread of its own, with what it remembers from one decision to the next."""
 
 import asyncio
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -8,10 +9,29 @@ import structlog
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.state.check import BrokenInvariantError, check
-from muster.model.view import View
+from muster.model.view import Phase, View
 from muster.policy.registry import POLICIES
 
 log = structlog.get_logger()
+
+
+def startable(view: View, now: float) -> View:
+    """Return the view without waiting jobs that may not start: those on hold, or delayed by losses."""
+    kept = {
+        number
+        for number, state in view.jobs.items()
+        if state.phase is Phase.WAITING and not state.may_start(now)
+    }
+    if not kept:
+        return view
+    jobs = {number: state for number, state in view.jobs.items() if number not in kept}
+    return replace(view, jobs=jobs)
+
+
+def next_start(view: View, now: float) -> float:
+    """Return when the next of the delays after losses is over."""
+    ends = (state.not_before for state in view.jobs.values() if state.not_before > now)
+    return min(ends, default=math.inf)
 
 
 class CycleThread:

@@ -11,13 +11,14 @@ from muster.model.event import (
     Migrated,
     NodeLost,
     Preempted,
+    Requeued,
     Resized,
     StartBegun,
     Started,
     TasksLost,
 )
 from muster.model.job import Job
-from muster.model.task import Fact, TaskEnded, TaskOrdered
+from muster.model.task import Fact, RunBroken, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.held import Held, held_on
 from muster.wire.records import PredictionRecord, prediction_error
@@ -25,7 +26,7 @@ from muster.wire.records import PredictionRecord, prediction_error
 if TYPE_CHECKING:
     from muster.daemon.loop.loop import Daemon
 
-_CHANGES = (Started, Resized, Migrated, TasksLost, Preempted)
+_CHANGES = (Started, Resized, Migrated, TasksLost, Preempted, Requeued)
 
 MIN_SHIFT_RATIO, MIN_SHIFT_SECONDS = 0.05, 5.0
 """A predicted finish is stored again once it has moved by this share of the time left, and by this
@@ -62,6 +63,8 @@ class Follower:
                 metrics.task("ordered")
             elif isinstance(fact, TaskEnded):
                 metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")
+            elif isinstance(fact, RunBroken):
+                metrics.task("failed" if fact.fault else "lost")
             elif isinstance(fact, StartBegun) and fact.job in jobs:
                 metrics.waited(fact.at - jobs[fact.job].submitted)
             elif isinstance(fact, _CHANGES) and fact.job in jobs:

@@ -4,19 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.core.why.words import tell
+from muster.daemon.gang.exits import headline
 from muster.daemon.gang.state import GangState
+from muster.daemon.gang.transitions import Goal
 from muster.daemon.learn import Progress
 from muster.model.event import (
     Cancelled,
     Ended,
     Outcome,
     Preempted,
+    Requeued,
     Resized,
     StartBegun,
     Submitted,
 )
 from muster.model.job import Job, Role
-from muster.model.reason import Reason
+from muster.model.reason import Code, Reason
 from muster.model.task import Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
 from muster.wire.records import JobRecord, PredictionRecord
@@ -54,11 +57,12 @@ class JobSummary:
 def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:
     """Return the summary that the previous daemon had of a live job."""
     finishes = [each for each in predictions if each.what == "finish"]
+    told = record.code not in (Code.WAITING_HELD, Code.RESTARTING)  # these follow from the state
     return JobSummary(
         started=record.started,
         stopping=record.status == "stopping",
-        code=record.code,
-        text=record.reason,
+        code=record.code if told else "",
+        text=record.reason if told else "",
         predicted_start=record.predicted_start,
         predicted_finish=record.predicted_finish,
         first_prediction=finishes[0] if finishes else None,
@@ -89,6 +93,9 @@ def _after(summary: JobSummary, fact: Fact) -> JobSummary:
             summary = replace(summary, resizes=summary.resizes + 1)
         case Preempted():
             summary = replace(summary, preemptions=summary.preemptions + 1)
+        case Requeued() if fact.not_before > fact.at:
+            code = Code.WAITING_RESTART.value
+            summary = replace(summary, reason=None, code=code, text="")
         case StopAsked():
             summary = replace(summary, stopping=True)
         case Cancelled():
@@ -101,11 +108,40 @@ def _after(summary: JobSummary, fact: Fact) -> JobSummary:
     return summary
 
 
-def status_of(summary: JobSummary, phase: Phase) -> str:
+def status_of(summary: JobSummary, phase: Phase, gang: GangState | None = None) -> str:
     """Return the status that users see."""
     if summary.outcome:
         return summary.outcome
-    return "stopping" if summary.stopping and phase is not Phase.WAITING else phase.value
+    if summary.stopping and phase is not Phase.WAITING:
+        return "stopping"
+    return "restarting" if is_restarting(phase, gang) else phase.value
+
+
+def is_restarting(phase: Phase, gang: GangState | None) -> bool:
+    """Whether a job waits on its devices to restart after a loss."""
+    if gang is None or phase not in (Phase.STARTING, Phase.RUNNING):
+        return False
+    return gang.goal is Goal.RESTART or (gang.goal is Goal.RUN and gang.live and not gang.tasks)
+
+
+def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[str, str]:
+    """Return why a job is in its state: a code, and text."""
+    if state.held_by and state.phase is Phase.WAITING:
+        return Code.WAITING_HELD.value, f"held by {state.held_by}; continue with: muster release"
+    if is_restarting(state.phase, gang):
+        return Code.RESTARTING.value, _restart_text(gang)
+    if summary.code == Code.WAITING_RESTART and not summary.text:
+        return summary.code, _restart_text(gang)
+    return summary.code, summary.text
+
+
+def _restart_text(gang: GangState | None) -> str:
+    """Return how often it was set back, by what, and how long it waits."""
+    if gang is None:
+        return ""
+    count = gang.setbacks.count
+    row = f"{count} losses in a row" if count > 1 else "a loss"
+    return f"restarts {gang.setbacks.delay:g} s after {row}: {headline(gang.error)}"
 
 
 def record_of(
@@ -114,12 +150,13 @@ def record_of(
     """Return the list entry of a live job, or of one that has just ended, in its last state."""
     job, over = state.job, bool(summary.outcome)
     placed = None if over else state.placement
+    code, text = (summary.code, summary.text) if over else why(summary, state, gang)
     return JobRecord(
         number=job.number,
         name=job.name,
         user=job.user,
         pool=job.pool,
-        status=status_of(summary, state.phase),
+        status=status_of(summary, state.phase, gang),
         priority=job.priority,
         command=job.command,
         asked=asked(job),
@@ -136,8 +173,8 @@ def record_of(
         epoch=progress.epoch if progress else None,
         loss=progress.loss if progress else None,
         rate=progress.rate if progress and placed else None,
-        code=summary.code,
-        reason=summary.text,
+        code=code,
+        reason=text,
         predicted_start=summary.predicted_start,
         predicted_finish=None if over else summary.predicted_finish,
         first_predicted_finish=summary.first_prediction.predicted if summary.first_prediction else None,

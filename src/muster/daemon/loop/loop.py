@@ -31,7 +31,7 @@ from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
 from muster.daemon.gang.state import Sight
 from muster.daemon.learn import Beliefs
-from muster.daemon.loop.cycle_thread import CycleThread
+from muster.daemon.loop.cycle_thread import CycleThread, next_start, startable
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
@@ -372,14 +372,15 @@ class Daemon:
         informed = POLICIES[self.state.policy].informed
         outlooks = self.beliefs.outlooks(self.view, now) if informed else {}
         began = time.monotonic()
-        deciding = self.deciding.decide(replace(self.view, outlooks=outlooks), now)
+        view = startable(replace(self.view, outlooks=outlooks), now)
+        deciding = self.deciding.decide(view, now)
         await self._accept_submissions(deciding)
         decided = await deciding
         self.last_cycle = time.monotonic() - began
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        again = min(decided.again, self._next_pause_end(now))
+        again = min(decided.again, self._next_pause_end(now), next_start(self.view, now))
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
         facts, explained = self._explain(decided, now)

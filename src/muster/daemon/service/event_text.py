@@ -1,7 +1,7 @@
 """Facts of the journal as text."""
 
 from muster.core.why.words import where
-from muster.daemon.gang.exits import words
+from muster.daemon.gang.exits import headline, words
 from muster.daemon.loop.job_summaries import asked
 from muster.model import event as e
 from muster.model import task as t
@@ -16,6 +16,7 @@ _STOPPING = {
     "fail": "failed: stopping its tasks",
     "finish": "training complete: its processes are ending",
     "clear": "too few tasks left: stopping the rest",
+    "broken": "a task died: stopping the others",
 }
 
 
@@ -50,7 +51,15 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             spans = "+".join(f"{spec.gang}..{spec.most}" for spec in fact.roles)
             return f"now asks for {spans}"
         case e.Ended():
-            return fact.outcome.value
+            return f"{fact.outcome.value}{f': {headline(fact.error)}' if fact.error else ''}"
+        case e.Requeued():
+            return "gave its devices back, waits to restart"
+        case e.Held():
+            return f"held by {fact.by}"
+        case e.Released():
+            return f"released by {fact.by}"
+        case e.Reprioritised():
+            return f"priority {fact.priority}, set by {fact.by}"
         case e.Cancelled():
             return "cancelled"
         case e.NodeAdded():
@@ -70,7 +79,12 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
         case t.StopAsked():
-            return "stop requested by its user"
+            return f"{'forced ' if fact.force else ''}stop requested by its user"
+        case t.RequeueAsked():
+            return f"requeued by {fact.by}"
+        case t.RunBroken():
+            then = f"; restarts in {fact.delay:g} s" if fact.delay else ""
+            return f"{headline(fact.cause)}{then}"
         case t.GangStopping():
             return _STOPPING[fact.goal]
         case t.Decided():

@@ -56,8 +56,8 @@ class Orders:
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._ports: dict[int, tuple[int, int]] = {}
-        """By job: generation, port."""
+        self._ports: dict[int, tuple[tuple[int, int], int]] = {}
+        """By job: generation and restarts, port."""
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
         """Return the order for a task, None if it has ended meanwhile."""
@@ -95,7 +95,7 @@ class Orders:
             number=job.number,
             generation=state.generation,
             tasks=places,
-            master_port=self._port(state),
+            master_port=self._port(state, gang.restarts),
             coordinator=around.coordinator,
             token=around.token(job),
             threads=around.threads if virtual else 0,
@@ -105,14 +105,15 @@ class Orders:
             checkpoint_signal=job.program.checkpoint_signal,
         )
 
-    def _port(self, state: JobState) -> int:
-        """Return a port per generation: workers of the previous one may not have closed theirs yet."""
-        known = self._ports.get(state.number)
-        if known is None or known[0] != state.generation:
+    def _port(self, state: JobState, restarts: int) -> int:
+        """Return a port per generation and restart: workers of the previous one may not have closed
+        theirs yet."""
+        known, run = self._ports.get(state.number), (state.generation, restarts)
+        if known is None or known[0] != run:
             host = next(iter(self._around.hosts.values()))
             # The master's, and one for each task: see `GangEnvironment`.
             count = 1 + len(state.held())
-            known = self._ports[state.number] = state.generation, free_row(host, count)
+            known = self._ports[state.number] = run, free_row(host, count)
         return known[1]
 
     def forget(self, number: int) -> None:

@@ -246,5 +246,6 @@ class JobEntry(FileEntry):
         default=0, description="How often tasks may fail by their own fault and be retried."
     )
     losses: Budget | None = optional(
-        "How often it may lose tasks to node loss or preemption. Default: unlimited."
+        "How often in a row it may lose tasks to kills from outside or lost nodes; 5 minutes of "
+        "running or a checkpoint start the count anew. Default: 10."
     )

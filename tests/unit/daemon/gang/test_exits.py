@@ -37,4 +37,5 @@ def test_ends_in_words_and_whose_fault_they_are(report: TaskExited, text: str, f
 
 def test_blame_names_the_task_and_shows_its_last_lines() -> None:
     assert blame(exited(1), "") == "worker-3 ended with exit code 1"
-    assert blame(exited(1), "ValueError: x") == "worker-3 ended with exit code 1\nValueError: x"
+    said = "worker-3 ended with exit code 1: ValueError: x\nsteps\nValueError: x"
+    assert blame(exited(1), "steps\nValueError: x") == said

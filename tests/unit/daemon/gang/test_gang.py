@@ -6,10 +6,12 @@ import pytest
 
 from muster.daemon.gang.ends import MAX_START_ATTEMPTS
 from muster.daemon.gang.events import Exited, Heard
+from muster.daemon.gang.setbacks import STEADY
 from muster.daemon.gang.settle import UNHEARD
 from muster.daemon.gang.transitions import Goal
 from muster.model.event import (
     Cancelled,
+    Checkpointed,
     Ended,
     NodeLost,
     Outcome,
@@ -74,34 +76,151 @@ def test_the_gang_ends_as_a_whole_when_a_task_fails_for_good() -> None:
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.FAILED
     assert rig.ended.exit_code == 3
-    assert rig.ended.error == "worker-0 ended with exit code 3\nthe last line"
+    assert rig.ended.error == "worker-0 ended with exit code 3: the last line\nthe last line"
 
 
-def test_a_task_may_fail_alone_while_the_budget_lasts() -> None:
+def test_a_gang_of_fixed_size_restarts_as_a_whole_while_the_budget_lasts() -> None:
     rig = fixed(failures=1)
     rig.end("worker-0", 3)
+    assert rig.done.signals == [("worker-1", signal.SIGTERM)]
+    rig.end("worker-1", None, signal.SIGTERM)
+    assert rig.gang.failures == 1
+    assert not rig.names, "it waits a second first"
+    rig.pass_time()
     assert rig.names == {"worker-0", "worker-1"}
-    again = rig.done.ordered[-1].task
-    assert again not in [task.task for task in rig.done.ordered[:-1]]
+    ids = [task.task for task in rig.done.ordered]
+    assert len(set(ids)) == len(ids) == 4
     rig.end("worker-0", 3)
-    assert rig.names == {"worker-1"}
+    rig.end("worker-1", None, signal.SIGTERM)
+    assert rig.ended.outcome is Outcome.FAILED
 
 
 def test_who_is_killed_from_outside_is_no_failure_of_the_job() -> None:
     rig = fixed(failures=0, losses=2)
     for _ in range(2):
         rig.end("worker-1", None, signal.SIGKILL)
+        rig.end("worker-0", None, signal.SIGTERM)
+        rig.pass_time()
     assert (rig.gang.failures, rig.gang.losses) == (0, 2)
     assert rig.names == {"worker-0", "worker-1"}
     rig.end("worker-1", None, signal.SIGKILL)
-    assert rig.names == {"worker-0"}
+    rig.end("worker-0", None, signal.SIGTERM)
+    assert rig.ended.error.startswith("gave up after 3 losses in a row: worker-1 ended with signal 9")
+
+
+def test_peers_of_a_killed_rank_that_die_of_it_are_neither_blamed_nor_counted() -> None:
+    rig = fixed(failures=0)
+    rig.end("worker-1", None, signal.SIGKILL)
+    rig.end("worker-0", 1)
+    assert (rig.gang.failures, rig.gang.losses) == (0, 1)
+    rig.pass_time()
+    assert rig.names == {"worker-0", "worker-1"}
+    assert not rig.kinds(Ended)
+
+
+def test_the_rank_that_was_killed_is_the_cause_though_its_end_is_reported_last() -> None:
+    rig = fixed(failures=0)
+    rig.end("worker-0", 1)
+    assert rig.done.signals == [("worker-1", signal.SIGTERM)]
+    rig.end("worker-1", None, signal.SIGKILL)
+    assert (rig.gang.failures, rig.gang.losses) == (0, 1)
+    assert "worker-1 ended with signal 9" in rig.gang.error
+
+
+def test_of_ranks_that_fail_the_first_to_die_is_the_cause() -> None:
+    rig = Rig(job("j", 3), THREE)
+    rig.run_all()
+    (one, two, three) = (task.task for task in rig.gang.tasks)
+    rig.react(Exited(TaskExited(two, 1.7, 1), "ConnectionResetError: peer"))
+    rig.react(Exited(TaskExited(one, 1.5, 1), "ValueError: the cause"))
+    rig.react(Exited(TaskExited(three, 9.0, None, signal.SIGTERM)))
+    assert rig.ended.error.startswith("worker-0 ended with exit code 1: ValueError: the cause")
+
+
+def test_a_rank_that_ends_well_while_others_run_breaks_nothing() -> None:
+    rig = fixed()
+    rig.end("worker-0")
+    assert rig.done.signals == []
+    assert rig.gang.goal is Goal.RUN
+
+
+def test_a_job_that_kills_itself_waits_longer_each_time_gives_its_devices_back_and_fails() -> None:
+    rig = Rig(job("j", 1), placement(("n0", 1)))
+    delays, queued = [], 0
+    while KEY in rig.gangs:
+        rig.run_all()
+        rig.end("worker-0", None, signal.SIGKILL)
+        if KEY not in rig.gangs:
+            break
+        delays.append(rig.gang.setbacks.delay)
+        if rig.state.phase is Phase.WAITING:
+            queued += 1
+            assert rig.state.not_before == rig.gang.setbacks.until
+            assert not rig.state.held()
+            rig.passed += delays[-1]
+            rig.generation = rig.state.generation
+            rig.start(placement(("n0", 1)))
+        else:
+            rig.pass_time()
+    assert delays == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert queued == 5
+    assert rig.ended.error.startswith("gave up after 11 losses in a row: worker-0 ended with signal 9")
+
+
+def test_a_loss_after_steady_running_counts_as_the_first() -> None:
+    rig = Rig(job("j", 1), placement(("n0", 1)))
+    for _ in range(3):
+        rig.run_all()
+        rig.end("worker-0", None, signal.SIGKILL)
+        rig.pass_time()
+    assert rig.gang.setbacks.count == 3
+    rig.passed += STEADY
+    rig.end("worker-0", None, signal.SIGKILL)
+    assert (rig.gang.setbacks.count, rig.gang.setbacks.losses, rig.gang.losses) == (1, 1, 4)
+
+
+def test_a_checkpoint_starts_the_count_of_losses_anew() -> None:
+    rig = Rig(job("j", 1), placement(("n0", 1)))
+    rig.run_all()
+    rig.end("worker-0", None, signal.SIGKILL)
+    rig.pass_time()
+    rig.fold(Checkpointed(KEY, rig.state.generation, 9.0))
+    rig.end("worker-0", None, signal.SIGKILL)
+    assert rig.gang.setbacks.count == 1
+
+
+def test_a_delay_goes_on_after_a_restart_of_the_daemon() -> None:
+    rig = fixed()
+    for _ in range(5):
+        rig.pass_time()
+        rig.end("worker-0", None, signal.SIGKILL)
+        rig.end("worker-1", None, signal.SIGTERM)
+    again = restored(rig)
+    assert again.done.ordered == []
+    again.pass_time()
+    assert again.names == {"worker-0", "worker-1"}
+
+
+def test_preemptions_are_no_losses() -> None:
+    rig = fixed()
+    rig.preempt()
+    for name in ("worker-0", "worker-1"):
+        rig.end(name, None, signal.SIGKILL)
+    assert (rig.gang.losses, rig.gang.setbacks.count) == (0, 0)
+
+
+def test_workers_of_a_live_job_that_die_together_are_one_setback() -> None:
+    rig = live()
+    for name in ("worker-0", "worker-1"):
+        rig.end(name, None, signal.SIGKILL)
+    assert (rig.gang.losses, rig.gang.setbacks.count) == (2, 1)
 
 
 def test_a_segmentation_fault_is_the_jobs_own() -> None:
     rig = fixed()
     rig.end("worker-1", None, signal.SIGSEGV)
-    assert rig.gang.failures == 1
-    assert "SIGSEGV" in rig.gang.error
+    rig.end("worker-0", 1)
+    assert "SIGSEGV" in rig.ended.error
 
 
 def test_a_command_that_is_not_there_fails_the_job() -> None:
@@ -272,6 +391,7 @@ def test_joiners_that_die_again_and_again_are_given_up() -> None:
     rig.resize(THREE)
     for turn in range(MAX_START_ATTEMPTS + 1):
         rig.end(f"worker-{turn + 2}", None, signal.SIGKILL)
+        rig.pass_time()
     assert rig.names == {"worker-0", "worker-1"}
     assert [type(fact) for fact in rig.kinds(Resized, TasksLost)] == [Resized, TasksLost]
 
@@ -329,7 +449,7 @@ def test_an_error_in_the_users_code_ends_a_live_job() -> None:
     (ended,) = rig.kinds(Ended)
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.FAILED
-    assert rig.ended.error.startswith("Traceback")
+    assert rig.ended.error == "worker-0: ValueError: no\nTraceback: ValueError: no"
 
 
 # --- a daemon that is started again ---
@@ -372,9 +492,12 @@ def test_ends_that_happened_meanwhile_count() -> None:
 def test_budgets_go_on_counting() -> None:
     rig = fixed(failures=1)
     rig.end("worker-0", 3)
+    rig.end("worker-1", None, signal.SIGTERM)
     again = restored(rig)
+    again.pass_time()
     again.end("worker-1", 3)
-    assert again.gang.goal is Goal.FAIL
+    again.end("worker-0", None, signal.SIGTERM)
+    assert again.ended.outcome is Outcome.FAILED
 
 
 def test_live_tasks_are_waited_for_before_anything_is_decided() -> None:

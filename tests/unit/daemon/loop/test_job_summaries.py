@@ -1,7 +1,9 @@
 """What lists say of live jobs, and of those that have just ended."""
 
 from muster.core.why.words import tell
+from muster.daemon.gang.setbacks import Setbacks
 from muster.daemon.gang.state import GangState
+from muster.daemon.gang.transitions import Goal
 from muster.daemon.learn import Progress
 from muster.daemon.loop.job_summaries import (
     JobSummary,
@@ -11,9 +13,19 @@ from muster.daemon.loop.job_summaries import (
     restored_summary,
     status_of,
 )
-from muster.model.event import Cancelled, Ended, Outcome, Preempted, Resized, StartBegun, Submitted
+from muster.model.event import (
+    Cancelled,
+    Ended,
+    Outcome,
+    Preempted,
+    Requeued,
+    Resized,
+    StartBegun,
+    Submitted,
+)
+from muster.model.job import Role
 from muster.model.reason import Code, Reason
-from muster.model.task import StopAsked
+from muster.model.task import StopAsked, TaskId, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.wire.records import PredictionRecord
 from tests.builders import job, placement, running
@@ -21,6 +33,7 @@ from tests.numbers import number
 
 J = number("j")
 PLACED = placement(("n1", 0b01), ("n0", 0b11))
+ORDERED = TaskOrdered(J, TaskId(J, 1, Role.WORKER, 0), PLACED.slots[0], 0.0)
 
 
 def folded(*facts: object) -> JobSummary:
@@ -56,12 +69,40 @@ def test_status_in_one_word() -> None:
 
 def test_a_running_job_with_its_devices_and_progress() -> None:
     state = running(job("j", 2), PLACED, submitted=1.0)
-    gang = GangState(live=True, failures=1, losses=2)
+    gang = GangState(tasks=(ORDERED,), live=True, failures=1, losses=2)
     record = record_of(JobSummary(started=3.0), state, gang, Progress(step=7, steps=10, rate=5.0))
     assert (record.number, record.name, record.status) == (J, "j", "running")
     assert (record.workers, record.devices, record.nodes) == (2, 3, ("n0", "n1"))
     assert (record.step, record.steps, record.rate) == (7, 10, 5.0)
     assert (record.live, record.failures, record.losses) == (True, 1, 2)
+
+
+def test_a_job_that_restarts_after_losses_says_so_and_why() -> None:
+    state = running(job("j", 2), PLACED)
+    setbacks = Setbacks(count=5, losses=5, delay=16.0)
+    gang = GangState(goal=Goal.RESTART, setbacks=setbacks, error="worker-0 was killed\ntail")
+    record = record_of(JobSummary(code="started.fits"), state, gang, None)
+    assert (record.status, record.code) == ("restarting", "running.restarting")
+    assert record.reason == "restarts 16 s after 5 losses in a row: worker-0 was killed"
+    assert restored_summary(record, ()).code == "", "it follows from the state, which changes"
+
+
+def test_a_job_that_waits_in_the_queue_to_restart_says_so_until_the_cycle_gives_a_reason() -> None:
+    state = JobState(job("j", 2), Phase.WAITING, submitted=0.0, not_before=90.0)
+    gang = GangState(setbacks=Setbacks(count=6, delay=32.0), error="worker-0 was killed")
+    summary = folded(Requeued(J, 1, 5.0, 37.0))
+    record = record_of(summary, state, gang, None)
+    assert (record.status, record.code) == ("waiting", "waiting.restart")
+    assert record.reason == "restarts 32 s after 6 losses in a row: worker-0 was killed"
+    explained = record_of(summary.explain(Reason(Code.WAITING_DEVICES)), state, gang, None)
+    assert explained.code == "waiting.devices"
+
+
+def test_a_held_job_says_who_holds_it() -> None:
+    state = JobState(job("j", 2), Phase.WAITING, submitted=0.0, held_by="ann")
+    record = record_of(JobSummary(code="waiting.devices", text="no room"), state, None, None)
+    assert (record.status, record.code) == ("waiting", "waiting.held")
+    assert record.reason == "held by ann; continue with: muster release"
 
 
 def test_a_job_that_has_ended_holds_nothing_and_keeps_its_error() -> None:
