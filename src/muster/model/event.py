@@ -89,7 +89,7 @@ class Requeued(_JobFact):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class JobHeld:
     """A user holds the job: it is not started until it is released."""
 
     job: int
@@ -98,7 +98,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class JobReleased:
     """A user released a held job."""
 
     job: int
@@ -207,8 +207,8 @@ JobEvent = (
     | PreemptBegun
     | Preempted
     | Requeued
-    | Held
-    | Released
+    | JobHeld
+    | JobReleased
     | Reprioritised
     | Checkpointed
     | TasksLost

@@ -1,6 +1,7 @@
 """Messages as JSON lines. Unknown fields are ignored: a newer peer can talk to an older one.
 
-Losses may be NaN or infinite, written as Python's `NaN`, `Infinity`, `-Infinity`.
+Losses may be NaN or infinite, written as Python's `NaN`, `Infinity`, `-Infinity`. Every other number
+must be finite and in range, and text must be Unicode: what a task says is stored, and must be writable.
 """
 
 import json
@@ -8,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
-from muster.wire.messages import Member, Message
+from muster.wire.messages import Loss, Member, Message
+
+MOST = 2**53
+"""The largest number: floats hold every whole number up to it, and the sum of a thousand is below 64
+bits."""
 
 Check = Callable[[Any], Any]
 """Converts a JSON value to a field's value, or raises `BadMessageError`."""
@@ -56,7 +61,7 @@ def _short(line: bytes) -> str:
 
 def _builder(kind: type[Any]) -> Check:
     """Return a function that builds a dataclass from a record."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     checks = [
         (field.name, _check(hints[field.name]), field.default is MISSING) for field in fields(kind)
     ]
@@ -82,12 +87,11 @@ def _check(hint: Any) -> Check:
     if get_origin(hint) is tuple:
         return _tuple_of(_check(get_args(hint)[0]))
     if get_origin(hint) is dict:
-        return _exactly(dict)
-    if hint is float:
-        return _number
+        return _mapping
     if hint is Member:
         return _builder(Member)
-    return _exactly(hint)
+    scalars: dict[Any, Check] = {Loss: _number, float: _quantity, int: _count, str: _text}
+    return scalars.get(hint) or _exactly(hint)
 
 
 def _exactly(kind: type[Any]) -> Check:
@@ -107,6 +111,48 @@ def _number(value: Any) -> float:
         return float(value)
     except OverflowError as problem:
         raise BadMessageError("a number that no float can hold") from problem
+
+
+def _quantity(value: Any) -> float:
+    number = _number(value)
+    if not 0 <= number <= MOST:  # also refuses NaN
+        raise BadMessageError(f"a number from 0 to 2**53 is needed, not {number}")
+    return number
+
+
+def _count(value: Any) -> int:
+    number: int = _exactly(int)(value)
+    if not 0 <= number <= MOST:
+        raise BadMessageError("a count from 0 to 2**53 is needed")
+    return number
+
+
+def _text(value: Any) -> str:
+    text: str = _exactly(str)(value)
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise BadMessageError("text with half a surrogate pair")
+    return text
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = _exactly(dict)(value)
+    _refuse_unwritable(found)
+    return found
+
+
+def _refuse_unwritable(value: Any) -> None:
+    """Refuse what no store could hold, at any depth."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _text(key)
+            _refuse_unwritable(each)
+    elif isinstance(value, list):
+        for each in value:
+            _refuse_unwritable(each)
+    elif isinstance(value, str):
+        _text(value)
+    elif isinstance(value, int | float) and not abs(value) <= 2**63:
+        raise BadMessageError("a number that is not finite, or longer than 64 bits")
 
 
 def _tuple_of(check: Check) -> Check:

@@ -5,11 +5,14 @@ default; any other change needs a new `VERSION`.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 VERSION = 2
 
 ROLES = ("worker", "server")
+
+Loss = Annotated[float, "any"]
+"""May be NaN, infinite or negative. Other numbers are counts, times and rates: finite, 0 or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class StepDone:
     epoch: int
     samples: int
     """This worker's share."""
-    loss: float
+    loss: Loss
     """Mean over the global batch."""
     forward: float
     backward: float

@@ -2,21 +2,25 @@
 
 import json
 import math
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.codec import BadMessageError, decode, encode
+from muster.wire.codec import MOST, BadMessageError, decode, encode
 from muster.wire.messages import (
     Captured,
     Changed,
+    Failed,
     Hello,
+    Loss,
     Member,
     MemberPlan,
     Message,
     Received,
+    Saved,
     StepDone,
 )
 
@@ -26,12 +30,35 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 SHAPES = st.dictionaries(st.text(), VALUES, max_size=3)
-MESSAGES = st.one_of(
-    [st.from_type(kind) for kind in get_args(Message) if kind is not Captured]
-    + [st.builds(Captured, task=st.text(), shape=SHAPES)]
-)
+COUNTS, QUANTITIES = st.integers(0, MOST), st.floats(0, MOST)
+FIELDS: dict[Any, st.SearchStrategy[Any]] = {
+    int: COUNTS,
+    float: QUANTITIES,
+    Loss: st.floats(),
+    dict[str, Any]: SHAPES,
+    tuple[int, ...]: st.lists(COUNTS, max_size=3).map(tuple),
+    tuple[Member, ...]: st.lists(
+        st.builds(Member, st.text(), st.text(), st.text(), QUANTITIES, st.text()), max_size=3
+    ).map(tuple),
+}
+
+
+def made(kind: type[Any]) -> st.SearchStrategy[Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    values = {name: FIELDS.get(each, st.from_type(each)) for name, each in hints.items()}
+    return st.builds(kind, **values)
+
+
+MESSAGES = st.one_of([made(kind) for kind in get_args(Message)])
 
 STEP = StepDone("worker-0", 3, 7, 1, 64, 0.25, 0.1, 0.2, 0.01, 0.05)
+EXAMPLES: tuple[Message, ...] = (
+    STEP,
+    Changed("worker-0", 1, 5, ("worker-0",), 0.1, "plan"),
+    Captured("worker-0", {}),
+    Failed("worker-0", "ValueError"),
+    Saved("worker-0", 5, "/c", 0.1),
+)
 
 
 @given(MESSAGES)
@@ -41,6 +68,37 @@ def test_a_message_comes_back_as_it_went(message: Message) -> None:
     assert line.endswith(b"\n")
     # repr: NaN differs from itself, its name does not.
     assert repr(decode(line)) == repr(message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("Changed", "pause", "Infinity"),
+        ("Changed", "pause", "NaN"),
+        ("Changed", "pause", "1e400"),
+        ("Changed", "pause", "-1"),
+        ("StepDone", "samples", "-1"),
+        ("StepDone", "step", str(2**64)),
+        ("StepDone", "seconds", "1e300"),
+        ("Captured", "shape", '{"parameters":[{"count":1e999}]}'),
+        ("Captured", "shape", f'{{"operations":{10**400}}}'),
+        ("Captured", "steps", str(10**30)),
+        ("Failed", "trace", '"\\ud800"'),
+        ("Saved", "path", '"half \\udfff"'),
+    ],
+)
+def test_what_no_store_could_hold_is_refused_in_words(kind: str, field: str, value: str) -> None:
+    (message,) = [each for each in EXAMPLES if type(each).__name__ == kind]
+    record = {**json.loads(encode(message)), field: "VALUE"}
+    line = json.dumps(record).replace('"VALUE"', value).encode()
+    with pytest.raises(BadMessageError, match=rf"{kind}\.{field}: "):
+        decode(line)
+
+
+@pytest.mark.parametrize("loss", ["NaN", "Infinity", "-Infinity", "-3.5"])
+def test_a_loss_may_be_any_number(loss: str) -> None:
+    line = encode(STEP).replace(b'"loss":0.25', f'"loss":{loss}'.encode())
+    assert repr(decode(line)) == repr(replace(STEP, loss=float(loss)))
 
 
 def test_the_line_of_a_plan() -> None:

@@ -19,7 +19,8 @@ from muster.model.event import (
     Checkpointed,
     Ended,
     Event,
-    Held,
+    JobHeld,
+    JobReleased,
     MigrateBegun,
     Migrated,
     NodeAdded,
@@ -29,7 +30,6 @@ from muster.model.event import (
     PoolsSet,
     PreemptBegun,
     Preempted,
-    Released,
     Reprioritised,
     Requeued,
     Reshaped,
@@ -285,15 +285,15 @@ def _requeued(draft: _Draft, event: Requeued) -> None:
     draft.jobs[event.job] = replace(idle, not_before=event.not_before)
 
 
-def _held(draft: _Draft, event: Held) -> None:
+def _held(draft: _Draft, event: JobHeld) -> None:
     state = draft.job(event.job)
-    advance(state.phase, Held)
+    advance(state.phase, JobHeld)
     draft.jobs[event.job] = replace(state, held_by=event.by)
 
 
-def _released(draft: _Draft, event: Released) -> None:
+def _released(draft: _Draft, event: JobReleased) -> None:
     state = draft.job(event.job)
-    advance(state.phase, Released)
+    advance(state.phase, JobReleased)
     draft.jobs[event.job] = replace(state, held_by="")
 
 
@@ -460,8 +460,8 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     PreemptBegun: _preempt_begun,
     Preempted: _preempted,
     Requeued: _requeued,
-    Held: _held,
-    Released: _released,
+    JobHeld: _held,
+    JobReleased: _released,
     Reprioritised: _reprioritised,
     Checkpointed: _checkpointed,
     TasksLost: _tasks_lost,

@@ -9,13 +9,13 @@ from muster.model.event import (
     Checkpointed,
     Ended,
     Event,
-    Held,
+    JobHeld,
+    JobReleased,
     MigrateBegun,
     Migrated,
     NodeLost,
     PreemptBegun,
     Preempted,
-    Released,
     Reprioritised,
     Requeued,
     Reshaped,
@@ -82,7 +82,7 @@ NEXT |= {
     (phase, event): phase
     for phase in Phase
     if phase is not Phase.ENDED
-    for event in (Held, Released, Reprioritised)
+    for event in (JobHeld, JobReleased, Reprioritised)
 }
 
 

@@ -20,6 +20,10 @@ POINTS = 512
 """Most losses kept; beyond that every second one is dropped, so that a plot keeps its shape."""
 
 
+MOST_SAMPLES = 2**62
+"""Samples counted: whatever tasks report, the sum stays below the 64 bits that a store holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a job is."""
@@ -157,7 +161,7 @@ class Track:
             return False
         self._tasks[done.task] = at
         self.reported = True
-        self.samples += done.samples
+        self.samples = min(MOST_SAMPLES, self.samples + done.samples)
         self.rate.add(done.samples, now)
         if done.formation < self.formation:
             return False
@@ -180,7 +184,7 @@ class Track:
             self.asynchronous = change.sync == "asynchronous"
         planned, pause = self._pauses.get(change.formation, (False, 0.0))
         # A joiner's wait for its plan pauses nobody.
-        own = change.pause if change.cause != "start" else 0.0
+        own = change.pause if change.cause != "start" and isfinite(change.pause) else 0.0
         self._pauses[change.formation] = planned or change.cause == "plan", max(pause, own)
 
     def _start_over(self) -> None:

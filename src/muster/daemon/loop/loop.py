@@ -37,6 +37,7 @@ from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_of
 from muster.daemon.loop.state import State
+from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
 from muster.daemon.tasks.orders import log_name
 from muster.files.snapshot import CycleSnapshot
@@ -263,7 +264,7 @@ class Daemon:
         batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes))
         began = time.monotonic()
         try:
-            _, self.seq = await self._write(self.store.write, batch)
+            _, self.seq = await self._store(batch)
         except UnwritableError as error:
             return await self._drop_unwritable(error, turn.accepted)
         except StoreError as error:
@@ -316,6 +317,13 @@ class Daemon:
         """Return a live job's current list entry."""
         state, gang = self.view.jobs[number], self.state.gangs.get(number)
         return record_of(self.summaries[number], state, gang, self.beliefs.progress(number))
+
+    async def _store(self, batch: Batch) -> tuple[int, int]:
+        """Write a batch; what cannot be written beside its facts is replaced or left out."""
+        try:
+            return await self._write(self.store.write, batch)
+        except UnwritableError:
+            return await self._write(self.store.write, without_unwritable(batch))
 
     async def _write(self, write: Callable[..., T], *arguments: object) -> T:
         """Call a method of the store in the writer's thread."""

@@ -54,9 +54,9 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{fact.outcome.value}{f': {headline(fact.error)}' if fact.error else ''}"
         case e.Requeued():
             return "gave its devices back, waits to restart"
-        case e.Held():
+        case e.JobHeld():
             return f"held by {fact.by}"
-        case e.Released():
+        case e.JobReleased():
             return f"released by {fact.by}"
         case e.Reprioritised():
             return f"priority {fact.priority}, set by {fact.by}"

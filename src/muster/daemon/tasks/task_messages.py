@@ -12,6 +12,8 @@ from muster.model.event import Checkpointed
 from muster.model.view import Phase
 from muster.wire.messages import Changed, Hello, Message, Saved, StepDone, Transferred
 
+log = structlog.get_logger()
+
 SAVES = 30.0
 """Seconds between two checkpoints of a job in the journal, at least."""
 
@@ -41,7 +43,10 @@ class TaskMessages:
         if state is None:
             return
         daemon.metrics.heard()
-        daemon.beliefs.hear(state.job, message, daemon.clock.now())
+        try:
+            daemon.beliefs.hear(state.job, message, daemon.clock.now())
+        except Exception:  # what one job says must not keep its gang from hearing it
+            log.exception("beliefs failed to take in a message", job=job, kind=type(message).__name__)
         if isinstance(message, Changed):
             self._note_change(job, message)
         elif isinstance(message, Saved):
