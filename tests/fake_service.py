@@ -194,10 +194,29 @@ class FakeService:
         changes = tuple(change for change in self.history if change.job == entry.record.name)
         return JobDetail(entry.record, tuple(entry.tasks), changes)
 
-    async def stop(self, caller: Caller, which: str) -> JobRecord:
+    async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:
         entry = self._find(caller, which)
         if entry.record.status not in OVER:
             self.end(entry.record.number, "cancelled")
+        return entry.record
+
+    async def hold(self, caller: Caller, which: str) -> JobRecord:
+        entry = self._find(caller, which)
+        held = f"held by {caller.user}"
+        entry.record = replace(entry.record, code="waiting.held", reason=held)
+        return entry.record
+
+    async def release(self, caller: Caller, which: str) -> JobRecord:
+        entry = self._find(caller, which)
+        entry.record = replace(entry.record, code="", reason="")
+        return entry.record
+
+    async def requeue(self, caller: Caller, which: str) -> JobRecord:
+        return self._find(caller, which).record
+
+    async def set_priority(self, caller: Caller, which: str, priority: int) -> JobRecord:
+        entry = self._find(caller, which)
+        entry.record = replace(entry.record, priority=priority)
         return entry.record
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:

@@ -1,7 +1,9 @@
 """Programs that die: they restart as a whole, ever later, and say why."""
 
+import signal
 from pathlib import Path
 
+from muster.wire.records import JobRecord
 from tests.live.daemons import Daemon, until
 
 RANKS = """
@@ -56,3 +58,40 @@ def test_why_a_job_failed_is_the_last_line_of_its_traceback(daemon: Daemon) -> N
     first = "worker-0 ended with exit code 1: ValueError: no such file"
     assert job.error.splitlines()[0] == first
     assert first in daemon.muster("ps", "-a").stdout
+
+
+TRAP = "trap 'echo warned >> said' USR1; trap '' TERM; touch up; while :; do sleep 0.05; done"
+
+
+def test_a_run_is_warned_before_its_time_limit_and_ended_at_it(daemon: Daemon) -> None:
+    daemon.sh(TRAP, name="slow", time="2s", warn="SIGUSR1@1s", grace="100ms")
+    job = daemon.await_status("slow", "failed")
+    assert job.error == "time limit of 2s reached"
+    assert (daemon.work("slow") / "said").read_text(encoding="ascii").splitlines()[0] == "warned"
+
+
+def test_a_job_is_held_released_requeued_and_killed(daemon: Daemon) -> None:
+    def starts() -> int:
+        return len(list(daemon.work("life").glob("*.up")))
+
+    def held() -> JobRecord | None:
+        found = daemon.record("life")
+        return found if found.code == "waiting.held" else None
+
+    daemon.sh("touch $$.up; trap '' TERM; while :; do sleep 0.05; done", name="life", grace="100ms")
+    until(lambda: starts() == 1)
+    assert "life" in daemon.muster("hold", "life").stdout
+    job = until(held)
+    assert (job.devices, job.losses) == (0, 0)
+    daemon.muster("release", "life")
+    until(lambda: starts() == 2)
+    daemon.await_status("life", "running")
+    daemon.muster("requeue", "life")
+    until(lambda: starts() == 3)
+    assert "priority 7" in daemon.muster("priority", "life", "7").stdout
+    daemon.await_status("life", "running")
+    daemon.muster("stop", "-y", "--force", "life")
+    daemon.await_status("life", "cancelled")
+    tasks = daemon.detail("life").tasks
+    assert tasks[-1].signal == signal.SIGKILL
+    assert daemon.record("life").losses == 0

@@ -42,6 +42,12 @@ class ShapeBody(_Body):
         return Shape(self.least, self.most, self.servers)
 
 
+class PriorityBody(_Body):
+    """A job's new priority."""
+
+    priority: int = Field(description="Higher is sooner.", examples=[10])
+
+
 class QuotaBody(_Body):
     """A pool's quota of one device type."""
 

@@ -13,6 +13,7 @@ from muster.cli.daemon.commands import machine
 from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
 from muster.cli.jobs.commands import jobs
+from muster.cli.jobs.control import control
 from muster.cli.offline.commands import offline
 from muster.cli.options import ADMIN, OFFLINE
 from muster.cli.sim.commands import sim
@@ -28,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(jobs)
+app.add_typer(control)
 app.add_typer(machine)
 for noun in (pool, node, policy, token):
     app.add_typer(noun, rich_help_panel=ADMIN)

@@ -124,9 +124,30 @@ class Client:
         """Return a handle of a job that was submitted before."""
         return Handle(self, self.record(which))
 
-    def stop(self, which: str | int) -> JobRecord:
-        """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
-        return self.connection.call(JobRecord, "DELETE", place("jobs", which))
+    def stop(self, which: str | int, *, force: bool = False) -> JobRecord:
+        """Stop a job. It is `stopping` until its tasks have ended. Idempotent.
+
+        `force`: kill its tasks at once.
+        """
+        query = {"force": True} if force else {}
+        return self.connection.call(JobRecord, "DELETE", place("jobs", which), query=query)
+
+    def hold(self, which: str | int) -> JobRecord:
+        """Hold a job: it is not started until it is released; one that runs is stopped and waits."""
+        return self.connection.call(JobRecord, "POST", place("jobs", which, "hold"))
+
+    def release(self, which: str | int) -> JobRecord:
+        """Release a held job."""
+        return self.connection.call(JobRecord, "POST", place("jobs", which, "release"))
+
+    def requeue(self, which: str | int) -> JobRecord:
+        """Stop a running job and queue it again."""
+        return self.connection.call(JobRecord, "POST", place("jobs", which, "requeue"))
+
+    def set_priority(self, which: str | int, priority: int) -> JobRecord:
+        """Change a job's priority; higher runs sooner."""
+        body = {"priority": priority}
+        return self.connection.call(JobRecord, "PUT", place("jobs", which, "priority"), body=body)
 
     def resize(
         self, which: str | int, least: int, most: int | None = None, servers: int | None = None

@@ -39,8 +39,25 @@ class Handle:
         """Yield its output by line, until it ends."""
         return self._client.logs(self.number, task, follow)
 
-    def stop(self) -> JobRecord:
-        return self._client.stop(self.number)
+    def stop(self, *, force: bool = False) -> JobRecord:
+        """Stop it; `force`: kill its tasks at once."""
+        return self._client.stop(self.number, force=force)
+
+    def hold(self) -> JobRecord:
+        """Keep it from running until it is released."""
+        return self._client.hold(self.number)
+
+    def release(self) -> JobRecord:
+        """Let it run again."""
+        return self._client.release(self.number)
+
+    def requeue(self) -> JobRecord:
+        """Stop it and queue it again."""
+        return self._client.requeue(self.number)
+
+    def set_priority(self, priority: int) -> JobRecord:
+        """Change its priority; higher runs sooner."""
+        return self._client.set_priority(self.number, priority)
 
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:
         """Change how many workers it asks for: exactly `least`, or from `least` to `most`."""
@@ -61,7 +78,23 @@ class InsideHandle(Handle):
         """Yield nothing: it printed here."""
         return iter(())
 
-    def stop(self) -> JobRecord:
+    def stop(self, *, force: bool = False) -> JobRecord:
+        """Do nothing: it has ended."""
+        return self._record
+
+    def hold(self) -> JobRecord:
+        """Do nothing: it has ended."""
+        return self._record
+
+    def release(self) -> JobRecord:
+        """Do nothing: it has ended."""
+        return self._record
+
+    def requeue(self) -> JobRecord:
+        """Do nothing: it has ended."""
+        return self._record
+
+    def set_priority(self, priority: int) -> JobRecord:
         """Do nothing: it has ended."""
         return self._record
 

@@ -97,3 +97,13 @@ def test_where_nobody_listens_it_is_said_so(tmp_path: Path, monkeypatch: pytest.
     nobody = "http://127.0.0.1:1"
     monkeypatch.setattr(connect, "connect", lambda: Client(nobody, patience=0.0))
     assert f"no daemon answers at {nobody}" in muster("ps", code=104).stderr
+
+
+def test_a_job_is_held_released_requeued_and_reprioritised(api: Api) -> None:
+    muster("run", "-y", "train.py", "--name", "a")
+    assert "job 1 (a): waiting, held by root" in muster("hold", "a").stdout
+    assert muster("release", "1").stdout == "job 1 (a): waiting\n"
+    assert muster("requeue", "a").stdout.startswith("job 1 (a): ")
+    assert muster("priority", "a", "7").stdout == "job 1 (a): priority 7\n"
+    assert muster("priority", "a", "-3").stdout == "job 1 (a): priority -3\n"
+    assert muster("stop", "a", "-y", "--force").stdout == "job 1 (a): cancelled\n"

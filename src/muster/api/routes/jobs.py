@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from muster.api.bodies import ShapeBody
+from muster.api.bodies import PriorityBody, ShapeBody
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.daemon.service.protocol import Caller, JobQuery
@@ -94,9 +94,43 @@ def job_routes(router: APIRouter, parts: Parts) -> None:
         return reply(await service.job(who, which))
 
     @router.delete("/jobs/{which}", summary="Stop a job", responses=answers(JobRecord, "The job."))
-    async def stop(who: Who, which: Which) -> Response:
+    async def stop(
+        who: Who,
+        which: Which,
+        force: Annotated[bool, Query(description="Kill its tasks at once.")] = False,
+    ) -> Response:
         """It is `stopping` until its tasks have ended, then `cancelled`. Idempotent."""
-        return reply(await service.stop(who, which))
+        return reply(await service.stop(who, which, force))
+
+    @router.post("/jobs/{which}/hold", summary="Hold a job", responses=answers(JobRecord, "The job."))
+    async def hold(who: Who, which: Which) -> Response:
+        """It is not started until it is released; one that runs is stopped and waits. Idempotent."""
+        return reply(await service.hold(who, which))
+
+    @router.post(
+        "/jobs/{which}/release", summary="Release a held job", responses=answers(JobRecord, "The job.")
+    )
+    async def release(who: Who, which: Which) -> Response:
+        """It keeps its place in the queue. Idempotent."""
+        return reply(await service.release(who, which))
+
+    @router.post(
+        "/jobs/{which}/requeue",
+        summary="Stop a running job and queue it again",
+        responses=answers(JobRecord, "The job."),
+    )
+    async def requeue(who: Who, which: Which) -> Response:
+        """It gets time to write a checkpoint; this counts neither as a loss nor as a failure."""
+        return reply(await service.requeue(who, which))
+
+    @router.put(
+        "/jobs/{which}/priority",
+        summary="Change a job's priority",
+        responses=answers(JobRecord, "The job."),
+    )
+    async def set_priority(who: Who, which: Which, body: PriorityBody) -> Response:
+        """It counts from the next cycle on."""
+        return reply(await service.set_priority(who, which, body.priority))
 
     @router.post(
         "/jobs/{which}/resize",

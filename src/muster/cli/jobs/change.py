@@ -16,7 +16,7 @@ from muster.files.source.quantity import parse_counts
 from muster.wire.records import JobRecord
 
 
-def stop_jobs(which: Sequence[str], *, yes: bool) -> int:
+def stop_jobs(which: Sequence[str], *, yes: bool, force: bool = False) -> int:
     """Stop the jobs; return the exit code of the first that cannot be stopped."""
     code = 0
     with daemon() as client:
@@ -25,7 +25,7 @@ def stop_jobs(which: Sequence[str], *, yes: bool) -> int:
             return OTHER_FAILURE
         for each in which:
             try:
-                job = client.stop(each)
+                job = client.stop(each, force=force)
             except ClientError as error:
                 report(error)
                 code = code or exit_code(error)

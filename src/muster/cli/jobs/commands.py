@@ -106,14 +106,20 @@ def logs(
 
 
 @jobs.command(rich_help_panel=JOBS)
-def stop(which: Several, yes: Yes = False) -> None:
+def stop(
+    which: Several,
+    yes: Yes = False,
+    force: Annotated[bool, option(None, "Kill their tasks at once.", "--force")] = False,
+) -> None:
     """Stop jobs. Their tasks get SIGTERM, and time to save a checkpoint.
 
-    Example: muster stop 12 13 -y
+    Examples:
+      muster stop 12 13 -y
+      muster stop 12 --force      SIGKILL at once, also to a job that is stopping
     """
     from muster.cli.jobs.change import stop_jobs
 
-    raise typer.Exit(stop_jobs(which, yes=yes))
+    raise typer.Exit(stop_jobs(which, yes=yes, force=force))
 
 
 @jobs.command(rich_help_panel=JOBS)

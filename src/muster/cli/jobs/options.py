@@ -63,6 +63,10 @@ class RunRequest:
         Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
     ] = None
 
+    time: Annotated[str | None, option(REQUEST, "Time limit of a run: 4h, 1h30m.", metavar="TIME")] = (
+        None
+    )
+
     @property
     def names_itself(self) -> bool:
         """Whether the job gets its name from its script."""

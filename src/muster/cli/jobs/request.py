@@ -106,6 +106,7 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "priority": request.priority,
         "folder": None if request.folder is None else str(request.folder.absolute()),
         "elastic": request.elastic,
+        "time": request.time,
     }
     return {field: value for field, value in options.items() if value is not None}
 

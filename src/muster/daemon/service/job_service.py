@@ -22,9 +22,18 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
-from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
+from muster.files.job.job_entries import MAX_PRIORITY
+from muster.model.event import (
+    Cancelled,
+    JobHeld,
+    JobReleased,
+    PreemptBegun,
+    Reprioritised,
+    Reshaped,
+    Submitted,
+)
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.task import Fact, LogPiece, StopAsked, job_of
+from muster.model.task import Fact, LogPiece, RequeueAsked, StopAsked, job_of
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
@@ -146,19 +155,67 @@ class JobService(Administration):
             tuple(self._daemon.beliefs.losses(record.number)),
         )
 
-    async def stop(self, caller: Caller, which: str) -> JobRecord:
+    async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:
         record = await self._record(which, caller)
         number = record.number
         state, summary = self._daemon.view.jobs.get(number), self._daemon.summaries.get(number)
-        if state is None or summary is None or record.status in OVER or summary.stopping:
+        if state is None or summary is None or record.status in OVER:
+            return record
+        if summary.stopping and not force:
             return record
         now = self._daemon.clock.now()
         gang = self._daemon.state.gangs.get(number)
-        facts: list[Fact] = [StopAsked(number, now), *_preempt(state, now)]
+        facts: list[Fact] = [StopAsked(number, now, force), *_preempt(state, now)]
         if state.phase is Phase.WAITING and not (gang and gang.tasks):
             facts.append(Cancelled(number, now))
         await self._put(Entry(facts))
         return await self._record(number, caller)
+
+    async def hold(self, caller: Caller, which: str) -> JobRecord:
+        state = await self._live(caller, which)
+        now = self._daemon.clock.now()
+        if not state.held_by:
+            held = JobHeld(state.number, caller.user, now)
+            await self._put(Entry([held, *_preempt(state, now)]))
+        return await self._record(state.number, caller)
+
+    async def release(self, caller: Caller, which: str) -> JobRecord:
+        state = await self._live(caller, which)
+        if state.held_by:
+            now = self._daemon.clock.now()
+            await self._put(Entry([JobReleased(state.number, caller.user, now)]))
+        return await self._record(state.number, caller)
+
+    async def requeue(self, caller: Caller, which: str) -> JobRecord:
+        state = await self._live(caller, which)
+        if state.phase is Phase.WAITING:
+            raise ConflictError(f"job {state.number} ({state.job.name}) is in the queue already")
+        now = self._daemon.clock.now()
+        asked = RequeueAsked(state.number, caller.user, now)
+        await self._put(Entry([asked, *_preempt(state, now)]))
+        return await self._record(state.number, caller)
+
+    async def set_priority(self, caller: Caller, which: str, priority: int) -> JobRecord:
+        state = await self._live(caller, which)
+        self._refuse_priority(caller, priority)
+        now = self._daemon.clock.now()
+        await self._put(Entry([Reprioritised(state.number, priority, caller.user, now)]))
+        return await self._record(state.number, caller)
+
+    def _refuse_priority(self, caller: Caller, priority: int) -> None:
+        """Refuse a priority that this caller may not give a job."""
+        if abs(priority) > MAX_PRIORITY:
+            raise RefusedError(f"priority must be from -{MAX_PRIORITY} to {MAX_PRIORITY}")
+
+    async def _live(self, caller: Caller, which: str) -> JobState:
+        """Return a job that the caller may change and that is not over or being stopped."""
+        record = await self._record(which, caller)
+        state = self._daemon.view.jobs.get(record.number)
+        if state is None or record.status in OVER:
+            raise ConflictError(f"job {record.number} ({record.name}) is over: {record.status}")
+        if record.status == "stopping":
+            raise ConflictError(f"job {record.number} ({record.name}) is being stopped")
+        return state
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         record = await self._record(which, caller)

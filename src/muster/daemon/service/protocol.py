@@ -94,8 +94,24 @@ class Service(Protocol):
         """Return one job in detail."""
         ...
 
-    async def stop(self, caller: Caller, which: str) -> JobRecord:
+    async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:
         """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
+        ...
+
+    async def hold(self, caller: Caller, which: str) -> JobRecord:
+        """Keep a job from running until it is released. Idempotent."""
+        ...
+
+    async def release(self, caller: Caller, which: str) -> JobRecord:
+        """Let a held job run again. Idempotent."""
+        ...
+
+    async def requeue(self, caller: Caller, which: str) -> JobRecord:
+        """Stop a running job and queue it again."""
+        ...
+
+    async def set_priority(self, caller: Caller, which: str, priority: int) -> JobRecord:
+        """Change a job's priority, from the next cycle on."""
         ...
 
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:

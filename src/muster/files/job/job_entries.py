@@ -1,5 +1,6 @@
 """The job file as written: its mappings, fields and defaults."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
@@ -11,6 +12,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from muster.files.errors import one_of
 from muster.files.job.command import parse_command
 from muster.files.job.environ import parse_text, parse_variables
 from muster.files.source.fields import (
@@ -34,7 +36,7 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_TASKS
+from muster.files.source.quantity import MAX_TASKS, parse_duration
 from muster.model.topology import Level
 
 MAX_PRIORITY = 1_000_000
@@ -85,6 +87,29 @@ Text = Annotated[str, scalar(parse_text), WithJsonSchema({"type": "string", "min
 Elastic = Annotated[str, word("way to resize", ELASTIC), WithJsonSchema({"enum": list(ELASTIC)})]
 Signal = Annotated[
     str, word("signal for a checkpoint", SIGNALS), WithJsonSchema({"enum": list(SIGNALS)})
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitWarning:
+    """When tasks are warned before their time limit, in s, and by which signal."""
+
+    seconds: float
+    signal: str | None
+
+
+def parse_warning(text: str) -> LimitWarning:
+    """Read `SIGUSR1@60s` or `60s`."""
+    name, at, seconds = text.rpartition("@")
+    if at and name not in SIGNALS:
+        raise ValueError(one_of(name, "signal", SIGNALS))
+    return LimitWarning(parse_duration(seconds), name or None)
+
+
+Warn = Annotated[
+    LimitWarning,
+    scalar(parse_warning),
+    WithJsonSchema({"type": "string", "examples": ["SIGUSR1@60s"]}),
 ]
 Sync = Annotated[str, word("way to synchronise", SYNCS), WithJsonSchema({"enum": list(SYNCS)})]
 Owners = Annotated[str, word("part of an owner", OWNERS), WithJsonSchema({"enum": list(OWNERS)})]
@@ -241,6 +266,16 @@ class JobEntry(FileEntry):
     )
     checkpoint_grace: Time = preset(
         "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
+    )
+    time: SomeTime | None = optional(
+        "Time limit of a run, from its start to its end; waiting does not count, and a preempted job "
+        "starts over. Default: none.",
+        examples=["4h"],
+    )
+    warn: Warn = preset(
+        "60s",
+        "When to warn the tasks before the time limit, and by which signal. Without a "
+        "signal: by the checkpoint signal, or by a request for a checkpoint in jobs of the runtime.",
     )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."

@@ -42,6 +42,9 @@ def program_of(entry: JobEntry, folder: str) -> Program:
         losses=entry.losses,
         sync=entry.sync,
         owners=entry.owners,
+        time=entry.time,
+        warn=entry.warn.seconds,
+        warn_signal=entry.warn.signal,
     )
 
 

@@ -1,0 +1,76 @@
+"""Commands that hold, release, requeue and reprioritise live jobs."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muster.cli.connect import daemon, exit_code, report
+from muster.cli.options import JOBS, Several, Which
+
+if TYPE_CHECKING:
+    from muster.client import Client
+    from muster.wire.records import JobRecord
+
+control = typer.Typer(pretty_exceptions_enable=False)
+
+
+@control.command(rich_help_panel=JOBS)
+def hold(which: Several) -> None:
+    """Hold jobs: a waiting one is not started; a running one is stopped, after a checkpoint if it can
+    write one, and waits.
+
+    Example: muster hold 12
+    """
+    raise typer.Exit(_each(which, lambda client, job: client.hold(job)))
+
+
+@control.command(rich_help_panel=JOBS)
+def release(which: Several) -> None:
+    """Release held jobs: they wait in the queue where they were.
+
+    Example: muster release 12
+    """
+    raise typer.Exit(_each(which, lambda client, job: client.release(job)))
+
+
+@control.command(rich_help_panel=JOBS)
+def requeue(which: Several) -> None:
+    """Stop running jobs, after a checkpoint if they can write one, and queue them again.
+
+    Example: muster requeue 12
+    """
+    raise typer.Exit(_each(which, lambda client, job: client.requeue(job)))
+
+
+@control.command(rich_help_panel=JOBS, context_settings={"ignore_unknown_options": True})
+def priority(
+    which: Which,
+    value: Annotated[int, typer.Argument(metavar="N", help="Priority; higher runs sooner.")],
+) -> None:
+    """Change a job's priority. It counts from the next decision on.
+
+    Example: muster priority 12 10
+    """
+    with daemon() as client:
+        job = client.set_priority(which, value)
+        typer.echo(f"job {job.number} ({job.name}): priority {job.priority}")
+
+
+def _each(which: Sequence[str], change: "Callable[[Client, str], JobRecord]") -> int:
+    """Change the jobs; return the exit code of the first that cannot be changed."""
+    from muster.cli.render.terminal import painted
+    from muster.client import ClientError
+
+    code = 0
+    with daemon() as client:
+        for each in which:
+            try:
+                job = change(client, each)
+            except ClientError as error:
+                report(error)
+                code = code or exit_code(error)
+            else:
+                why = f", {job.reason}" if job.code == "waiting.held" else ""
+                typer.echo(f"job {job.number} ({job.name}): {painted(job.status)}{why}")
+    return code
