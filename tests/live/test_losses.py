@@ -83,15 +83,26 @@ def test_a_job_is_held_released_requeued_and_killed(daemon: Daemon) -> None:
     assert "life" in daemon.muster("hold", "life").stdout
     job = until(held)
     assert (job.devices, job.losses) == (0, 0)
-    daemon.muster("release", "life")
+    daemon.client.release("life")
     until(lambda: starts() == 2)
     daemon.await_status("life", "running")
-    daemon.muster("requeue", "life")
+    daemon.client.requeue("life")
     until(lambda: starts() == 3)
-    assert "priority 7" in daemon.muster("priority", "life", "7").stdout
+    assert daemon.client.set_priority("life", 7).priority == 7
     daemon.await_status("life", "running")
-    daemon.muster("stop", "-y", "--force", "life")
+    daemon.client.stop("life", force=True)
     daemon.await_status("life", "cancelled")
     tasks = daemon.detail("life").tasks
     assert tasks[-1].signal == signal.SIGKILL
     assert daemon.record("life").losses == 0
+
+
+def test_the_log_tells_what_was_decided_ordered_and_seen(daemon: Daemon) -> None:
+    daemon.sh("exit 3", name="told")
+    daemon.await_status("told", "failed")
+    log = daemon.log.read_text(encoding="utf-8")
+    lines = [line for line in log.splitlines() if "name=told" in line or "/1/worker-0" in line]
+    for kind in ("Submitted", "StartBegun", "Decided", "start task", "task started", "TaskEnded"):
+        assert any(kind in line for line in lines), kind
+    (end,) = [line for line in lines if " Ended " in line]
+    assert "failed: worker-0 ended with exit code 3" in end

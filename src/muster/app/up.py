@@ -18,6 +18,7 @@ import structlog
 from muster.api.app import create_app
 from muster.api.listener import Tls, bound, serve, url_of
 from muster.app.daemon_folder import DaemonStatus, held, write_status
+from muster.app.log_file import LogLines
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
 from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
@@ -59,7 +60,7 @@ Ready = Callable[[Listening], None]
 
 def run(options: UpOptions, ready: Ready) -> None:
     """Run a daemon until SIGTERM or SIGINT; its jobs keep running. `ready` is called when it is."""
-    _log_to_stderr(options.log_format, options.log_level)
+    _log_to_stderr(options.log_format, options.log_level, options.data)
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
     cluster, pools = _cluster(options)
@@ -211,20 +212,7 @@ def _listening(options: UpOptions, running: RunningDaemon, store: Store, url: st
     )
 
 
-class _Lines:
-    """Writes log lines, and ignores failures: a full disk must not end the daemon."""
-
-    def __init__(self, *_: object) -> None:
-        """The logger's name is in the lines already."""
-
-    def msg(self, line: str) -> None:
-        with contextlib.suppress(OSError):
-            print(line, file=sys.stderr, flush=True)
-
-    debug = info = warning = error = critical = exception = msg
-
-
-def _log_to_stderr(form: str, level: str) -> None:
+def _log_to_stderr(form: str, level: str, folder: Path) -> None:
     """Log structured lines to standard error; standard output is for announcements."""
     colours = form == "text" and sys.stderr.isatty()
     last = (
@@ -232,6 +220,7 @@ def _log_to_stderr(form: str, level: str) -> None:
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=colours)
     )
+    lines = LogLines(folder)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -240,6 +229,6 @@ def _log_to_stderr(form: str, level: str) -> None:
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=_Lines,
+        logger_factory=lambda *_: lines,
         cache_logger_on_first_use=False,
     )

@@ -86,8 +86,8 @@ def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
     try:
         turn.state = before.after(entry.facts)
     except _REFUSED as problem:
-        if entry.done is None:
-            log.warning("refused facts", problem=str(problem), facts=_kinds(entry.facts))
+        level = log.warning if entry.done is None else log.info
+        level("refused facts", problem=str(problem), facts=_kinds(entry.facts))
         entry.fail(problem)
         return
     turn.accepted.append(entry)

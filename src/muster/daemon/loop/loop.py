@@ -36,6 +36,7 @@ from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_of
+from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
@@ -223,6 +224,7 @@ class Daemon:
         """Post what the executor reports."""
         for report in self.executor.collect():
             if isinstance(report, TaskStarted):
+                log.info("task started", task=str(report.task), pid=report.pid)
                 self.post(Entry(events=[(report.task.number, report)]))
             elif isinstance(report, TaskExited):
                 tail = self._tail(report.task) if is_fault(report) else ""
@@ -292,6 +294,8 @@ class Daemon:
             if summary is not None:
                 self.follower.ended(closed.job.job, summary)
         self.follower.noted(turn.facts)
+        ended = {number: closed.job for number, closed in turn.closed.items()}
+        log_facts(turn.facts, self.view.jobs, ended)
         for job, command in turn.commands:
             _attempt(partial(self._performer.perform, job, command))
         for entry in turn.accepted:
