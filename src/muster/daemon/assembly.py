@@ -13,7 +13,8 @@ from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon, Pace
-from muster.daemon.loop.recover import load_state, reattach
+from muster.daemon.loop.recover import ClusterChangedError, load_state, note_ends, reattach
+from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
@@ -83,7 +84,22 @@ async def open_daemon(
     site: Site, store: Store, executor: Executor, pace: Pace | None = None
 ) -> RunningDaemon:
     """Fold the journal, listen, reattach to tasks. The store must have been claimed."""
-    state = load_state(store, site.cluster, site.pools, site.policy)
+    try:
+        state = load_state(store, site.cluster, site.pools, site.policy)
+    except ClusterChangedError as error:
+        # Its jobs may have ended while no daemon was there to see it.
+        previous = await _attached(site, store, executor, error.state, pace)
+        await note_ends(previous.daemon)
+        await previous.daemon.closed()
+        await previous.tasks.close()
+        state = load_state(store, site.cluster, site.pools, site.policy)
+    return await _attached(site, store, executor, state, pace)
+
+
+async def _attached(
+    site: Site, store: Store, executor: Executor, state: State, pace: Pace | None
+) -> RunningDaemon:
+    """Return a daemon that continues from this state, attached to the tasks in it."""
     latest = store.changes(None, limit=1)
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
     beliefs = Beliefs(state.view.cluster.node_devices())

@@ -41,12 +41,15 @@ async def running_daemon(
     executor: Executor | None = None,
     store: Store | None = None,
     begin: bool = True,
+    devices: int = 4,
 ) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    made = await open_daemon(site(folder), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
+    made = await open_daemon(
+        site(folder, devices), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05)
+    )
     if begin:
         made.begin()
     try:

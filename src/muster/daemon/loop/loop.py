@@ -181,13 +181,8 @@ class Daemon:
             await self.turn()
 
     async def turn(self) -> None:
-        """Collect, commit and, if it is time, refresh, decide and save a snapshot."""
-        self._wake.clear()
-        self._collect()
-        entries, self._inbox, self._backlog = [*self._backlog, *self._inbox], [], []
-        await self._commit(entries)
-        if self.trouble and not entries:
-            await self._probe()
+        """Take in what happened and, if it is time, refresh, decide and save a snapshot."""
+        await self.take_in()
         now = time.monotonic()
         if now >= self._refreshed + self.pace.refresh:
             self._refreshed = now
@@ -196,6 +191,15 @@ class Daemon:
             await self._decide()
         if self._unsaved >= self.pace.snapshot:
             await self.snapshot()
+
+    async def take_in(self) -> None:
+        """Collect the reports of the executor, and commit what was posted."""
+        self._wake.clear()
+        self._collect()
+        entries, self._inbox, self._backlog = [*self._backlog, *self._inbox], [], []
+        await self._commit(entries)
+        if self.trouble and not entries:
+            await self._probe()
 
     def close(self) -> None:
         """End after this turn."""

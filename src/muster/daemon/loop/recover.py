@@ -1,5 +1,8 @@
 """The start of a daemon: fold the journal, then reattach to the tasks that run."""
 
+import asyncio
+import time
+
 import structlog
 
 from muster.daemon.gang.events import Resumed
@@ -18,8 +21,22 @@ from muster.wire.records import LIVE
 log = structlog.get_logger()
 
 
+REPORTED = 10.0
+"""s for an executor to say what became of the tasks it is attached to."""
+LOOK = 0.02
+
+
 class ClusterChangedError(ValueError):
     """The cluster is not the one on which jobs still run."""
+
+    def __init__(self, state: State) -> None:
+        names = ", ".join(sorted(each.job.name for each in state.view.jobs.values())[:5])
+        super().__init__(
+            f"the cluster has changed while these jobs are active: {names}; "
+            "start with the same devices, or stop the jobs first"
+        )
+        self.state = state
+        """What the journal folds to."""
 
 
 def load_state(store: Store, cluster: Cluster, pools: PoolTree, policy: str) -> State:
@@ -53,11 +70,7 @@ def _moved_to(cluster: Cluster, pools: PoolTree, state: State) -> State:
     if _shape(state.view.cluster) == _shape(cluster):
         return state
     if state.view.jobs:
-        names = ", ".join(sorted(state.view.names)[:5])
-        raise ClusterChangedError(
-            f"the cluster has changed while these jobs are active: {names}; "
-            "start with the same devices, or stop the jobs first"
-        )
+        raise ClusterChangedError(state)
     return State(View(state.view.version, cluster, pools, {}), {}, state.policy)
 
 
@@ -65,6 +78,24 @@ def _shape(cluster: Cluster) -> object:
     """Return what jobs cannot change of a cluster."""
     nodes = [(node.name, node.configuration, node.rack, node.domain) for node in cluster.nodes]
     return (dict(cluster.configurations), nodes, dict(cluster.links))
+
+
+async def note_ends(daemon: Daemon) -> None:
+    """Journal how tasks ended while no daemon was there; nothing is decided."""
+    limit = time.monotonic() + REPORTED
+    while time.monotonic() < limit and _is_unknown(daemon):
+        await daemon.take_in()
+        await asyncio.sleep(LOOK)
+
+
+def _is_unknown(daemon: Daemon) -> bool:
+    """Whether the executor has not yet said of every task that it runs or has ended."""
+    sights = daemon.sights
+    return any(
+        number not in sights or task.task not in sights[number].running
+        for number, gang in daemon.state.gangs.items()
+        for task in gang.tasks
+    )
 
 
 def reattach(daemon: Daemon) -> None:
