@@ -9,4 +9,9 @@ _ROUTINE = ("TaskOrdered",)
 
 
 def notable(changes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    return [change for change in changes if change.kind not in _ROUTINE]
+    """Return events that say something new: a job's end says it all of tasks that ended well."""
+    return [each for each in changes if each.kind not in _ROUTINE and not _ended_well(each)]
+
+
+def _ended_well(change: ChangeRecord) -> bool:
+    return change.kind == "TaskEnded" and change.text.endswith("exit code 0")
