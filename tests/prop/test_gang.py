@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.daemon.gang.events import Exited, Heard
+from muster.daemon.gang.events import Exited, Heard, LimitReached
 from muster.daemon.gang.transitions import NEXT, Goal, Trigger
-from muster.model.event import Cancelled, Ended, NodeLost, NodeReturned
+from muster.model.event import Cancelled, Checkpointed, Ended, NodeLost, NodeReturned, Outcome
 from muster.model.job import Program
-from muster.model.task import TaskEnded, TaskExited, TaskOrdered, TaskStarted
+from muster.model.task import StopAsked, TaskEnded, TaskExited, TaskOrdered, TaskStarted
 from muster.model.view import Phase
 from muster.wire.messages import Changed, Failed, Hello
 from muster.wire.messages import TrainingEnded as Left
@@ -36,7 +36,9 @@ class History:
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
         failures, losses = data.draw(st.integers(0, 2)), data.draw(st.sampled_from((None, 0, 2)))
-        program = Program(failures=failures, losses=losses)
+        program = Program(
+            failures=failures, losses=losses, time=self.data.draw(st.sampled_from((None, 9.0)))
+        )
         asked = job("j", 1, most=4, restarts=data.draw(st.booleans()), program=program)
         self.rig = Rig(asked, self.pick(PLACES))
         self.formation = 0
@@ -50,10 +52,11 @@ class History:
         moves = [rig.pass_time, self.revive]
         if rig.gang.tasks:
             moves += [self.start, self.exit, self.exit, self.hello, self.change, self.leave, self.fail]
+            moves += [self.force, self.reach_limit]
         if rig.state.phase is Phase.WAITING:
             moves.append(self.begin)
         elif rig.state.phase is Phase.RUNNING:
-            moves += [self.resize, rig.preempt, rig.cancel, self.lose_node]
+            moves += [self.resize, rig.preempt, rig.cancel, self.lose_node, self.checkpoint]
         else:
             moves += [self.lose_node, *([] if rig.state.phase is Phase.PREEMPTING else [rig.cancel])]
         self.pick(moves)()
@@ -87,6 +90,15 @@ class History:
 
     def fail(self) -> None:
         self.rig.react(Heard(Failed(self.name(), "ValueError: no", "Traceback")))
+
+    def force(self) -> None:
+        self.rig.happen(StopAsked(KEY, 0.0, force=True))
+
+    def reach_limit(self) -> None:
+        self.rig.react(LimitReached(self.rig.state.run))
+
+    def checkpoint(self) -> None:
+        self.rig.fold(Checkpointed(KEY, self.rig.state.generation, 0.0))
 
     def begin(self) -> None:
         self.rig.generation = self.rig.state.generation
@@ -138,6 +150,28 @@ def test_nothing_is_ordered_twice_or_forgotten_and_the_journal_is_enough(data: s
         if history.over:
             break
         history.step()
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 3), st.booleans())
+def test_a_gang_whose_tasks_keep_dying_ends_and_every_loss_is_counted_once(
+    data: st.DataObject, workers: int, fault: bool
+) -> None:
+    """In whatever order its tasks die, with whatever signals and codes."""
+    placed = placement(*(("n0", 1 << place) for place in range(workers)))
+    rig = Rig(job("j", workers, program=Program(failures=2, losses=3)), placed)
+    for _ in range(8):
+        if KEY not in rig.gangs:
+            break
+        before = rig.gang.failures + rig.gang.losses
+        while KEY in rig.gangs and rig.gang.tasks:
+            name = data.draw(st.sampled_from(sorted(rig.names)))
+            code, number = data.draw(st.sampled_from(EXITS[1:4]))
+            rig.end(name, 3 if fault and code is None else code, None if fault else number)
+        if KEY in rig.gangs:
+            assert rig.gang.failures + rig.gang.losses == before + 1
+            rig.pass_time()
+    assert rig.ended.outcome is Outcome.FAILED
 
 
 @given(st.data())

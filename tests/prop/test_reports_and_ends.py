@@ -81,7 +81,7 @@ def test_a_job_ends_whatever_numbers_its_task_has_reported(tmp_path: Path) -> No
         made = runner.run(opened.__aenter__())
         numbers = iter(range(1, 10_000))
 
-        @settings(max_examples=60)
+        @settings(max_examples=60, deadline=None)
         @given(st.lists(lines(), max_size=6))
         def lives(said: list[bytes]) -> None:
             messages = [message for message in map(heard, said) if message is not None]
