@@ -39,7 +39,7 @@ class DaemonStatus:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Be the daemon of the folder inside the block; raises TakenError if another process is."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / PID_FILE
     with path.open("a+", encoding="ascii") as file:
         try:

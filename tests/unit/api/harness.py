@@ -53,14 +53,14 @@ class Api:
     @contextmanager
     def listening(self, tls: Tls | None = None) -> Iterator[str]:
         """The same API on a socket of this machine; its address."""
-        listening = bound()
+        listening, context = bound(), tls.context() if tls else None
         begun, stop = threading.Event(), asyncio.Event()
         serving = asyncio.run_coroutine_threadsafe(
-            serve(self.app, listening, stop, tls=tls, ready=begun.set), self.loop
+            serve(self.app, [listening], stop, tls=context, ready=begun.set), self.loop
         )
         assert begun.wait(30)
         try:
-            yield url_of(listening, tls)
+            yield url_of(listening, secure=tls is not None)
         finally:
             self.loop.call_soon_threadsafe(stop.set)
             serving.result(30)
