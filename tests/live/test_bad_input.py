@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from muster.client import Client, ClientError
-from muster.client.settings import read_settings
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until
 
@@ -57,15 +56,14 @@ FULL = "the journal cannot be written"
 
 def connection(daemon: Daemon) -> http.client.HTTPConnection:
     """To the daemon, with nothing between that would mend what is sent."""
-    parts = urlsplit(daemon.client.connection.url)
+    parts = urlsplit(daemon.url)
     assert parts.hostname
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
 
 
 def token(daemon: Daemon) -> dict[str, str]:
     """The owner's header."""
-    found = read_settings({"MUSTER_HOME": str(daemon.home)}).token
-    return {"Authorization": f"Bearer {found}"}
+    return {"Authorization": f"Bearer {daemon.token}"}
 
 
 def get(daemon: Daemon, path: str, headers: dict[str, str]) -> tuple[int, bytes]:

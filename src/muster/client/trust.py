@@ -92,17 +92,36 @@ def check_address(settings: ClientSettings) -> None:
 
 def tracer(settings: ClientSettings) -> Trace | None:
     """Return what checks each new connection, as httpcore's extension `trace`; None: TLS does."""
-    if settings.insecure:
-        return None
     if settings.url.startswith(UNIX):
-        return _on("connection.connect_unix_socket.complete", _check_owner)
+        return _unix_trace(settings.insecure)
     parts = urlsplit(settings.url)
-    if parts.scheme != "http" or settings.token is None:
+    if parts.scheme != "http" or settings.token is None or settings.insecure:
         return None
     token, netloc, port = settings.token, parts.netloc, parts.port or 80
     return _on(
         "connection.connect_tcp.complete", lambda stream: _check_proof(stream, token, netloc, port)
     )
+
+
+def _unix_trace(insecure: bool) -> Trace:
+    check = _on("connection.connect_unix_socket.complete", _check_owner)
+
+    def trace(name: str, info: Mapping[str, Any]) -> None:
+        if name == "connection.connect_unix_socket.started":
+            _probe(info["path"])
+        if not insecure:
+            check(name, info)
+
+    return trace
+
+
+def _probe(path: str) -> None:
+    """Connect once and hang up: httpcore does not close a socket that cannot connect."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError as error:
+            raise httpx.ConnectError(str(error)) from None
 
 
 def _on(event: str, check: Callable[[httpcore.NetworkStream], None]) -> Trace:

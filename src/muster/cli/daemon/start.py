@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
-from muster.app.daemon_folder import TakenError, read_status
+from muster.app.daemon_folder import TakenError, private, read_status
 from muster.app.options import Listening, UpOptions
 from muster.cli.exits import OTHER_FAILURE
 from muster.cli.parse import seconds_of
@@ -136,7 +136,7 @@ def _start_in_background(data: Path) -> int:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = data / "daemon.log"
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
-    with path.open("ab") as log:
+    with open(path, "ab", opener=private) as log:
         begun = log.tell()
         child = subprocess.Popen(
             command,
