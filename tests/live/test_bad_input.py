@@ -194,9 +194,10 @@ def small_disk(tmp_path: Path) -> Iterator[Sequence[str]]:
 
 
 def test_on_a_full_disk_nothing_is_done_until_there_is_room(
-    make: Make, small_disk: Sequence[str]
+    make: Make, small_disk: Sequence[str], tmp_path: Path
 ) -> None:
-    daemon: Daemon = make(before=small_disk)
+    # A socket on that disk would be out of the client's sight.
+    daemon: Daemon = make("--socket", str(tmp_path / "muster.sock"), before=small_disk)
     daemon.start()
     daemon.sh("true", name="before").wait(60)
     # The daemon's own view of its folder; in ours nothing is mounted there.
