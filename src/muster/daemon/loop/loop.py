@@ -260,7 +260,8 @@ class Daemon:
         keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
         notes, self._unwritten = self._unwritten, []
-        batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes))
+        acts = tuple(entry.act for entry in turn.accepted if entry.act)
+        batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes), acts)
         began = time.monotonic()
         try:
             _, self.seq = await self._write(self.store.write, batch)
@@ -447,5 +448,5 @@ def _attempt(call: Callable[[], None]) -> None:
 
 def _only_submits(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
+    new = [isinstance(fact, Submitted) and fact.job.full_name not in view.names for fact in entry.facts]
     return bool(new) and all(new)
