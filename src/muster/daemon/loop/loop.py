@@ -25,7 +25,7 @@ import structlog
 
 from muster.core.cycle.cycle import Decisions
 from muster.core.state.begin import begun
-from muster.core.why.words import tell
+from muster.core.why.words import names_for, tell
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
@@ -418,11 +418,12 @@ class Daemon:
         changed: dict[int, JobSummary] = {}
         for decision in decided.decisions:
             before = self.summaries[decision.job]
-            summary = before.explain(decision.reason)
+            name_of = names_for(self.view, decision.job)
+            summary = before.explain(decision.reason, name_of)
             if summary is not before:
                 changed[decision.job] = summary
             if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
-                text = summary.text or tell(decision.reason)
+                text = summary.text or tell(decision.reason, name_of)
                 facts.append(Decided(decision.job, decision.kind, decision.reason.code, text, now))
         return facts, changed
 
