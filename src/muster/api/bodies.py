@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from muster.daemon.service.protocol import PoolRules, Shape
+from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000
 MAX_AMOUNT = 10**12
-MAX_PRIORITY = 1_000_000
 
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]

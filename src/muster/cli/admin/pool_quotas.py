@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from muster.cli.parse import parsed
 from muster.files.errors import InputError, one_of
-from muster.files.source.quantity import MAX_TASKS, parse_number, parse_whole
+from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS, parse_number, parse_whole
 from muster.wire.records import PoolRecord, QuotaRecord
 
 Quotas = dict[str, dict[str, int | float | None]]
@@ -18,7 +18,6 @@ Given = Sequence[str] | None
 T = TypeVar("T")
 
 NO_LIMIT, EVERYBODY = "none", "everybody"
-MAX_PRIORITY = 1_000_000
 
 
 def changed_quotas(
