@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from muster.store import audit_log, journal, lists
 from muster.store.batch import Batch, Journalled, Note, Snapshot, SubmissionKey
@@ -150,10 +150,16 @@ class Store:
         """Return the number of jobs by status; the arguments are as in `jobs`."""
         query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
         query = query.where(*_wanted(user, pool, name))
-        if users_or_pools is not None:
+        ways = [query]
+        if users_or_pools is not None:  # one query for each index
             mine, shared = users_or_pools
-            query = query.where(or_(jobs.c.user == mine, jobs.c.pool.in_(shared)))
-        return {row[0]: row[1] for row in self._rows(query)}
+            ways = [query.where(jobs.c.user == mine)]
+            if shared:
+                ways.append(query.where(jobs.c.pool.in_(shared), jobs.c.user != mine))
+        found: Counter[str] = Counter()
+        for way in ways:
+            found.update({row[0]: row[1] for row in self._rows(way)})
+        return dict(found)
 
     def highest(self) -> int:
         """Return the highest job number so far; 0: none."""

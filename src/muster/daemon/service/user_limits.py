@@ -34,7 +34,7 @@ class UserLimits:
     """Live jobs."""
     size: int = 64_000_000
     """Bytes of the commands and environments of live jobs."""
-    submissions: int = 600
+    submissions: int = 1_200
     """Submissions per minute; as many at once after a pause."""
 
 
