@@ -1,6 +1,6 @@
 """What lists say of live jobs, and of those that have just ended."""
 
-from muster.core.why.words import tell
+from muster.core.why.words import names_for, tell
 from muster.daemon.gang.setbacks import Setbacks
 from muster.daemon.gang.state import GangState
 from muster.daemon.gang.transitions import Goal
@@ -28,7 +28,7 @@ from muster.model.reason import Code, Reason
 from muster.model.task import StopAsked, TaskId, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.wire.records import PredictionRecord
-from tests.builders import job, placement, running
+from tests.builders import cluster, job, placement, running, view
 from tests.numbers import number
 
 J = number("j")
@@ -94,7 +94,9 @@ def test_a_job_that_waits_in_the_queue_to_restart_says_so_until_the_cycle_gives_
     record = record_of(summary, state, gang, None)
     assert (record.status, record.code) == ("waiting", "waiting.restart")
     assert record.reason == "restarts 32 s after 6 losses in a row: worker-0 was killed"
-    explained = record_of(summary.explain(Reason(Code.WAITING_DEVICES)), state, gang, None)
+    name_of = names_for(view(cluster(1), [job("j", 1)]), J)
+    later = summary.explain(Reason(Code.WAITING_DEVICES), name_of)
+    explained = record_of(later, state, gang, None)
     assert explained.code == "waiting.devices"
 
 
@@ -124,9 +126,10 @@ def test_a_success_has_no_error_and_a_cancelled_job_says_who_stopped_it() -> Non
 
 def test_a_reason_is_told_once() -> None:
     reason = Reason(Code.WAITING_DEVICES)
-    first = JobSummary().explain(reason)
+    name_of = names_for(view(cluster(1), [job("j", 1)]), J)
+    first = JobSummary().explain(reason, name_of)
     assert (first.code, first.text) == (reason.code.value, tell(reason))
-    assert first.explain(Reason(Code.WAITING_DEVICES)) is first
+    assert first.explain(Reason(Code.WAITING_DEVICES), name_of) is first
 
 
 def test_a_restarted_daemon_goes_on_with_the_same_summary() -> None:
