@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -96,7 +96,7 @@ class Administration(Requests):
     async def pools(self, caller: Caller) -> list[PoolRecord]:
         return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
 
-    @audited("set pool", lambda *given: _told(given))
+    @audited("set pool")
     async def set_pool(
         self,
         caller: Caller,
@@ -153,7 +153,7 @@ class Administration(Requests):
             return self._limiter.records()
         return [self._limiter.record(caller.user)]
 
-    @audited("set limits", lambda given: _told([given]))
+    @audited("set limits")
     async def set_limits(
         self, caller: Caller, user: str, given: Mapping[str, int | None] | None
     ) -> LimitRecord:
@@ -216,7 +216,7 @@ class Administration(Requests):
         found = await self._read(self._store.tokens)
         return [each for each in found if caller.admin or each.user == caller.user]
 
-    @audited("create token", lambda user, role: f"for {user}, role {role}")
+    @audited("create token")
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
         admins_only(caller)
         if role not in ROLES:
@@ -273,11 +273,6 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
-
-
-def _told(given: Sequence[object]) -> str:
-    """What a request asks for, without what it leaves unchanged."""
-    return ", ".join(str(each) for each in given if each not in (None, {}))
 
 
 def digest(secret: str) -> str:

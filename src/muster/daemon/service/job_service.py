@@ -118,6 +118,7 @@ class JobService(Administration):
             self._admitted[key] = f"can never run on this cluster: {found.why}{hint}" if found else ""
         return self._admitted[key]
 
+    @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         refuse_numeric(job.name)
         refuse_oversized(job)
@@ -190,7 +191,7 @@ class JobService(Administration):
         await self._put(Entry(facts))
         return await self._record(number, caller)
 
-    @audited("resize", lambda shape: f"{shape.least}..{shape.most} workers")
+    @audited("resize")
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         record = await self._record(which, caller)
         state = self._daemon.view.jobs.get(record.number)
