@@ -1,7 +1,6 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
 import contextlib
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,6 +43,7 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
+from muster.wire.token_proof import digest, proof
 
 LIMITS = "limits"
 """The setting with the limits of users."""
@@ -58,6 +58,9 @@ class Administration(Requests):
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon)
         self._cluster, self._began = cluster_name, daemon.clock.now()
+        self._no_token = secrets.token_hex(32)
+        """Proves tokens that do not exist, so that nobody can tell which do."""
+        self.warning = ""
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
         daemon.follower.forgets.append(self._limiter.leave)
@@ -246,6 +249,10 @@ class Administration(Requests):
                 await self._read(self._store.touch_token, known, now)
         return Caller(found.user, found.role == "admin")
 
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        known = await self._read(self._store.token_digest, prefix)
+        return proof(known or self._no_token, nonce, port)
+
     async def status(self) -> StatusRecord:
         daemon, view = self._daemon, self._daemon.view
         free = sum(node.free.bit_count() for node in view.cluster.nodes)
@@ -265,6 +272,7 @@ class Administration(Requests):
             last_cycle=daemon.last_cycle,
             trouble=daemon.trouble,
             counts=await self._read(self._store.counts),
+            warning=self.warning,
         )
 
     async def snapshot(self, caller: Caller) -> bytes:
@@ -273,8 +281,3 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
-
-
-def digest(secret: str) -> str:
-    """Hash a secret for the store: with 256 random bits no slow hash is needed."""
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -62,9 +62,7 @@ def test_priorities_above_the_pools_highest_are_for_administrators(tmp_path: Pat
         service = made.service
         await service.set_pool(ADMIN, "default", None, {}, rules=PoolRules(max_priority=5))
         await service.submit(ANN, program("a", priority=5))
-        with pytest.raises(
-            ForbiddenError, match="6 is above 5, the highest of pool 'default'"
-        ):
+        with pytest.raises(ForbiddenError, match="6 is above 5, the highest of pool 'default'"):
             await service.submit(ANN, program("b", priority=6))
         await service.submit(ADMIN, program("b", priority=6))
         with pytest.raises(ForbiddenError):
