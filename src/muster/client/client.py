@@ -16,8 +16,8 @@ from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
-from muster.client.origin import of_this_python, refuse_unrunnable, with_origin
-from muster.client.settings import TOKEN, URL, ClientSettings, is_own_daemon, read_settings
+from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
+from muster.client.settings import TOKEN, URL, ClientSettings, read_settings
 from muster.wire.records import (
     ChangeRecord,
     Forecast,
@@ -249,7 +249,10 @@ class Client:
     def same_machine(self) -> bool:
         """Whether the daemon is known to run on this machine: in this process, or as the last
         `muster up` of this user. A loopback address alone may lead elsewhere, through a tunnel."""
-        return self._transport is not None or is_own_daemon(self.connection.url)
+        if self._transport is not None:
+            return True
+        kept = not (self._url or os.environ.get(URL))
+        return is_this_machine(self.connection.url, kept=kept)
 
     def close(self) -> None:
         if self._open is not None:

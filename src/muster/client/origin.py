@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from muster.client.errors import ClientError, FieldFault
 
@@ -61,6 +62,13 @@ def with_origin(record: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, 
         found = {"env": dict(env), "host": socket.gethostname(), "executable": _found(complete, env)}
         complete["origin"] = {name: value for name, value in found.items() if value}
     return complete
+
+
+def is_this_machine(url: str, *, kept: bool) -> bool:
+    """Whether a daemon's address is on this machine for certain: a Unix socket, or the loopback address
+    that `muster up` has kept here."""
+    found = urlsplit(url)
+    return found.scheme == "unix" or (kept and found.hostname in ("127.0.0.1", "::1", "localhost"))
 
 
 def refuse_unrunnable(record: Mapping[str, Any]) -> None:

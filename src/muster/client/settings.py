@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,7 +12,6 @@ from muster.client.errors import ClientError
 HOME = "MUSTER_HOME"
 URL = "MUSTER_URL"
 TOKEN = "MUSTER_API_TOKEN"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +44,6 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> ClientSettings:
         hint = f"start one with muster up, or set {URL} and {TOKEN}"
         raise ClientError(0, "No Daemon", "the address of the daemon is unknown", hint)
     return ClientSettings(url, token)
-
-
-def is_own_daemon(url: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether `muster up` of this user listens there, on this machine only."""
-    kept = _kept(settings_path(environ), needed=False)
-    here = urlsplit(url).hostname in (None, *LOOPBACK)
-    return here and kept is not None and kept.url.rstrip("/") == url.rstrip("/")
 
 
 def write_settings(settings: ClientSettings, environ: Mapping[str, str] = os.environ) -> Path:
