@@ -46,7 +46,7 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
     if detail.program is not None:
-        yield from _program(detail.program)
+        yield from _program(detail.program, job.command)
     how = "resized live" if job.live else "restarted to resize"
     yield "asks for", f"{job.asked or '-'} workers, {how}"
     yield "has", _has(job)
@@ -67,8 +67,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
 
 
-def _program(program: ProgramRecord) -> Iterator[tuple[str, str]]:
-    if program.executable:
+def _program(program: ProgramRecord, command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if program.executable and program.executable not in command[:1]:
         yield "program", program.executable
     yield "folder", program.folder or "a folder of its own"
     for name, variables in (("env", program.env), ("inherits", program.inherited)):
