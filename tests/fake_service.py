@@ -39,6 +39,7 @@ from muster.wire.records import (
     TaskRecord,
     TokenRecord,
 )
+from muster.wire.token_proof import digest, proof
 
 T = TypeVar("T")
 POLICIES = ("fifo", "muster")
@@ -322,6 +323,10 @@ class FakeService:
     async def identify(self, secret: str) -> Caller | None:
         self.identified += 1
         return self.secrets.get(secret)
+
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        known = [found for secret in self.secrets if (found := digest(secret)).startswith(prefix)]
+        return proof(known[0] if known else "00" * 32, nonce, port)
 
     async def status(self) -> StatusRecord:
         waiting = sum(entry.record.status == "waiting" for entry in self.entries.values())

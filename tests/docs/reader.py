@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,9 +92,11 @@ class Reader:
 
 
 @contextlib.contextmanager
-def a_reader(folder: Path) -> Iterator[Reader]:
-    reader = Reader(folder)
-    try:
-        yield reader
-    finally:
-        reader.leave()
+def a_reader() -> Iterator[Reader]:
+    """A reader for the length of the block, in a folder with a name short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
+        reader = Reader(Path(folder))
+        try:
+            yield reader
+        finally:
+            reader.leave()

@@ -1,7 +1,5 @@
 """What README, the tutorials and the how-tos say to type works, typed in a folder of one's own."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.docs.page import PageError, blocks, script
@@ -20,9 +18,9 @@ PAGES = ["README.md"] + [
 @pytest.mark.parametrize(
     "name", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in PAGES]
 )
-def test_what_a_page_says_to_type_works(name: str, tmp_path: Path) -> None:
+def test_what_a_page_says_to_type_works(name: str) -> None:
     typed = script(name, (ROOT / name).read_text(encoding="utf-8"))
-    with a_reader(tmp_path) as reader:
+    with a_reader() as reader:
         done = reader.types(typed)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n--- errors:\n{done.stderr[-3000:]}"
 
@@ -42,7 +40,7 @@ def test_a_block_says_what_is_in_it() -> None:
         script("page", "Type:\n\n```\nls\n```\n")
 
 
-def test_sessions_files_python_and_hidden_lines_are_run(tmp_path: Path) -> None:
+def test_sessions_files_python_and_hidden_lines_are_run() -> None:
     page = """
 <!-- run: touch hidden -->
 1. First
@@ -63,7 +61,7 @@ command: a
 print(open("job.yaml").read())
 ```
 """
-    with a_reader(tmp_path) as reader:
+    with a_reader() as reader:
         done = reader.types(script("page", page))
         wrong = reader.types(script("page", page.replace("$ false", "$ true")))
     assert (done.returncode, wrong.returncode) == (0, 1), done.stderr

@@ -77,8 +77,7 @@ def test_what_is_not_here_is_told_at_submission(daemon: Daemon, caller: Path) ->
 
 def test_a_missing_folder_that_only_the_task_finds_out_fails_it(daemon: Daemon, tmp_path: Path) -> None:
     where = tmp_path / "nowhere"
-    url, token = daemon.client.connection.url, daemon.client.create_token("far", "far").secret
-    with Client(url, token) as far:
+    with Client(daemon.url, daemon.token) as far:  # through a port, as from another machine
         record = far.submit({"command": "true", "name": "far", "folder": str(where)}).wait(LONG)
     assert record.status == "failed"
     assert f"its folder {where} does not exist; create it" in (record.error or "")

@@ -11,6 +11,7 @@ from starlette.routing import Match
 
 from muster import __version__
 from muster.api.gate import RequestGate
+from muster.api.hosts import Hosts
 from muster.api.limits import Limits
 from muster.api.openapi import describe
 from muster.api.parts import CHECKED, Parts
@@ -42,11 +43,16 @@ def create_app(
     service: Service,
     *,
     limits: Limits | None = None,
+    hosts: Hosts | None = None,
     auth: bool = True,
-    anonymous: Caller = ANYBODY,
+    owner: Caller = ANYBODY,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """Make the API of a service. Without `auth` no token is needed, and every caller is `anonymous`."""
+    """Make the API of a service.
+
+    `owner`: the caller that the daemon's own Unix user is. Without `auth` no token is needed, and
+    everyone is the owner.
+    """
     limits = limits or Limits()
     tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
@@ -57,17 +63,19 @@ def create_app(
         RequestGate,
         tokens=tokens,
         limits=limits,
+        hosts=hosts or Hosts(),
         clock=clock,
-        anonymous=None if auth else anonymous,
+        auth=auth,
+        owner=owner,
     )
-    parts = Parts(service, limits, tokens, streams, auth)
+    parts = Parts(service, limits, tokens, streams)
     for prefix, tag, add_routes in ROUTES:
         router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED)
         add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(router.routes)
     _answer_errors(app)
-    app.state.streams = streams
+    app.state.streams, app.state.limits = streams, limits
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 

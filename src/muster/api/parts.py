@@ -8,7 +8,7 @@ import msgspec
 from fastapi import Depends, Path, Request
 from starlette.responses import Response
 
-from muster.api.gate import CALLER, SECRET
+from muster.api.gate import CALLER, LOGIN, Login
 from muster.api.limits import Limits
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
@@ -59,19 +59,18 @@ class Parts:
     limits: Limits
     tokens: TokenCache
     streams: Streams
-    auth: bool
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
         """Make a streaming answer, which ends when the caller's token is revoked."""
-        secret: str = request.scope[SECRET]
+        login: Login = request.scope[LOGIN]
 
         async def valid() -> bool:
-            return not self.auth or await self.tokens.caller(secret) is not None
+            return login.secret is None or await self.tokens.caller(login.secret) is not None
 
         return EventStream(
             events,
             streams=self.streams,
-            key=secret,
+            key=login.key,
             heartbeat=self.limits.heartbeat,
             valid=valid,
         )

@@ -5,6 +5,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
 from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
-from muster.client.settings import TOKEN, URL, ClientSettings, read_settings
+from muster.client.settings import TOKEN, URL, read_settings
 from muster.wire.records import (
     ChangeRecord,
     Forecast,
@@ -241,7 +242,7 @@ class Client:
             given = {URL: self._url, TOKEN: self._token}
             environ = {**os.environ, **{name: text for name, text in given.items() if text is not None}}
             found = read_settings(environ)
-            settings = ClientSettings(found.url, found.token, self._ca or found.ca)
+            settings = replace(found, ca=self._ca or found.ca)
             self._open = DaemonConnection(settings, self._patience, self._transport)
         return self._open
 

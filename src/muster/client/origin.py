@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from muster.client.errors import ClientError, FieldFault
+from muster.client.settings import UNIX, is_loopback
 
 CARRIED = re.compile(
     r"PATH|PYTHONPATH|LD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_(PREFIX|DEFAULT_ENV)|PYENV_(ROOT|VERSION)"
@@ -67,8 +68,7 @@ def with_origin(record: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, 
 def is_this_machine(url: str, *, kept: bool) -> bool:
     """Whether a daemon's address is on this machine for certain: a Unix socket, or the loopback address
     that `muster up` has kept here."""
-    found = urlsplit(url)
-    return found.scheme == "unix" or (kept and found.hostname in ("127.0.0.1", "::1", "localhost"))
+    return url.startswith(UNIX) or (kept and is_loopback(urlsplit(url).hostname))
 
 
 def refuse_unrunnable(record: Mapping[str, Any]) -> None:

@@ -182,6 +182,11 @@ class Store:
         rows = self._rows(_TOKENS.where(tokens.c.digest == digest))
         return TokenRecord(*rows[0]) if rows else None
 
+    def token_digest(self, prefix: str) -> str | None:
+        """Return the digest of a token by its first digits."""
+        rows = self._rows(select(tokens.c.digest).where(tokens.c.digest.between(prefix, prefix + "g")))
+        return str(rows[0][0]) if rows else None
+
     def touch_token(self, digest: str, at: float) -> None:
         """Record when a token was last used."""
         with self._database.writing() as connection:

@@ -267,3 +267,5 @@ class StatusRecord:
     """What is wrong, such as a full disk; empty if nothing."""
     counts: dict[str, int] = field(default_factory=dict)
     """Jobs by status."""
+    warning: str = ""
+    """What its administrator should know, such as devices that do not exist; empty if nothing."""

@@ -95,7 +95,7 @@ def _headline(frame: ClusterFrame, now: float) -> Text:
         f"up {clock(now - status.since)}",
     )
     text = Text.assemble((status.cluster, "bold"), " · ", " · ".join(figures))
-    for trouble in filter(None, (status.trouble, frame.trouble)):
+    for trouble in filter(None, (status.trouble, status.warning, frame.trouble)):
         text.append(f"\n{trouble}", style="bold red")
     return text
 

@@ -1,7 +1,6 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
 import contextlib
-import hashlib
 import secrets
 from collections.abc import Mapping
 
@@ -24,6 +23,7 @@ from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
 from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusRecord, TokenRecord
+from muster.wire.token_proof import digest, proof
 
 ROLES = ("admin", "user")
 USED = 60.0
@@ -36,6 +36,9 @@ class Administration(Requests):
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon)
         self._cluster, self._began = cluster_name, daemon.clock.now()
+        self._no_token = secrets.token_hex(32)
+        """Proves tokens that do not exist, so that nobody can tell which do."""
+        self.warning = ""
 
     # --- nodes, pools, policy ---
 
@@ -161,6 +164,10 @@ class Administration(Requests):
                 await self._read(self._store.touch_token, known, now)
         return Caller(found.user, found.role == "admin")
 
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        known = await self._read(self._store.token_digest, prefix)
+        return proof(known or self._no_token, nonce, port)
+
     async def status(self) -> StatusRecord:
         daemon, view = self._daemon, self._daemon.view
         free = sum(node.free.bit_count() for node in view.cluster.nodes)
@@ -180,6 +187,7 @@ class Administration(Requests):
             last_cycle=daemon.last_cycle,
             trouble=daemon.trouble,
             counts=await self._read(self._store.counts),
+            warning=self.warning,
         )
 
     async def snapshot(self, caller: Caller) -> bytes:
@@ -188,8 +196,3 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
-
-
-def digest(secret: str) -> str:
-    """Hash a secret for the store: with 256 random bits no slow hash is needed."""
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -175,6 +175,10 @@ class Service(Protocol):
         """Return the caller of a token, or None."""
         ...
 
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        """Prove to who connected to a port that the token whose digest begins so is known here."""
+        ...
+
     async def status(self) -> StatusRecord:
         """Return the daemon's status, which tells of jobs only their number."""
         ...
