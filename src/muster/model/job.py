@@ -63,6 +63,18 @@ class Locality:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a job was submitted, as its client saw it."""
+
+    environ: tuple[tuple[str, str], ...] = ()
+    """Variables by which programs are found (PATH, VIRTUAL_ENV, ...); `Program.environ` overrides
+    them."""
+    executable: str = ""
+    """The file that the command's first word named; empty: unknown."""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """How a job's command is run, stopped and restarted."""
 
@@ -92,6 +104,7 @@ class Program:
     """s before that limit at which it is warned; half the limit if that is shorter."""
     warn_signal: str | None = None
     """Signal of that warning; None: a checkpoint is requested."""
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
