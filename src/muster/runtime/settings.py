@@ -32,7 +32,11 @@ class TaskSettings:
     sample_seconds: float = 0.0
     """Emulates a device of fixed speed: least seconds per sample on a CPU."""
     checkpoint: str = ""
-    """Folder for checkpoints if the script names none; empty: no checkpoints."""
+    """Folder of the job's checkpoints, above those that the script names; empty: none."""
+    resume_from: str = ""
+    """Checkpoints of another training to start from; empty: none."""
+    user: str = ""
+    """Whose job it is; empty: that of whoever runs the process."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -51,6 +55,8 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         device=_device(environ.get("MUSTER_DEVICE", "")),
         sample_seconds=_seconds(environ.get("MUSTER_SAMPLE_SECONDS") or "0"),
         checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
+        resume_from=environ.get("MUSTER_RESUME_FROM", ""),
+        user=environ.get("MUSTER_USER", ""),
     )
 
 

@@ -81,7 +81,7 @@ class Launch:
         self._environ = dict(os.environ if environ is None else environ)
         self._logs, self._on_output = Path(logs).absolute() if logs else None, on_output
         self._devices, self._device_of = tuple(devices or ()), dict[str, str]()
-        self._token, self._job = secrets.token_hex(16), f"{Path(script).stem}-{os.getpid()}"
+        self._token, self._job = secrets.token_hex(16), Path(script).stem
         self._changed = threading.Condition()
         self._address = (HOST, 0)
         self._exits: list[ChildExited] = []
