@@ -78,9 +78,8 @@ def test_the_same_job_goes_on_from_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_another_is_told_whose_it_is_and_how_to_take_it(other: CheckpointOwner, tmp_path: Path) -> None:
-    with written(tmp_path, ADA, 8):
-        with pytest.raises(BadCheckpointError) as refused:
-            Trainer(tmp_path, other).step()
+    with written(tmp_path, ADA, 8), pytest.raises(BadCheckpointError) as refused:
+        Trainer(tmp_path, other).step()
     text = str(refused.value)
     assert "belong to job train of ada (train.py --lr 0.1)" in text
     assert f"--resume-from {tmp_path}" in text
@@ -132,11 +131,11 @@ def test_a_folder_is_taken_over_by_resuming_from_itself(tmp_path: Path) -> None:
 def test_a_job_is_resumed_from_the_folder_that_its_script_named(tmp_path: Path) -> None:
     with written(tmp_path / "job" / "deep" / "er", ADA, 8):
         assert Trainer(tmp_path / "own", BEN, resume_from=tmp_path / "job").step() == 8
-    with written(tmp_path / "job" / "second", ADA, 9):
-        with pytest.raises(
-            BadCheckpointError, match=r"several trainings; resume from one of: .*second"
-        ):
-            Trainer(tmp_path / "own", BEN, resume_from=tmp_path / "job").step()
+    with (
+        written(tmp_path / "job" / "second", ADA, 9),
+        pytest.raises(BadCheckpointError, match=r"several trainings; resume from one of: .*second"),
+    ):
+        Trainer(tmp_path / "own", BEN, resume_from=tmp_path / "job").step()
 
 
 def test_one_file_is_resumed_from(tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_the_lock_goes_with_the_process_even_if_a_child_stays(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     lock = WriterLock(tmp_path / "file" / "x", Claim(ADA, "1"))
-    with pytest.raises(BadCheckpointError, match="cannot be written to .*: Not a directory; give"):
+    with pytest.raises(BadCheckpointError, match=r"cannot be written to .*: Not a directory; give"):
         lock.take()
 
 

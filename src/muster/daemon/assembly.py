@@ -55,9 +55,11 @@ class Site:
 class RunningDaemon:
     """A daemon with its service and its connections to tasks."""
 
-    def __init__(self, daemon: Daemon, tasks: TaskServer[int], cluster: str) -> None:
+    def __init__(
+        self, daemon: Daemon, tasks: TaskServer[int], cluster: str, around: Surroundings
+    ) -> None:
         self.daemon, self.tasks = daemon, tasks
-        self.service = JobService(daemon, cluster)
+        self.service = JobService(daemon, cluster, around.folder_of)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -112,7 +114,7 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    return RunningDaemon(daemon, tasks, site.cluster.name)
+    return RunningDaemon(daemon, tasks, site.cluster.name, around)
 
 
 async def _surroundings(

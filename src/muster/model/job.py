@@ -82,6 +82,8 @@ class Program:
     """Gradient synchronisation: "auto", "ring", "sharded" or "dedicated"."""
     owners: str = "reduce"
     """What parameter owners do: "reduce" only, or "update" as well."""
+    resume_from: str = ""
+    """Checkpoints to start from: a folder, or until it is submitted a job; empty: only its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
+from muster.daemon.service.resume import FolderOf, resume_folder
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.task import Fact, LogPiece, StopAsked, job_of
@@ -40,8 +41,9 @@ HISTORY = 100
 class JobService(Administration):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+    def __init__(self, daemon: Daemon, cluster_name: str, folder_of: FolderOf) -> None:
         super().__init__(daemon, cluster_name)
+        self._folder_of = folder_of
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
@@ -66,6 +68,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)
+        job = await self._resolved(job)
         # No await in between: two submissions never get the same number.
         self._number += 1
         job = replace(job, number=self._number, name=job.name or f"job-{self._number}")
@@ -79,6 +82,13 @@ class JobService(Administration):
             ) from None
         self._daemon.metrics.submitted()
         return await self._record(job.number)
+
+    async def _resolved(self, job: Job) -> Job:
+        """Replace the job that it resumes from by the folder of that job's checkpoints."""
+        if not job.program.resume_from:
+            return job
+        folder = await self._read(resume_folder, job, self._store, self._folder_of)
+        return replace(job, program=replace(job.program, resume_from=folder))
 
     def _problem(self, job: Job) -> str:
         """Why the job can never run here; empty if it can."""
@@ -97,6 +107,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
+        await self._resolved(job)
         daemon, now = self._daemon, self._daemon.clock.now()
         job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1)
         view = evolve(daemon.view, [Submitted(job, now)])

@@ -70,6 +70,9 @@ class Orders:
         folder = self._around.folder_of(job)
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
+        own["MUSTER_USER"] = job.user
+        if program.resume_from:
+            own["MUSTER_RESUME_FROM"] = program.resume_from
         environ = compose(base_environment(os.environ), dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
         where = program.folder or str(folder / "work")

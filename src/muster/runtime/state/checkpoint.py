@@ -158,7 +158,7 @@ class Checkpoints:
         self._on_error(f"resuming from step {manifest['step']}{whose}, {path}")
 
     def _files_of(self, other: Path) -> list[Path]:
-        """Return the checkpoints to resume from, newest first: a file, a folder, or the only one below."""
+        """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
         try:
             if other.is_file():
                 return [other]

@@ -167,8 +167,8 @@ class Session:
         """Save the state every `every` steps, in a thread; start from the latest checkpoint.
 
         A relative folder is one of this job's own: below `MUSTER_CHECKPOINT` in a job of the daemon,
-        here otherwise. An absolute one is taken as it is. Checkpoints of another job or command line are
-        refused; `resume_from` names a folder to start from, whoever wrote it.
+        here otherwise. An absolute one is taken as it is. Checkpoints of another job or command line
+        are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         source = resume_from or self.settings.resume_from
         claim = claim_of(self.settings, Path(source).absolute() if source else None)
