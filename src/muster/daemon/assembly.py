@@ -91,7 +91,7 @@ async def open_daemon(
     beliefs = Beliefs(state.view.cluster.node_devices())
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     tasks: TaskServer[int] = TaskServer(
-        lambda hello: messages.admit(hello),
+        lambda opening: messages.admit(opening),
         lambda job, message: messages.hear(job, message),
         log_protocol_error,
     )

@@ -44,11 +44,14 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
+    coordinator = _coordinator(environ.get("MUSTER_COORDINATOR", ""))
+    if coordinator is not None and not environ.get("MUSTER_TOKEN"):
+        raise BadSettingError("MUSTER_COORDINATOR needs MUSTER_TOKEN, the job's token")
     return TaskSettings(
         job=environ.get("MUSTER_JOB") or "job",
         task=environ.get("MUSTER_TASK") or f"{role}-0",
         role=role,
-        coordinator=_coordinator(environ.get("MUSTER_COORDINATOR", "")),
+        coordinator=coordinator,
         token=environ.get("MUSTER_TOKEN", ""),
         host=environ.get("MUSTER_HOST") or "127.0.0.1",
         threads=_threads(environ.get("MUSTER_THREADS") or "0"),

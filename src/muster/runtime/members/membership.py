@@ -100,7 +100,8 @@ class Membership:
     def join(self) -> None:
         """Become a member: of a plan that names this task, or alone."""
         began = time.monotonic()
-        self.peers.start()
+        if self.settings.coordinator is not None:
+            self.peers.start()  # alone, there is nobody to answer
         self.link.start()
         if self.settings.coordinator is None:
             self._enter(self._builder.build(MemberPlan(1, 0, (self.me,), self._deadline)))

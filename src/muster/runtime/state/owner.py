@@ -1,9 +1,9 @@
 """Whose checkpoints are in a folder, and who may write there.
 
-A checkpoint belongs to a job and its command line, so that trainings that name one folder never take up
-each other's weights. One run at a time writes to a folder: it holds a lock, which the kernel releases
-with the process. All tasks of a job are one run: whichever of them is the primary may write, and a member
-that hangs with the lock does not stop its successor.
+A checkpoint belongs to a job and its command line, so that trainings that name one folder never take
+up each other's weights. One run at a time writes to a folder: it holds a lock, which the kernel
+releases with the process. All tasks of a job are one run: whichever of them is the primary may write,
+and a member that hangs with the lock does not stop its successor.
 """
 
 import errno

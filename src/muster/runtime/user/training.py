@@ -67,9 +67,9 @@ class Training:
         last element of the batch as target; or a function loss(model, *batch). Both return one number
         per sample. `until`: end when the mean loss of an epoch meets it (`muster.loss < 0.1`).
         `checkpoint`: a folder of this job; `resume_from`: one of another, to start from. `clip`:
-        largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`: parameter
-        servers apply each worker's gradient at once: no common steps, samples at least once, and a
-        result that depends on timing.
+        largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
+        parameter servers apply each worker's gradient at once: no common steps, samples at least once,
+        and a result that depends on timing.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
