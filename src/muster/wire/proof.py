@@ -23,7 +23,7 @@ def new_nonce() -> bytes:
 
 def proof_of(token: str, side: bytes, called: bytes, heard: bytes, subject: str) -> bytes:
     """Return a side's proof; `called`, `heard`: the caller's and the listener's nonce."""
-    message = b"\0".join((called + heard, side, subject.encode()))
+    message = b"\0".join((called + heard, side, subject.encode(errors="surrogatepass")))
     return hmac.new(token.encode(), message, hashlib.sha256).digest()
 
 

@@ -468,14 +468,17 @@ class Session:
         except BadCheckpointError:
             self.checkpoints.release()
             raise
-        self._link_to(self.checkpoints.folder)
+        self._tell_folder(self.checkpoints.folder)
         if found is not None:
             self._state.restore(found[1])
         return found is not None
 
-    def _link_to(self, folder: Path) -> None:
-        """Leave a link in the job's own folder, so that `--resume-from JOB` finds one elsewhere."""
+    def _tell_folder(self, folder: Path) -> None:
+        """Say where a relative folder is; leave a link to another in the job's own, so that
+        `--resume-from JOB` finds it."""
         own = Path(self.settings.checkpoint) if self.settings.checkpoint else folder
+        if own in folder.parents:
+            say(f"checkpoints are written to {folder}")
         if folder == own or own in folder.parents:
             return
         link = own / "elsewhere"
