@@ -25,7 +25,7 @@ class TaskMessages:
 
     def admit(self, opening: Opening) -> tuple[int, str] | None:
         """Return the job of a task and its token, None if there is no such task."""
-        number = self._daemon.view.names.get(opening.job)
+        number = self._daemon.view.names.get(f"{opening.user}/{opening.job}")
         gang = self._daemon.state.gangs.get(number) if number is not None else None
         if number is None or gang is None or gang.task(opening.task) is None:
             return None
