@@ -1,11 +1,11 @@
-"""How a task and its coordinator prove to each other that they know the job's token: see `proof.py`."""
+"""How a task and its coordinator prove that they know the job's token: see `job_proof.py`."""
 
 import time
 
 from muster.wire.channel import LINE_LIMIT, Channel
 from muster.wire.codec import BadMessageError
+from muster.wire.job_proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
 from muster.wire.messages import VERSION, Challenge, Opening, Proof, Refused
-from muster.wire.proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
 from muster.wire.seldom import shortened
 
 INTRODUCTION_LIMIT = 1024

@@ -1,7 +1,7 @@
 """The socket at which a task answers its peers, and how to ask another.
 
-Before any request both ends prove that they know the job's token (`wire/proof.py`), in fixed numbers of
-bytes: mark and nonce there, mark, nonce and proof back, proof there.
+Before any request both ends prove that they know the job's token (`wire/job_proof.py`), in fixed
+numbers of bytes: mark and nonce there, mark, nonce and proof back, proof there.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster.runtime.comm.stream import receive_bytes, receive_json, send_bytes, send_json
+from muster.wire.job_proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
 from muster.wire.messages import VERSION
-from muster.wire.proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
 from muster.wire.seldom import SeldomNotes
 
 Request = dict[str, Any]
