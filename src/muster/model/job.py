@@ -95,6 +95,8 @@ class Program:
     owners: str = "reduce"
     """What parameter owners do: "reduce" only, or "update" as well."""
     origin: Origin = Origin()
+    resume_from: str = ""
+    """Checkpoints to start from: a folder, or until it is submitted a job; empty: only its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,17 @@ class RunRequest:
         ),
     ] = None
 
+    resume_from: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "Checkpoints to start from: a job of yours (number or name), `last` for the latest of this "
+            "name, or a path with a /.",
+            "--resume-from",
+            metavar="JOB|PATH",
+        ),
+    ] = None
+
     @property
     def names_itself(self) -> bool:
         """Whether the job gets its name from its script."""

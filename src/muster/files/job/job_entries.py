@@ -250,6 +250,11 @@ class JobEntry(FileEntry):
     checkpoint_grace: Time = preset(
         "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
     )
+    resume_from: Text | None = optional(
+        "Checkpoints to start from while it has none of its own: a job of the same user (number or "
+        "name), `last` for the latest of its own name, or a path (with a /).",
+        examples=["12", "last", "./checkpoints"],
+    )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."
     )
