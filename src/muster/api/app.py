@@ -16,7 +16,14 @@ from muster.api.limits import Limits
 from muster.api.openapi import describe
 from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
-from muster.api.routes.admin import node_routes, policy_routes, pool_routes, token_routes
+from muster.api.routes.admin import (
+    audit_routes,
+    limit_routes,
+    node_routes,
+    policy_routes,
+    pool_routes,
+    token_routes,
+)
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
@@ -32,6 +39,8 @@ ROUTES = (
     ("/v1", "events", event_routes),
     ("/v1/nodes", "nodes", node_routes),
     ("/v1/pools", "pools", pool_routes),
+    ("/v1/limits", "limits", limit_routes),
+    ("/v1/audit", "audit", audit_routes),
     ("/v1/policy", "policy", policy_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("", "daemon", daemon_routes),

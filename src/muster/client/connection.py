@@ -38,8 +38,8 @@ Query = Mapping[str, str | int | bool | list[str] | None]
 
 
 def place(*steps: str | int) -> str:
-    """Return the path of a resource, with its parts quoted."""
-    return "/".join(["/v1", *(quote(str(step), safe="") for step in steps)])
+    """Return the path of a resource, with its parts quoted; `ann/train` is `ann:train` in it."""
+    return "/".join(["/v1", *(quote(str(step).replace("/", ":"), safe="") for step in steps)])
 
 
 class DaemonConnection:

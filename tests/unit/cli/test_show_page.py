@@ -71,7 +71,7 @@ def test_tasks_say_how_they_ended() -> None:
         a_task(2, 2, status="ended", error="the node is gone"),
     )
     found = [line for line in lines(JobDetail(a_job(), tasks)) if line.startswith("worker-")]
-    for line, end in zip(found, ("code 3", "signal 9", "the node is gone"), strict=True):
+    for line, end in zip(found, ("exit code 3", "signal 9 (SIGKILL)", "the node is gone"), strict=True):
         assert f"  {end} " in line
 
 

@@ -1,6 +1,7 @@
 """`muster show`: one job in detail."""
 
 import shlex
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -151,8 +152,16 @@ def _end(task: TaskRecord) -> str:
     if task.error:
         return task.error
     if task.signal is not None:
-        return f"signal {task.signal}"
-    return "-" if task.code is None else f"code {task.code}"
+        return signal_name(task.signal)
+    return "-" if task.code is None else f"exit code {task.code}"
+
+
+def signal_name(number: int) -> str:
+    """`signal 9 (SIGKILL)`, as events have it."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _changes(changes: Sequence[ChangeRecord]) -> str:
