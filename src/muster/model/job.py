@@ -105,6 +105,8 @@ class Program:
     warn_signal: str | None = None
     """Signal of that warning; None: a checkpoint is requested."""
     origin: Origin = Origin()
+    resume_from: str = ""
+    """Checkpoints to start from: a folder, or until it is submitted a job; empty: only its own."""
 
 
 @dataclass(frozen=True, slots=True)

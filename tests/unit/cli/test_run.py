@@ -142,6 +142,15 @@ def test_what_this_machine_lacks_is_told_at_submission(
     assert "/v1/jobs" not in lab.paths("POST")
 
 
+def test_a_job_or_a_path_to_resume_from(lab: Lab, here: Path) -> None:
+    assert submitted(lab, "train.py", "--resume-from", "12")["resume_from"] == "12"
+    (here / "saved").mkdir()
+    record = submitted(lab, "train.py", "--resume-from", "./saved")
+    assert record["resume_from"] == str(here / "saved")
+    said = muster("run", "train.py", "--resume-from", "./missing", code=2)
+    assert "--resume-from: ./missing does not exist" in said.stderr
+
+
 def test_servers_stand_beside_the_workers(lab: Lab, here: Path) -> None:
     roles = submitted(lab, "train.py", "-d", "V100:1..4", "--servers", "2")["roles"]
     assert roles["worker"] == {"count": "1..4", "devices": "V100:1"}

@@ -82,6 +82,16 @@ class RunRequest:
     time: Annotated[str | None, option(REQUEST, "Time limit of a run: 4h, 1h30m.", metavar="TIME")] = (
         None
     )
+    resume_from: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "Checkpoints to start from: a job of yours (number or name), `last` for the latest of this "
+            "name, or a path with a /.",
+            "--resume-from",
+            metavar="JOB|PATH",
+        ),
+    ] = None
 
     @property
     def names_itself(self) -> bool:

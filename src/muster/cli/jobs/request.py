@@ -118,6 +118,7 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "folder": None if request.folder is None else str(request.folder.absolute()),
         "elastic": request.elastic,
         "time": request.time,
+        "resume_from": _resume_from(request.resume_from),
     }
     return {field: value for field, value in options.items() if value is not None}
 
@@ -134,6 +135,16 @@ def _set(record: dict[str, Any], text: str) -> None:
         inner[key] = dict(below) if isinstance(below, dict) else {}
         inner = inner[key]
     inner[last] = read_value(value, f"--set {field}")
+
+
+def _resume_from(text: str | None) -> str | None:
+    """A job as it is; a path from here, which must be there."""
+    if text is None or "/" not in text:
+        return text
+    path = Path(text).expanduser().absolute()
+    if not path.exists():
+        raise InputError.at("--resume-from", f"{text} does not exist; give a job or the path of one")
+    return str(path)
 
 
 def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:

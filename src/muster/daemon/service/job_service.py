@@ -27,6 +27,7 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
+from muster.daemon.service.resume import FolderOf, resume_folder
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.event import (
@@ -64,8 +65,9 @@ HISTORY = 100
 class JobService(Administration):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+    def __init__(self, daemon: Daemon, cluster_name: str, folder_of: FolderOf) -> None:
         super().__init__(daemon, cluster_name)
+        self._folder_of = folder_of
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
@@ -102,6 +104,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)
+        job = await self._resolved(job)
         # No await in between: two submissions never get the same number, nor one place.
         if not caller.admin:
             self._limiter.refuse_submission(job, self.now())
@@ -122,6 +125,13 @@ class JobService(Administration):
             raise
         self._daemon.metrics.submitted()
         return await self._record(job.number)
+
+    async def _resolved(self, job: Job) -> Job:
+        """Replace the job that it resumes from by the folder of that job's checkpoints."""
+        if not job.program.resume_from:
+            return job
+        folder = await self._read(resume_folder, job, self._store, self._folder_of)
+        return replace(job, program=replace(job.program, resume_from=folder))
 
     def _problem(self, job: Job) -> str:
         """Why the job can never run here; empty if it can."""
@@ -144,6 +154,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
+        await self._resolved(job)
         with self._limiter.forecasting(caller.user):
             return await self._forecast(job)
 

@@ -70,6 +70,9 @@ class Orders:
         folder = self._around.folder_of(job)
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
+        own["MUSTER_USER"] = job.user
+        if program.resume_from:
+            own["MUSTER_RESUME_FROM"] = program.resume_from
         base = {**base_environment(os.environ), **dict(program.origin.environ)}
         environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command

@@ -285,6 +285,11 @@ class JobEntry(FileEntry):
         "When to warn the tasks before the time limit, and by which signal. Without a "
         "signal: by the checkpoint signal, or by a request for a checkpoint in jobs of the runtime.",
     )
+    resume_from: Text | None = optional(
+        "Checkpoints to start from while it has none of its own: a job of the same user (number or "
+        "name), `last` for the latest of its own name, or a path (with a /).",
+        examples=["12", "last", "./checkpoints"],
+    )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."
     )

@@ -29,7 +29,7 @@ _NONE = Devices(None, Counts(0, 0))
 _SHORTHAND = ("devices", "gang", "cores", "memory")
 
 
-def program_of(entry: JobEntry, folder: str) -> Program:
+def program_of(entry: JobEntry, folder: str, resume_from: str) -> Program:
     """Return how the command is run, without variables that are still to be given."""
     return Program(
         folder=folder,
@@ -46,6 +46,7 @@ def program_of(entry: JobEntry, folder: str) -> Program:
         warn=entry.warn.seconds,
         warn_signal=entry.warn.signal,
         origin=_origin(entry.origin),
+        resume_from=resume_from,
     )
 
 
@@ -61,6 +62,16 @@ def folder_of(text: str | None, base: Path | None) -> str:
     if base is None and not Path(text).is_absolute():
         problem = f"must be an absolute path, not {shown(text)}; write for example /home/ada/train"
         raise FieldError(("folder",), problem)
+    return str(base / text) if base is not None else text
+
+
+def resume_of(text: str | None, base: Path | None) -> str:
+    """Return a job or an absolute path: what has a slash is a path, relative to the file's folder."""
+    if text is None or "/" not in text:
+        return text or ""
+    if base is None and not Path(text).is_absolute():
+        problem = f"must be a job or an absolute path, not {shown(text)}"
+        raise FieldError(("resume_from",), problem)
     return str(base / text) if base is not None else text
 
 

@@ -44,6 +44,8 @@ def test_an_order_names_node_devices_command_log_and_folder() -> None:
     assert order.log == "7-train/1/worker-0.log" == log_name(state.job, order.id)
     assert order.environ["MUSTER_TASK"] == "worker-0"
     assert order.environ["MUSTER_CHECKPOINT"] == "/jobs/7-train/checkpoint"
+    assert order.environ["MUSTER_USER"] == state.job.user
+    assert "MUSTER_RESUME_FROM" not in order.environ
     assert order.environ["MUSTER_COORDINATOR"] == "127.0.0.1:20001"
     assert order.environ["TORCHELASTIC_RESTART_COUNT"] == "2"
 
@@ -67,6 +69,13 @@ def test_the_submitters_variables_stand_between_the_daemons_and_the_jobs() -> No
     assert (order.environ["PATH"], order.environ["VIRTUAL_ENV"]) == ("/venv/bin", "/venv")
     assert (order.environ["TZ"], order.environ["PYTHONUNBUFFERED"]) == ("CET", "")
     assert order.environ["RANK"] == "1", "what Muster sets is no matter of where it was submitted"
+
+
+def test_a_job_that_resumes_from_another_is_told_where(tmp_path: Path) -> None:
+    state, gang = gang_of(asked(program=Program(resume_from="/jobs/3-train/checkpoint")))
+    order = Orders(around()).make(state, gang, gang.tasks[0].task)
+    assert order is not None
+    assert order.environ["MUSTER_RESUME_FROM"] == "/jobs/3-train/checkpoint"
 
 
 def test_a_task_that_has_ended_meanwhile_is_not_ordered() -> None:
