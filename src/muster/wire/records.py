@@ -261,7 +261,7 @@ class ActRecord:
     detail: str = ""
     """What was asked for, or why it was refused."""
     address: str = ""
-    """Where the request came from; empty: this machine, without a network address."""
+    """Where the request came from: an address, or the Unix user at the daemon's socket."""
 
 
 @dataclass(frozen=True, slots=True)
