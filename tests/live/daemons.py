@@ -237,11 +237,11 @@ class Daemon:
 
     def clear(self) -> None:
         """Stop what still runs; then no process is left, and no device is held."""
-        left = [job.name for job in self.client.jobs(statuses=LIVE)]
-        for name in left:
-            self.client.stop(name)
-        for name in left:
-            self.client.handle(name).wait(LONG)
+        left = [job.number for job in self.client.jobs(statuses=LIVE)]
+        for number in left:
+            self.client.stop(number)
+        for number in left:
+            self.client.handle(number).wait(LONG)
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:
