@@ -241,7 +241,7 @@ def test_another_model_another_optimiser_too_large_a_batch() -> None:
     with pytest.raises(BadTrainingError, match="LBFGS"):
         Shard(optim.LBFGS(model.parameters()), list(model.parameters()), [Range(0, 0, 6)])
     with pytest.raises(BadTrainingError, match="fewer than the global batch"):
-        train_asynchronously(model, None, forward, data(), 61, 1, "worker", ["h:1"])
+        train_asynchronously(model, None, forward, data(), 61, 1, "worker", ["h:1"], token="secret")
 
 
 # servers
@@ -471,8 +471,8 @@ def test_a_lost_server_is_named_and_so_is_the_checkpoint() -> None:
 
 def test_a_stranger_gets_no_answer() -> None:
     servers = Servers(1)
-    with connect(servers.addresses[0], {"kind": KIND, "role": "worker"}, "wrong", LIMIT) as stranger:
-        assert stranger.recv(1) == b""
+    with pytest.raises(ConnectionError, match="does not know this job's token"):
+        connect(servers.addresses[0], {"kind": KIND, "role": "worker"}, "wrong", LIMIT)
     model = made()
     work(servers, model, sgd(model))
     servers.end()

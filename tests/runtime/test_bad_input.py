@@ -1,6 +1,8 @@
 """What a user may get wrong: one clear error, at the step, and nothing is spoilt."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,14 +16,19 @@ AT = 2
 """Steps before the fault; see the script."""
 
 
-def fail(folder: Path, fault: str, *args: str, workers: int = 2) -> LaunchOutcome:
+def fail(folder: Path, fault: str, *args: str, workers: int = 2, **options: Any) -> LaunchOutcome:
     """Run a training that must fail."""
-    with Job(folder, "--fault", fault, *args, script=FAULTY, workers=workers) as job:
+    with Job(folder, "--fault", fault, *args, script=FAULTY, workers=workers, **options) as job:
         outcome = job.wait(LONG)
         assert outcome.code == 1, job.output()
         assert not (folder / "out.pt").exists()
     assert "\n" not in outcome.error
     return outcome
+
+
+def resuming(folder: Path) -> dict[str, str]:
+    """The environment of a training that takes up another's checkpoints."""
+    return os.environ | {"MUSTER_RESUME_FROM": str(folder)}
 
 
 def check_untouched(folder: Path, steps: int) -> None:
@@ -85,7 +92,8 @@ def test_a_fault_leaves_the_checkpoints_alone(tmp_path: Path) -> None:
     names = sorted(file.name for file in (tmp_path / "saved").glob("step-*.pt"))
     last = int(names[-1][5:-3]) if names else 0
     assert last <= AT
-    with Job(tmp_path, "--fault", "none", *saved, script=FAULTY, workers=1) as job:
+    taken = resuming(tmp_path / "saved")
+    with Job(tmp_path, "--fault", "none", *saved, script=FAULTY, workers=1, environ=taken) as job:
         job.finish()
         assert min(d.step for d in job.record.done) == last + 1
     check_result(tmp_path, "cnn", 20)
@@ -129,6 +137,8 @@ def test_a_checkpoint_of_another_model(tmp_path: Path) -> None:
     before = {file: file.read_bytes() for file in (tmp_path / "saved").iterdir()}
     outcome = fail(tmp_path, "none", *saved)
     assert "BadCheckpointError" in outcome.error
+    assert "belong to job train" in outcome.error
+    outcome = fail(tmp_path, "none", *saved, environ=resuming(tmp_path / "saved"))
     assert "another model" in outcome.error
     assert {file: file.read_bytes() for file in (tmp_path / "saved").iterdir()} == before
 
@@ -139,8 +149,8 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path: Path) -> Non
         job.finish()
     *_, before, last = sorted((tmp_path / "saved").glob("step-*.pt"))
     last.write_bytes(last.read_bytes()[:-100])
-    longer = (*saved[:-1], "6")
-    with Job(tmp_path, "--fault", "none", *longer, script=FAULTY, workers=2) as job:
+    longer, taken = (*saved[:-1], "6"), resuming(tmp_path / "saved")
+    with Job(tmp_path, "--fault", "none", *longer, script=FAULTY, workers=2, environ=taken) as job:
         job.finish()
         assert min(d.step for d in job.record.done) == int(before.stem[5:]) + 1
         assert "is damaged" in job.output()

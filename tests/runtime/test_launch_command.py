@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.runtime.launch.command import parse
+from muster.runtime.launch.command import _environ, parse
 from muster.runtime.launch.curve import draw
 from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import LaunchOutcome
@@ -49,6 +49,7 @@ def test_options_before_the_script_are_ours_and_after_it_its_own() -> None:
         (["--sync", "dedicated", str(TASK)], "--sync dedicated needs --servers"),
         (["--plot", "no/such/folder/x.png", str(TASK)], "--plot: no folder"),
         (["--log-dir", str(TASK), str(TASK)], "is a file"),
+        (["--resume-from", "no/such", str(TASK)], "--resume-from: no/such does not exist"),
         ([], "train.py"),
     ],
 )
@@ -124,6 +125,18 @@ def test_control_c_stops_all(tmp_path: Path) -> None:
     for name in ("worker-0", "worker-1"):
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / name).read_text()), 0)
+
+
+def test_a_training_that_was_complete_already_is_said_to_be() -> None:
+    history = History()
+    assert "without reporting a step" in summary(LaunchOutcome("", history))[0]
+    history.note(Changed("worker-0", 1, 8, ("worker-0",), 0.0, "start"), 0.0)
+    assert summary(LaunchOutcome("", history)) == ["already complete at step 8: nothing left to train"]
+
+
+def test_a_script_is_told_what_to_resume_from(tmp_path: Path) -> None:
+    options = parse(["--resume-from", str(tmp_path), str(TASK)])
+    assert _environ(options.resume_from)["MUSTER_RESUME_FROM"] == str(tmp_path)
 
 
 def test_the_summary_tells_what_happened() -> None:

@@ -11,12 +11,15 @@ from muster.runtime.members import link as link_module
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
 from muster.wire.channel import Channel
+from muster.wire.introduction import challenge_to, is_answer
 from muster.wire.messages import (
     Captured,
     Changed,
     Hello,
     MemberPlan,
     Message,
+    Opening,
+    Proof,
     Ready,
     Received,
     StepDone,
@@ -48,6 +51,12 @@ class Desk:
         sock, _ = self.listener.accept()
         sock.settimeout(20)
         channel = Channel(sock)
+        opening = channel.receive()
+        assert isinstance(opening, Opening)
+        challenge = challenge_to(opening, "secret")
+        channel.send(challenge)
+        proof = channel.receive()
+        assert isinstance(proof, Proof) and is_answer(proof, opening, challenge, "secret")
         hello = channel.receive()
         assert isinstance(hello, Hello)
         return channel, hello
@@ -84,10 +93,9 @@ def test_says_hello_then_everything_in_order(desk: Desk, make: Callable[..., Coo
         link.send(step(number))
     link.start()
     channel, hello = desk.accept()
-    assert (hello.job, hello.task, hello.token, hello.address) == (
+    assert (hello.job, hello.task, hello.address) == (
         "j",
         "worker-0",
-        "secret",
         "127.0.0.1:9",
     )
     assert (hello.formation, hello.ready) == (0, False)

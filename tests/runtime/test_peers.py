@@ -1,21 +1,25 @@
 """Peer servers and the survivors' meeting, with real sockets in one process."""
 
 import socket
+import struct
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from muster.runtime.comm.stream import receive_json, send_json
+from muster.runtime.comm.stream import receive_bytes, receive_json, send_json
 from muster.runtime.errors import ExcludedError
 from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.runtime.members.regroup import CurrentPlans, Meeting
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.job_proof import CALLER, proof_of
+from muster.wire.messages import VERSION, Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG
 
 HOST, TOKEN = "127.0.0.1", "a token"
+MARK = f"MUSTER{VERSION:02d}".encode()
 
 
 class Survivor:
@@ -94,8 +98,134 @@ def test_nonsense_does_not_hurt_it() -> None:
     host, _, port = peers.address.rpartition(":")
     with socket.create_connection((host, int(port))) as stranger:
         stranger.sendall(b"\x00" * 7 + b"\x03[1]")
-        assert stranger.recv(1) == b""
+        assert not drained(stranger)
     assert ask(peers.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
+    peers.close()
+
+
+def drained(stranger: socket.socket) -> bytes:
+    """What a connection is sent until its end, without the mark that says who listens."""
+    stranger.settimeout(LONG)
+    data = b""
+    with suppress(ConnectionResetError):  # it has not read all that we sent
+        while more := stranger.recv(65536):
+            data += more
+    return data.removeprefix(MARK)
+
+
+@contextmanager
+def post() -> Iterator[PeerServer]:
+    peers = PeerServer(HOST, TOKEN)
+    peers.on("hello", lambda connection, _request: send_json(connection, {"here": True}))
+    peers.start()
+    yield peers
+    peers.close()
+
+
+def dialled(peers: PeerServer) -> socket.socket:
+    host, _, port = peers.address.rpartition(":")
+    return socket.create_connection((host, int(port)), LONG)
+
+
+def test_a_stranger_costs_a_few_bytes_of_memory() -> None:
+    """Eight bytes used to announce a message, and to take 64 MB for it."""
+    with post() as peers:
+        assert ask(peers.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
+        tracemalloc.start()
+        strangers = [dialled(peers) for _ in range(10)]
+        for each in strangers:
+            each.sendall(MARK + struct.pack("!Q", 64 * 2**20) + b"x" * 10)
+        assert ask(peers.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+        tracemalloc.stop()
+        for each in strangers:
+            each.close()
+
+
+def test_a_post_proves_itself_before_it_learns_anything() -> None:
+    """Whoever listens at the address of a dead peer gets a nonce, and neither token nor request."""
+    with socket.create_server((HOST, 0)) as listener, ThreadPoolExecutor(1) as pool:
+        address = f"{HOST}:{listener.getsockname()[1]}"
+        asking = pool.submit(ask, address, {"kind": "state"}, TOKEN, LONG)
+        sock, _ = listener.accept()
+        with sock:
+            sock.settimeout(LONG)
+            told = sock.recv(65536)
+            sock.sendall(MARK + bytes(64))
+            while more := sock.recv(65536):
+                told += more
+        with pytest.raises(ConnectionError, match="does not know this job's token"):
+            asking.result(LONG)
+    assert len(told) == len(MARK) + 32
+
+
+def test_a_proof_is_good_for_its_own_post_only() -> None:
+    """A stranger at a dead peer's address passes the connection on to a living one of the same job."""
+    with post() as peers, socket.create_server((HOST, 0)) as relay, ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask, f"{HOST}:{relay.getsockname()[1]}", {"kind": "hello"}, TOKEN, LONG)
+        near, _ = relay.accept()
+        with near, dialled(peers) as far:
+            far.sendall(near.recv(65536))
+            near.sendall(far.recv(65536))
+            with pytest.raises(ConnectionError, match="does not know this job's token"):
+                asking.result(LONG)
+
+
+def test_another_version_is_named() -> None:
+    with socket.create_server((HOST, 0)) as listener, ThreadPoolExecutor(1) as pool:
+        address = f"{HOST}:{listener.getsockname()[1]}"
+        asking = pool.submit(ask, address, {"kind": "state"}, TOKEN, LONG)
+        sock, _ = listener.accept()
+        with sock:
+            sock.sendall(b"MUSTER99")
+            with pytest.raises(ConnectionError, match="does not speak version"):
+                asking.result(LONG)
+
+
+def test_who_sends_a_byte_now_and_then_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muster.runtime.members.peers.ASKING", 0.3)
+    with post() as peers, dialled(peers) as stranger:
+        stranger.settimeout(0.1)
+        stranger.sendall(MARK)
+        sent, ended = 0, False
+        while not ended and sent < 31:  # of the 32 bytes of a nonce: never silent for long
+            try:
+                stranger.sendall(b"x")
+                sent += 1
+                ended = stranger.recv(1) == b""
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                ended = True
+        assert ended and sent < 31
+
+
+def test_a_crowd_of_strangers_keeps_no_peer_out_and_makes_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("muster.runtime.members.peers.STRANGERS", 8)
+    with post() as peers:
+        crowd = [dialled(peers) for _ in range(30)]
+        assert ask(peers.address, {"kind": "hello"}, TOKEN, LONG) == {"here": True}
+        assert crowd[0].recv(1) == b""
+        for each in crowd:
+            each.close()
+    assert len(caplog.messages) <= 1
+
+
+def test_a_training_alone_answers_nobody() -> None:
+    """Without a coordinator there is no token, and an empty one opens nothing."""
+    peers = PeerServer(HOST, "")
+    peers.on("hello", lambda connection, _request: send_json(connection, {"here": True}))
+    peers.start()
+    with pytest.raises(ConnectionError):
+        ask(peers.address, {"kind": "hello"}, "", LONG)
+    with dialled(peers) as stranger:
+        called = bytes(32)
+        stranger.sendall(MARK + called)
+        heard = receive_bytes(stranger, len(MARK) + 64, time.monotonic() + LONG)[len(MARK) :][:32]
+        stranger.sendall(proof_of("", CALLER, called, heard, f"peer {peers.address}"))
+        assert not drained(stranger)
     peers.close()
 
 

@@ -19,7 +19,7 @@ from muster.wire.messages import (
 
 def hello(task: str, formation: int = 0, ready: bool = False) -> Hello:
     role, _, number = task.rpartition("-")
-    return Hello("j", task, role, f"127.0.0.1:{1000 + int(number)}", 7, "", formation, ready)
+    return Hello("j", task, role, f"127.0.0.1:{1000 + int(number)}", 7, formation, ready)
 
 
 def changed(formation: int, *members: str, lost: tuple[str, ...] = ()) -> Changed:

@@ -30,6 +30,9 @@ def read_file(path: Path) -> dict[str, Any]:
     record.setdefault("name", path.stem)
     if isinstance(record.get("folder"), str):
         record["folder"] = str(path.parent.absolute() / record["folder"])
+    source = record.get("resume_from")
+    if isinstance(source, str) and "/" in source:
+        record["resume_from"] = str(path.parent.absolute() / source)
     model = record.get("model")
     if isinstance(model, str) and ("/" in model or model.endswith((".yaml", ".yml"))):
         profile = path.parent / model

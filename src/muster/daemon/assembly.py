@@ -57,9 +57,11 @@ class Site:
 class RunningDaemon:
     """A daemon with its service and its connections to tasks."""
 
-    def __init__(self, daemon: Daemon, tasks: TaskServer[int], cluster: str) -> None:
+    def __init__(
+        self, daemon: Daemon, tasks: TaskServer[int], cluster: str, around: Surroundings
+    ) -> None:
         self.daemon, self.tasks = daemon, tasks
-        self.service = JobService(daemon, cluster)
+        self.service = JobService(daemon, cluster, around.folder_of)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -91,7 +93,7 @@ async def open_daemon(
     beliefs = Beliefs(state.view.cluster.node_devices())
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     tasks: TaskServer[int] = TaskServer(
-        lambda hello: messages.admit(hello),
+        lambda opening: messages.admit(opening),
         lambda job, message: messages.hear(job, message),
         log_protocol_error,
     )
@@ -114,7 +116,7 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    running = RunningDaemon(daemon, tasks, site.cluster.name)
+    running = RunningDaemon(daemon, tasks, site.cluster.name, around)
     running.service.warning = site.warning
     return running
 

@@ -32,7 +32,11 @@ class TaskSettings:
     sample_seconds: float = 0.0
     """Emulates a device of fixed speed: least seconds per sample on a CPU."""
     checkpoint: str = ""
-    """Folder for checkpoints if the script names none; empty: no checkpoints."""
+    """Folder of the job's checkpoints, above those that the script names; empty: none."""
+    resume_from: str = ""
+    """Checkpoints of another training to start from; empty: none."""
+    user: str = ""
+    """Whose job it is; empty: that of whoever runs the process."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -40,17 +44,22 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
+    coordinator = _coordinator(environ.get("MUSTER_COORDINATOR", ""))
+    if coordinator is not None and not environ.get("MUSTER_TOKEN"):
+        raise BadSettingError("MUSTER_COORDINATOR needs MUSTER_TOKEN, the job's token")
     return TaskSettings(
         job=environ.get("MUSTER_JOB") or "job",
         task=environ.get("MUSTER_TASK") or f"{role}-0",
         role=role,
-        coordinator=_coordinator(environ.get("MUSTER_COORDINATOR", "")),
+        coordinator=coordinator,
         token=environ.get("MUSTER_TOKEN", ""),
         host=environ.get("MUSTER_HOST") or "127.0.0.1",
         threads=_threads(environ.get("MUSTER_THREADS") or "0"),
         device=_device(environ.get("MUSTER_DEVICE", "")),
         sample_seconds=_seconds(environ.get("MUSTER_SAMPLE_SECONDS") or "0"),
         checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
+        resume_from=environ.get("MUSTER_RESUME_FROM", ""),
+        user=environ.get("MUSTER_USER", ""),
     )
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterable
 
 from muster.wire.codec import BadMessageError, decode, encode
@@ -23,7 +24,7 @@ class Channel:
     """One connection that carries messages both ways."""
 
     def __init__(self, sock: socket.socket, limit: int = LINE_LIMIT) -> None:
-        self._socket, self._limit = sock, limit
+        self._socket, self.limit = sock, limit
         self._sending = threading.Lock()
         self._buffer = bytearray()
         self._scanned = 0
@@ -36,9 +37,9 @@ class Channel:
     def line(self, message: Message) -> bytes:
         """Encode a message; `BadMessageError` if that is impossible."""
         line = encode(message)
-        if len(line) > self._limit:
+        if len(line) > self.limit:
             kind = type(message).__name__
-            raise LineTooLongError(f"{kind} takes {len(line)} bytes, above the limit of {self._limit}")
+            raise LineTooLongError(f"{kind} takes {len(line)} bytes, above the limit of {self.limit}")
         return line
 
     def send_lines(self, lines: Iterable[bytes]) -> None:
@@ -47,16 +48,19 @@ class Channel:
         with self._sending:
             self._socket.sendall(data)
 
-    def receive(self) -> Message | None:
+    def receive(self, until: float | None = None) -> Message | None:
         """Return the next message; None when the connection has ended. Drops an incomplete last line.
 
+        `until`: a time of `time.monotonic` at which it counts as ended; None: the socket's own timeout.
         After a `BadMessageError` the next call returns the next line, except after `LineTooLongError`.
         """
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
-            if len(self._buffer) > self._limit:
-                raise LineTooLongError(f"a line above the limit of {self._limit} bytes")
+            if len(self._buffer) > self.limit:
+                raise LineTooLongError(f"a line above the limit of {self.limit} bytes")
             try:
+                if until is not None:
+                    self._socket.settimeout(max(1e-3, until - time.monotonic()))
                 data = self._socket.recv(_CHUNK)
             except OSError:
                 return None
@@ -66,8 +70,8 @@ class Channel:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
-        if len(line) > self._limit:
-            raise LineTooLongError(f"a line of {len(line)} bytes, above the limit of {self._limit}")
+        if len(line) > self.limit:
+            raise LineTooLongError(f"a line of {len(line)} bytes, above the limit of {self.limit}")
         return decode(line)
 
     def close(self) -> None:

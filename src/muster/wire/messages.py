@@ -7,7 +7,7 @@ default; any other change needs a new `VERSION`.
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 
 ROLES = ("worker", "server")
 
@@ -63,21 +63,52 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """The first message of a task on each connection: who it is, and a nonce (hex)."""
+
+    job: str
+    task: str
+    nonce: str
+    user: str = ""
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The coordinator's nonce, and its proof that it knows the job's token (hex)."""
+
+    nonce: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The task's proof that it knows the job's token (hex)."""
+
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why the coordinator does not speak with this task."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hello:
-    """The first message of a task on each connection."""
+    """The first message of a task once both ends are proved."""
 
     job: str
     task: str
     role: str
     address: str
     pid: int
-    token: str = ""
     formation: int = 0
     """The formation it is a member of; 0: none yet."""
     ready: bool = False
     """Whether it has sent `Ready`, perhaps to an earlier coordinator."""
     device: str = ""
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +247,8 @@ Message = (
     | Saved
     | Failed
     | TrainingEnded
+    | Opening
+    | Challenge
+    | Proof
+    | Refused
 )

@@ -1,26 +1,46 @@
 """The coordinator's end of the wire: accepts the tasks of one or more jobs, in an event loop.
 
-A task says `Hello`, is admitted or not, and gets `Received(n)` for the messages that were handled. It
-resends on its next connection what was not acknowledged, so a message may be heard twice and none is
-lost. If `hear` raises, the connection ends with its message unacknowledged, and the event loop's
+Both ends prove that they know the job's token (`introduction.py`), the server first. Then a task says
+`Hello` and gets `Received(n)` for the messages that were handled. It resends on its next connection
+what was not acknowledged, so a message may be heard twice and none is lost. Until its proof a
+connection is a stranger's: it may send a few hundred bytes within seconds, and the oldest of too many
+gives way. If `hear` raises, the connection ends with its message unacknowledged, and the event loop's
 exception handler reports the error.
 """
 
 import asyncio
 import contextlib
+import secrets
 import socket
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 from muster.wire.channel import LINE_LIMIT
 from muster.wire.codec import BadMessageError, decode, encode
-from muster.wire.messages import VERSION, CheckpointNow, Hello, MemberPlan, Message, Received, Stop
+from muster.wire.introduction import (
+    INTRODUCTION_LIMIT,
+    INTRODUCTION_TIMEOUT,
+    challenge_to,
+    is_answer,
+)
+from muster.wire.messages import (
+    VERSION,
+    Challenge,
+    CheckpointNow,
+    Hello,
+    MemberPlan,
+    Message,
+    Opening,
+    Proof,
+    Received,
+    Refused,
+    Stop,
+)
+from muster.wire.seldom import SeldomNotes, shortened
 
-HELLO_TIMEOUT = 10.0
-"""Seconds for a new connection to say `Hello`; tasks do so at once."""
-
-HELLO_LIMIT = 64 * 1024
-"""Bytes of the first line: a `Hello` takes some 300."""
+STRANGERS = 256
+"""Connections without a proof at most: a task needs a few ms for it, so all tasks of a large job can
+come at once, and whoever fills the places is the first to lose its own."""
 
 TAKE_TIMEOUT = 5.0
 """Seconds for a task to read what the kernel's buffers could not take."""
@@ -37,6 +57,19 @@ READ_SIZE = 64 * 1024
 KEEPALIVE_IDLE = 30
 """Seconds of silence before TCP probes the other node: one that lost power must not look connected."""
 
+_NOT_A_TASKS = (
+    Opening,
+    Challenge,
+    Proof,
+    Refused,
+    Hello,
+    MemberPlan,
+    CheckpointNow,
+    Stop,
+    Received,
+)
+"""What a task does not say, or only once."""
+
 JobKey = TypeVar("JobKey", bound=Hashable)
 
 
@@ -45,13 +78,17 @@ class TaskServer(Generic[JobKey]):
 
     def __init__(
         self,
-        admit: Callable[[Hello], JobKey | None],
+        admit: Callable[[Opening], tuple[JobKey, str] | None],
         hear: Callable[[JobKey, Message], None],
         note: Callable[[str], None],
     ) -> None:
-        """`admit`: the key of the task's job, None for strangers; `hear`: handles a message, the
-        `Hello` first; `note`: gets protocol errors, one per connection."""
+        """`admit`: the key of a task's job and its token, None if there is no such task; `hear`:
+        handles a message, the `Hello` first; `note`: gets protocol errors, one per connection, and few
+        of strangers."""
         self.admit, self.hear, self.note = admit, hear, note
+        self.note_stranger = SeldomNotes(note)
+        self._strangers: dict[_Connection[JobKey], None] = {}
+        """Oldest first."""
         self.buffer = bytearray(READ_SIZE)
         """Shared: the event loop hands over each read before the next."""
         self.open: set[_Connection[JobKey]] = set()
@@ -90,6 +127,16 @@ class TaskServer(Generic[JobKey]):
         if self._listener is not None:
             await self._listener.wait_closed()
 
+    def receive_stranger(self, connection: "_Connection[JobKey]") -> None:
+        """Give a connection without a proof a place, the oldest one's if there is no other."""
+        self._strangers[connection] = None
+        if len(self._strangers) > STRANGERS:
+            next(iter(self._strangers)).give_up("too many connections without a proof")
+
+    def trust(self, connection: "_Connection[JobKey]") -> None:
+        """Free the place of a connection that has proved itself, or is gone."""
+        self._strangers.pop(connection, None)
+
     def enter(self, connection: "_Connection[JobKey]", job: JobKey, task: str) -> None:
         """Register a task's connection, in place of an earlier one."""
         tasks = self._jobs.setdefault(job, {})
@@ -100,6 +147,7 @@ class TaskServer(Generic[JobKey]):
 
     def leave(self, connection: "_Connection[JobKey]") -> None:
         self.open.discard(connection)
+        self.trust(connection)
         if connection.job is None:
             return
         tasks = self._jobs.get(connection.job, {})
@@ -134,7 +182,11 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         """An incomplete line."""
         self._count = 0
         """Messages handled, without the `Hello`."""
-        self._over = self._noted = False
+        self._over = self._noted = self._proved = False
+        self._opening: Opening | None = None
+        self._challenge = Challenge("", "")
+        self._job: tuple[JobKey, str] | None = None
+        """Job and token of the task that it says it is."""
         self._timer: asyncio.TimerHandle | None = None
         """Runs until the `Hello`, and while the task does not read."""
 
@@ -151,7 +203,8 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         if self._server.closed:
             self.cut()
         else:
-            self._set_timer(HELLO_TIMEOUT, f"no Hello within {HELLO_TIMEOUT:g} s")
+            self._set_timer(INTRODUCTION_TIMEOUT, f"no proof within {INTRODUCTION_TIMEOUT:g} s")
+            self._server.receive_stranger(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over = True
@@ -178,7 +231,7 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             if self._over:
                 return
         if len(self._rest) > self._limit:
-            self._give_up(f"a line above the limit of {self._limit} bytes")
+            self.give_up(f"a line above the limit of {self._limit} bytes")
         elif lines and self.task and self._count % ANSWER_AFTER:
             self._answer()
 
@@ -196,7 +249,7 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             return
         self._transport.write(line)
         if self._transport.get_write_buffer_size() > TAKE_LIMIT:
-            self._give_up(f"{self.task} does not read its messages")
+            self.give_up(f"{self.task} does not read its messages")
 
     def end(self) -> None:
         """Stop reading, and close once the queue is flushed."""
@@ -209,17 +262,17 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
 
     @property
     def _limit(self) -> int:
-        return LINE_LIMIT if self.task else HELLO_LIMIT
+        return LINE_LIMIT if self._proved else INTRODUCTION_LIMIT
 
     def _take(self, line: bytes) -> None:
         if len(line) > self._limit:
-            self._give_up(f"a line of {len(line)} bytes, above the limit of {self._limit}")
+            self.give_up(f"a line of {len(line)} bytes, above the limit of {self._limit}")
             return
         try:
             message = decode(line)
         except BadMessageError as problem:
             if not self.task:
-                self._give_up(str(problem))
+                self.give_up(str(problem))
                 return
             # It counts as handled: resent, it would be no better.
             self._note_once(str(problem))
@@ -227,7 +280,7 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             if self.job is None:
                 self._welcome(message)
                 return
-            if isinstance(message, Hello | MemberPlan | CheckpointNow | Stop | Received):
+            if isinstance(message, _NOT_A_TASKS):
                 self._note_once(f"{self.task} of job {self.job} must not send {type(message).__name__}")
             else:
                 self._server.hear(self.job, message)
@@ -236,25 +289,65 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self._answer()
 
     def _welcome(self, message: Message) -> None:
-        if not isinstance(message, Hello):
-            self._give_up("the first message is not a Hello")
-            return
-        job = self._server.admit(message) if message.task else None
-        if job is None:
-            self._give_up(f"{message.job}/{message.task}: unknown task or wrong token")
-        elif message.version != VERSION:
-            self._give_up(f"{message.task}: protocol version {message.version}, expected {VERSION}")
+        """Handle what comes before the first report: opening, proof, hello."""
+        if self._opening is None:
+            self._challenge_task(message)
+        elif not self._proved:
+            self._check_proof(self._opening, message)
+        elif not isinstance(message, Hello) or message.task != self._opening.task:
+            self.give_up(f"{self._who} did not say Hello after its proof")
         else:
             self._stop_timer()
-            self.job, self.task = job, message.task
-            self._server.enter(self, job, message.task)
+            assert self._job is not None
+            self.job, self.task = self._job[0], message.task
+            self._server.enter(self, self.job, message.task)
             self._answer()
-            self._server.hear(job, message)
+            self._server.hear(self.job, message)
+
+    def _challenge_task(self, message: Message) -> None:
+        if isinstance(message, Hello):
+            self._refuse(f"{message.task} speaks an older protocol than version {VERSION}")
+        elif not isinstance(message, Opening):
+            self.give_up("the first message is not an Opening")
+        elif message.version != VERSION:
+            self._refuse(f"{message.task} speaks protocol version {message.version}, not {VERSION}")
+        else:
+            self._opening, self._job = message, self._server.admit(message)
+            # Strangers get a challenge as well, and cannot tell which tasks there are.
+            token = self._job[1] if self._job is not None else secrets.token_hex()
+            self._challenge = challenge_to(message, token)
+            self.write(encode(self._challenge))
+            if self._job is None:
+                self._note_once(f"{self._who}: no such task")
+
+    def _check_proof(self, opening: Opening, message: Message) -> None:
+        job = self._job
+        if (
+            job is not None
+            and isinstance(message, Proof)
+            and is_answer(message, opening, self._challenge, job[1])
+        ):
+            self._proved = True
+            self._server.trust(self)
+        else:
+            self.give_up(f"{self._who}: wrong token")
+
+    @property
+    def _who(self) -> str:
+        return f"{self._opening.job}/{self._opening.task}" if self._opening else "a stranger"
+
+    def _refuse(self, why: str) -> None:
+        """Tell a task of another version why it is not heard: it can say so to its user."""
+        text = f"{why}; install the same version of Muster for the daemon and the job"
+        self._note_once(f"connection closed: {text}")
+        self.write(encode(Refused(shortened(text))))
+        self.end()
 
     def _answer(self) -> None:
         self.write(encode(Received(self._count)))
 
-    def _give_up(self, why: str) -> None:
+    def give_up(self, why: str) -> None:
+        """Report an error and end the connection."""
         self._note_once(f"connection closed: {why}")
         self.cut()
 
@@ -262,11 +355,12 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         """Report the first error only: a confused peer makes many."""
         if not self._noted:
             self._noted = True
-            self._server.note(text)
+            report = self._server.note if self._proved else self._server.note_stranger
+            report(shortened(text))
 
     def _set_timer(self, seconds: float, why: str) -> None:
         self._stop_timer()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up, why)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.give_up, why)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

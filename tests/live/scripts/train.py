@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import time
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Recorder:
             "task": os.environ["MUSTER_TASK"],
             "pid": os.getpid(),
             "step": ctx.step,
-            "loss": ctx.loss,
+            "loss": None if isnan(ctx.loss) else ctx.loss,
             "primary": ctx.primary,
         }
         os.write(self._file, f"{json.dumps(line)}\n".encode())

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from muster.files import load_job
+from muster.files.job.job_file import job_of
 from muster.files.source.faults import FaultsError
 from muster.model.job import Job, Program
 
@@ -39,6 +40,7 @@ checkpoint_signal: SIGUSR1
 checkpoint_grace: 10s
 failures: 2
 losses: 5
+resume_from: last
 """
     job = load(tmp_path, text)
     assert job.command == ("make && exec ./train > out",)
@@ -54,6 +56,7 @@ losses: 5
         losses=5,
         sync="sharded",
         owners="update",
+        resume_from="last",
     )
 
 
@@ -79,6 +82,13 @@ def test_a_folder_counts_from_the_files(tmp_path: Path) -> None:
 def test_a_variable_may_wait_for_its_value(tmp_path: Path, nothing: str) -> None:
     job = load(tmp_path, f"command: a\nenv:\n  GIVEN: x\n  LATER: {nothing}\n")
     assert job.program.environ == (("GIVEN", "x"),)
+
+
+def test_a_path_to_resume_from_counts_from_the_files_folder(tmp_path: Path) -> None:
+    job = load(tmp_path, "command: a\nresume_from: ./saved\n")
+    assert job.program.resume_from == str(tmp_path / "saved")
+    with pytest.raises(FaultsError, match="must be a job or an absolute path"):
+        job_of({"command": "a", "resume_from": "./saved"})
 
 
 def test_a_shell_takes_several_lines_and_nothing_is_split(tmp_path: Path) -> None:

@@ -13,15 +13,20 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
 from muster.wire import task_server
 from muster.wire.channel import LINE_LIMIT, Channel
+from muster.wire.codec import encode
+from muster.wire.introduction import introduce
 from muster.wire.messages import (
-    VERSION,
     Captured,
+    Challenge,
     Hello,
     Member,
     MemberPlan,
     Message,
+    Opening,
+    Proof,
     Ready,
     Received,
+    Refused,
     StepDone,
     Stop,
 )
@@ -46,8 +51,8 @@ class Served:
         self.port = self.do(self.server.start("127.0.0.1", 0))
 
     def _serve(self) -> TaskServer[str]:
-        def admit(hello: Hello) -> str | None:
-            return hello.job if hello.token == "secret" else None
+        def admit(opening: Opening) -> tuple[str, str] | None:
+            return (opening.job, "secret") if opening.task.startswith("worker-") else None
 
         return TaskServer(admit, self._hear, self._note)
 
@@ -87,8 +92,11 @@ class Served:
         channel = Channel(sock)
         if isinstance(first, bytes):
             sock.sendall(first)
-        else:
-            channel.send(first)
+            return channel
+        if isinstance(first, Hello):
+            introduce(channel, "", first.job, first.task, "secret")
+            sock.settimeout(LONG)
+        channel.send(first)
         return channel
 
     def again(self) -> None:
@@ -134,10 +142,8 @@ def link(served: Served) -> Iterator[Callable[..., CoordinatorLink]]:
         one.close()
 
 
-def hello(
-    task: str = "worker-0", token: str = "secret", job: str = "j", version: int = VERSION
-) -> Hello:
-    return Hello(job, task, "worker", "127.0.0.1:5", 7, token, version=version)
+def hello(task: str = "worker-0", job: str = "j") -> Hello:
+    return Hello(job, task, "worker", "127.0.0.1:5", 7)
 
 
 def step(number: int, task: str = "worker-0") -> StepDone:
@@ -147,13 +153,11 @@ def step(number: int, task: str = "worker-0") -> StepDone:
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (hello(token="guess"), "wrong token"),
-        (hello(task=""), "unknown task"),
-        (hello(version=99), "protocol version 99"),
-        (Ready("worker-0"), "not a Hello"),
+        (Ready("worker-0"), "not an Opening"),
         (b"GET / HTTP/1.1\r\n\r\n", "not JSON"),
         (b"\x16\x03\x01\x00\n", "not JSON"),
         (b"x" * 200_000, "above the limit"),
+        (b'{"kind":"Hello","job":"j","task":"' + b"x" * 60_000 + b'"}\n', "above the limit"),
     ],
 )
 def test_strangers_are_turned_away(served: Served, first: Message | bytes, words: str) -> None:
@@ -163,14 +167,110 @@ def test_strangers_are_turned_away(served: Served, first: Message | bytes, words
     channel.close()
     assert served.heard == []
     assert served.connected("j") == set()
+    assert max(len(note) for note in served.notes) < 300
+
+
+@pytest.mark.parametrize("task", ["worker-0", "nobody"])
+def test_who_does_not_know_the_token_proves_nothing_and_learns_nothing(
+    served: Served, task: str
+) -> None:
+    """Whether there is such a task or not: a challenge, and no answer to a wrong proof."""
+    channel = served.connect(Opening("j", task, "00" * 32))
+    assert isinstance(channel.receive(), Challenge)
+    channel.send(Proof("00" * 32), hello(task), Ready(task))
+    assert channel.receive() is None
+    served.wait(lambda: bool(served.notes))
+    assert served.heard == []
+    channel.close()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Opening("j", "worker-0", "00" * 32, version=99),
+        b'{"kind":"Hello","job":"j","task":"worker-0","role":"worker","address":"h:1","pid":5,"token":"secret"}\n',
+    ],
+)
+def test_another_version_is_told_what_to_do(served: Served, first: Message | bytes) -> None:
+    channel = served.connect(first)
+    refused = channel.receive()
+    assert isinstance(refused, Refused)
+    assert "install the same version of Muster" in refused.why
+    assert channel.receive() is None
+    channel.close()
 
 
 def test_who_says_nothing_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_server, "HELLO_TIMEOUT", 0.05)
+    monkeypatch.setattr(task_server, "INTRODUCTION_TIMEOUT", 0.05)
     channel = served.connect(b"")
     assert channel.receive() is None
-    assert any("no Hello" in note for note in served.notes)
+    assert any("no proof" in note for note in served.notes)
     channel.close()
+
+
+def test_strangers_that_fill_all_places_keep_no_task_out(
+    served: Served, link: Callable[..., CoordinatorLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_server, "STRANGERS", 8)
+    crowd = [served.connect(b"") for _ in range(20)]
+    one = link()
+    one.send(Ready("worker-0"))
+    assert one.flush(LONG)
+    # The oldest are gone, and all of it made one line.
+    assert crowd[0].receive() is None
+    assert len(served.notes) == 1
+    for channel in crowd:
+        channel.close()
+
+
+class Impostor:
+    """Listens where a coordinator was, and keeps all that it is told."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.answer, self.told = answer, bytearray()
+        self.gone = threading.Event()
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        sock, _ = self.listener.accept()
+        with sock:
+            self.told += sock.recv(65536)
+            sock.sendall(self.answer)
+            while data := sock.recv(65536):
+                self.told += data
+        self.gone.set()
+        self.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (encode(Challenge("11" * 32, "22" * 32)), "does not know this job's token"),
+        (encode(Received(0)), "does not speak version"),
+        (b"220 smtp.example.org ESMTP\r\n", "does not speak version"),
+        (b"x" * 100_000, "does not speak version"),
+        (encode(Refused("update it" + "\n" * 300)), "update it"),
+    ],
+)
+def test_whoever_listens_instead_of_the_coordinator_gets_no_token(
+    answer: bytes, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = Impostor(answer)
+    address = ("127.0.0.1", int(there.listener.getsockname()[1]))
+    settings = TaskSettings("j", "worker-0", "worker", address, "the job's secret")
+    link = CoordinatorLink(settings, "127.0.0.1:5", lambda _: None)
+    link.send(Ready("worker-0"))
+    link.start()
+    assert there.gone.wait(LONG)
+    link.close()
+    there.thread.join()
+    told = bytes(there.told)
+    assert told.count(b"\n") == 1 and b'"kind":"Opening"' in told
+    assert b"secret" not in told
+    assert words in caplog.text
+    assert len(caplog.messages) == 1 and "\n" not in caplog.messages[0]
 
 
 def test_each_message_is_answered_and_a_bad_one_passed_over(served: Served) -> None:

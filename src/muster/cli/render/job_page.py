@@ -17,6 +17,7 @@ from muster.wire.records import (
     JobDetail,
     JobRecord,
     PredictionRecord,
+    ProgramRecord,
     TaskRecord,
     prediction_error,
 )
@@ -45,6 +46,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     job = detail.job
     yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
+    if detail.program is not None:
+        yield from _program(detail.program, job.command)
     how = "resized live" if job.live else "restarted to resize"
     yield "asks for", f"{job.asked or '-'} workers, {how}"
     yield "has", _has(job)
@@ -63,6 +66,16 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
+
+
+def _program(program: ProgramRecord, command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if program.executable and program.executable not in command[:1]:
+        yield "program", program.executable
+    yield "folder", program.folder or "a folder of its own"
+    for name, variables in (("env", program.env), ("inherits", program.inherited)):
+        if variables:
+            lines = (f"{each}={text}" for each, text in sorted(variables.items()))
+            yield name, f"\n{'':12}".join(lines)
 
 
 def _has(job: JobRecord) -> str:

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from muster.daemon.service.protocol import RefusedError
-from muster.model.job import Job
+from muster.model.job import Job, Origin
 from muster.store.codec import encode
 
 _LETTER = re.compile(r"[A-Za-z]")
@@ -23,5 +23,7 @@ def refuse_numeric(name: str) -> None:
 
 
 def digest_of(job: Job) -> str:
-    """Return a hash of a job as submitted: a repeated key must come with the same one."""
-    return hashlib.sha256(encode(replace(job, number=0))).hexdigest()
+    """Return a hash of a job as submitted: a repeated key must come with the same one, from whatever
+    shell or machine."""
+    program = replace(job.program, origin=Origin())
+    return hashlib.sha256(encode(replace(job, number=0, program=program))).hexdigest()

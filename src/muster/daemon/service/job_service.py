@@ -17,6 +17,7 @@ from muster.daemon.service.event_text import change_of
 from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
+from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -26,6 +27,7 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
+from muster.daemon.service.resume import FolderOf, resume_folder
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
@@ -33,7 +35,15 @@ from muster.model.task import Fact, LogPiece, StopAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.store.batch import SubmissionKey
-from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
+from muster.wire.records import (
+    OVER,
+    ChangeRecord,
+    Forecast,
+    JobDetail,
+    JobPage,
+    JobRecord,
+    ProgramRecord,
+)
 
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
@@ -46,8 +56,9 @@ HISTORY = 100
 class JobService(Administration):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+    def __init__(self, daemon: Daemon, cluster_name: str, folder_of: FolderOf) -> None:
         super().__init__(daemon, cluster_name)
+        self._folder_of = folder_of
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
@@ -84,6 +95,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)
+        job = await self._resolved(job)
         # No await in between: two submissions never get the same number, nor one place.
         if not caller.admin:
             self._limiter.refuse_submission(job, self.now())
@@ -104,6 +116,13 @@ class JobService(Administration):
             raise
         self._daemon.metrics.submitted()
         return await self._record(job.number)
+
+    async def _resolved(self, job: Job) -> Job:
+        """Replace the job that it resumes from by the folder of that job's checkpoints."""
+        if not job.program.resume_from:
+            return job
+        folder = await self._read(resume_folder, job, self._store, self._folder_of)
+        return replace(job, program=replace(job.program, resume_from=folder))
 
     def _problem(self, job: Job) -> str:
         """Why the job can never run here; empty if it can."""
@@ -126,6 +145,7 @@ class JobService(Administration):
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
+        await self._resolved(job)
         with self._limiter.forecasting(caller.user):
             return await self._forecast(job)
 
@@ -174,7 +194,17 @@ class JobService(Administration):
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
             tuple(self._daemon.beliefs.losses(record.number)),
+            await self._program(record.number),
         )
+
+    async def _program(self, number: int) -> ProgramRecord | None:
+        """What the job runs; of one that has ended, as it was submitted."""
+        state = self._daemon.view.jobs.get(number)
+        if state is not None:
+            return program_record(state.job.program)
+        first = await self._read(lambda: self._store.changes(0, number=number, limit=1))
+        facts = [each.fact for each in first]
+        return next((program_record(f.job.program) for f in facts if isinstance(f, Submitted)), None)
 
     @audited("stop")
     async def stop(self, caller: Caller, which: str) -> JobRecord:

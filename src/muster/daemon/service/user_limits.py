@@ -48,7 +48,9 @@ def command_size(job: Job) -> int:
 
 
 def environment_size(job: Job) -> int:
-    return sum(len(name.encode()) + len(text.encode()) + 2 for name, text in job.program.environ)
+    """Bytes of the variables that it sets, and of those it takes along from its submitter."""
+    every = (*job.program.environ, *job.program.origin.environ)
+    return sum(len(name.encode()) + len(text.encode()) + 2 for name, text in every)
 
 
 def refuse_oversized(job: Job) -> None:

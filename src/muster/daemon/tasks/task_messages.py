@@ -1,7 +1,5 @@
 """Passes the messages of tasks on to gangs, beliefs and metrics."""
 
-import hmac
-
 import structlog
 
 from muster.daemon.gang.events import Heard
@@ -10,7 +8,7 @@ from muster.daemon.loop.loop import Daemon
 from muster.daemon.tasks.orders import Surroundings
 from muster.model.event import Checkpointed
 from muster.model.view import Phase
-from muster.wire.messages import Changed, Hello, Message, Saved, StepDone, Transferred
+from muster.wire.messages import Changed, Message, Opening, Saved, StepDone, Transferred
 
 SAVES = 30.0
 """Seconds between two checkpoints of a job in the journal, at least."""
@@ -25,17 +23,13 @@ class TaskMessages:
         self._changed: dict[int, int] = {}
         """The last formation of each job that was counted."""
 
-    def admit(self, hello: Hello) -> int | None:
-        """Return the job of a task with the right token, None for strangers."""
-        for number, gang in self._daemon.state.gangs.items():
-            state = self._daemon.view.jobs.get(number)
-            if state is None or state.job.name != hello.job or gang.task(hello.task) is None:
-                continue
-            # Jobs of several users may have this name: the token says whose it is.
-            token = self._around.token(state.job)
-            if hmac.compare_digest(hello.token.encode(), token.encode()):
-                return number
-        return None
+    def admit(self, opening: Opening) -> tuple[int, str] | None:
+        """Return the job of a task and its token, None if there is no such task."""
+        number = self._daemon.view.names.get(f"{opening.user}/{opening.job}")
+        gang = self._daemon.state.gangs.get(number) if number is not None else None
+        if number is None or gang is None or gang.task(opening.task) is None:
+            return None
+        return number, self._around.token(self._daemon.view.jobs[number].job)
 
     def hear(self, job: int, message: Message) -> None:
         """Handle a message of a job's task."""

@@ -20,6 +20,7 @@ from muster.files.job.job_parts import (
     profile_source,
     program_of,
     refuse_without_servers,
+    resume_of,
     roles_of,
 )
 from muster.files.source.faults import Fault, FaultsError
@@ -61,6 +62,8 @@ def read_job(path: Path) -> JobFile:
     record: dict[str, Any] = {"name": path.stem, **_mapping(source)}
     if entry.folder is not None:
         record["folder"] = job.program.folder
+    if entry.resume_from is not None:
+        record["resume_from"] = job.program.resume_from
     if profile is not None:
         record["model"] = {"name": Path(profile.path).stem, **_mapping(profile)}
     return JobFile(job, record)
@@ -125,9 +128,10 @@ def _job(
     batch = part(lambda: batch_of(entry, roles)) if roles else None
     model = part(lambda: model_of(entry.model, base, profile))
     folder = part(lambda: folder_of(entry.folder, base))
+    resume = part(lambda: resume_of(entry.resume_from, base))
     named = part(lambda: entry.name or default_name(name, called))
     part(lambda: refuse_without_servers(entry))
-    if faults or roles is None or types is None or folder is None or named is None:
+    if faults or roles is None or types is None or folder is None or named is None or resume is None:
         raise FaultsError(faults)
     restarts = entry.elastic == "restart"
     usual_pause = RESTART_SECONDS if restarts else LIVE_SECONDS
@@ -150,7 +154,7 @@ def _job(
         work=float(entry.work) if entry.work is not None else None,
         restarts=restarts,
         application=entry.application,
-        program=program_of(entry, folder),
+        program=program_of(entry, folder, resume),
     )
 
 

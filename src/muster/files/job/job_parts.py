@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muster.files.errors import FieldError, Loc, repeated, shown
-from muster.files.job.job_entries import JobEntry, RoleEntry
+from muster.files.job.job_entries import JobEntry, OriginEntry, RoleEntry
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.profile.profile_file import (
     UnknownProfileError,
@@ -20,7 +20,7 @@ from muster.files.source.faults import first_of
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
 from muster.files.source.yaml_source import Source, source_of
-from muster.model.job import Need, Program, Role, RoleSpec
+from muster.model.job import Need, Origin, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
 
@@ -29,7 +29,7 @@ _NONE = Devices(None, Counts(0, 0))
 _SHORTHAND = ("devices", "gang", "cores", "memory")
 
 
-def program_of(entry: JobEntry, folder: str) -> Program:
+def program_of(entry: JobEntry, folder: str, resume_from: str) -> Program:
     """Return how the command is run, without variables that are still to be given."""
     return Program(
         folder=folder,
@@ -42,7 +42,14 @@ def program_of(entry: JobEntry, folder: str) -> Program:
         losses=entry.losses,
         sync=entry.sync,
         owners=entry.owners,
+        origin=_origin(entry.origin),
+        resume_from=resume_from,
     )
+
+
+def _origin(entry: OriginEntry) -> Origin:
+    environ = tuple((name, text) for name, text in entry.env.items() if text is not None)
+    return Origin(environ, entry.executable or "", entry.host or "")
 
 
 def folder_of(text: str | None, base: Path | None) -> str:
@@ -52,6 +59,16 @@ def folder_of(text: str | None, base: Path | None) -> str:
     if base is None and not Path(text).is_absolute():
         problem = f"must be an absolute path, not {shown(text)}; write for example /home/ada/train"
         raise FieldError(("folder",), problem)
+    return str(base / text) if base is not None else text
+
+
+def resume_of(text: str | None, base: Path | None) -> str:
+    """Return a job or an absolute path: what has a slash is a path, relative to the file's folder."""
+    if text is None or "/" not in text:
+        return text or ""
+    if base is None and not Path(text).is_absolute():
+        problem = f"must be a job or an absolute path, not {shown(text)}"
+        raise FieldError(("resume_from",), problem)
     return str(base / text) if base is not None else text
 
 

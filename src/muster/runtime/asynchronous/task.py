@@ -46,7 +46,7 @@ class AsyncTask:
         servers = [m for m in plan.members if m.role == "server"]
         names = [m.task for m in servers]
         name = self._settings.task
-        train_asynchronously(
+        report = train_asynchronously(
             self._state.model,
             self._state.optimizer,
             losses,
@@ -63,6 +63,8 @@ class AsyncTask:
             on_step=self._report,
             **options,
         )
+        if isinstance(report, AsyncReport) and report.updates:
+            self._state.loss = report.loss
         self._end("finished")
         if self._settings.role == "server":
             raise LeftError(0)
@@ -131,7 +133,10 @@ class AsyncTask:
 
     def _restore(self, checkpoints: Checkpoints | None) -> Position | None:
         signature = signature_of(self._state.model, self._state.optimizer)
-        found = checkpoints.latest(signature) if checkpoints is not None else None
+        if checkpoints is None:
+            return None
+        checkpoints.take()
+        found = checkpoints.latest(signature)
         if found is None:
             return None
         self._state.restore(found[1])
@@ -148,10 +153,10 @@ def train_asynchronously(
     role: str,
     servers: list[str],
     *,
+    token: str,
     index: int = 0,
     workers: int = 1,
     peers: PeerServer | None = None,
-    token: str = "",
     steps: int | None = None,
     until: Callable[[float], bool] | None = None,
     seed: int = 0,

@@ -50,7 +50,7 @@ class AsyncWorker:
         loader: Loader,
         order: Order,
         servers: Sequence[str],
-        token: str = "",
+        token: str,
         *,
         place: Callable[[Any], Any] = lambda batch: batch,
         save: Save | None = None,

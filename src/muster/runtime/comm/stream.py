@@ -9,6 +9,7 @@ import ctypes
 import json
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,24 @@ def receive_into(sock: socket.socket, tensor: Tensor) -> None:
     _receive(sock, _memory(here))
     if not direct:
         target.copy_(here)
+
+
+def send_bytes(sock: socket.socket, data: bytes) -> None:
+    """Send bytes of a length that both ends know."""
+    _send(sock, memoryview(data))
+
+
+def receive_bytes(sock: socket.socket, count: int, until: float) -> bytes:
+    """Receive a fixed number of bytes by a time of `time.monotonic`, however slowly they come."""
+    data = bytearray(count)
+    view = memoryview(data)
+    while len(view):
+        sock.settimeout(max(1e-3, until - time.monotonic()))
+        got = _moved(sock.recv_into, view)
+        if got == 0:
+            raise ConnectionError("the peer closed the connection")
+        view = view[got:]
+    return bytes(data)
 
 
 def send_json(sock: socket.socket, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import signal
 import sys
 import time
@@ -102,7 +103,13 @@ def _launch(options: argparse.Namespace, screen: Screen) -> Launch:
         replace=options.replace,
         restarts=options.restarts,
         on_output=screen.output,
+        environ=_environ(options.resume_from),
     )
+
+
+def _environ(resume_from: Path | None) -> dict[str, str]:
+    given = {"MUSTER_RESUME_FROM": str(resume_from.absolute())} if resume_from else {}
+    return {**os.environ, **given}
 
 
 def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOutcome:
@@ -159,6 +166,8 @@ def _find_problem(given: argparse.Namespace) -> str:
         f"no such script: {given.script}": not given.script.is_file(),
         "--at names the same step twice": len(set(steps)) < len(steps),
         "--sync dedicated needs --servers": given.sync == "dedicated" and not given.servers,
+        f"--resume-from: {given.resume_from} does not exist": given.resume_from
+        and not given.resume_from.exists(),
         f"--log-dir: {given.log_dir} is a file": given.log_dir and given.log_dir.is_file(),
         f"--plot: no folder for {given.plot}": given.plot and not given.plot.absolute().parent.is_dir(),
         "--plot needs matplotlib, which is not installed (pip install matplotlib)": given.plot
@@ -235,6 +244,8 @@ def _make_parser() -> argparse.ArgumentParser:
     restarts = "restarts from the last checkpoint when all workers are lost (0)"
     add("--restarts", type=_whole(0), default=0, metavar="N", help=restarts)
     add("--replace", action="store_true", help="start a new worker for each one that is lost")
+    resume = "start from the checkpoints of another training: its folder, or one of its files"
+    add("--resume-from", type=Path, metavar="PATH", help=resume)
     add("--log-dir", type=Path, metavar="DIR", help="also write each task's output to DIR/TASK.log")
     add("--plot", type=Path, metavar="FILE.png", help="plot the loss to a file (needs matplotlib)")
     add("--quiet", action="store_true", help="show the tasks' output only")

@@ -1,7 +1,6 @@
 """The coordinator of one job: serves its tasks and carries out what the roster decides."""
 
 import asyncio
-import hmac
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from muster.roster.acts import Act, Begin, Check, Kill, Tell, Wake
 from muster.roster.roster import Roster
 from muster.runtime.launch.history import History
-from muster.wire.messages import Changed, Hello, Message
+from muster.wire.messages import Changed, Hello, Message, Opening
 from muster.wire.task_server import TaskServer
 
 NOTES = 1_000
@@ -111,9 +110,8 @@ class Coordinator:
             act.seconds, self._do, lambda: decide(act.formation)
         )
 
-    def _admit(self, hello: Hello) -> str | None:
-        right = hmac.compare_digest(hello.token.encode(), self._token.encode())
-        return hello.job if right and hello.job == self._job else None
+    def _admit(self, opening: Opening) -> tuple[str, str] | None:
+        return (self._job, self._token) if opening.job == self._job else None
 
     def _hear(self, _job: str, message: Message) -> None:
         def decide() -> list[Act]:

@@ -27,6 +27,9 @@ HOST = "127.0.0.1"
 EXIT_GRACE = 10.0
 """Seconds for a finished task to end its process: exit handlers, open files."""
 
+LONGEST_NAME = 63
+"""Characters of the job's name, as for jobs of a daemon."""
+
 TERM_GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 
@@ -81,7 +84,7 @@ class Launch:
         self._environ = dict(os.environ if environ is None else environ)
         self._logs, self._on_output = Path(logs).absolute() if logs else None, on_output
         self._devices, self._device_of = tuple(devices or ()), dict[str, str]()
-        self._token, self._job = secrets.token_hex(16), f"{Path(script).stem}-{os.getpid()}"
+        self._token, self._job = secrets.token_hex(16), Path(script).stem[:LONGEST_NAME]
         self._changed = threading.Condition()
         self._address = (HOST, 0)
         self._exits: list[ChildExited] = []

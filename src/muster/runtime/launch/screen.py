@@ -126,13 +126,19 @@ def _count(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
+def _without_a_step(seen: History) -> str:
+    resumed = max((change.step for change in seen.changes), default=0)
+    if resumed:
+        return f"already complete at step {resumed:,}: nothing left to train"
+    return "finished without reporting a step (does the script use muster.init or Training?)"
+
+
 def summary(outcome: LaunchOutcome) -> list[str]:
     """Return the lines to print at the end."""
     seen = outcome.history
     lines = [f"failed: {outcome.error}"] if outcome.error not in ("", INTERRUPTED) else []
     if seen.step < 0:
-        silent = "finished without reporting a step (does the script use muster.init or Training?)"
-        return lines or [outcome.error or silent]
+        return lines or [outcome.error or _without_a_step(seen)]
     seconds = seen.latest - (seen.began or 0.0)
     lines.append(
         f"{'stopped' if outcome.error else 'finished'} at step {seen.step:,}, epoch {seen.epoch}, "

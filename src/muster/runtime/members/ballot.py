@@ -67,6 +67,9 @@ class MemberStatus:
     """The formation whose part it has received, to keep once all have theirs; 0: none."""
     ended: float = 0.0
     """1 if its training is over."""
+    loss: float = 0.0
+    epoch_loss: float = 0.0
+    """Of the last step and the last complete epoch; NaN: none."""
 
 
 WIDTH = len(fields(Vote))

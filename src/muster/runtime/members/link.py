@@ -5,6 +5,7 @@ those it did not, in order. A coordinator may see a message twice; formation and
 """
 
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -15,6 +16,7 @@ from itertools import islice
 from muster.runtime.settings import TaskSettings
 from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
+from muster.wire.introduction import UntrustedError, introduce
 from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
 
 KEPT = 10_000
@@ -35,6 +37,9 @@ CONNECT_TIMEOUT = 5.0
 SILENCE_MS = 30_000
 """Milliseconds of TCP silence after which the connection counts as broken: a power loss would otherwise
 go unnoticed for a quarter of an hour."""
+
+
+_log = logging.getLogger("muster")
 
 
 class CoordinatorLink:
@@ -58,6 +63,8 @@ class CoordinatorLink:
         self._welcome = False
         self._urgent = self._closed = self._ready = False
         self._last_change: Changed | None = None
+        self._said = ""
+        """The last complaint about whoever listens."""
         self._thread: threading.Thread | None = None
         self._reader: threading.Thread | None = None
 
@@ -124,12 +131,27 @@ class CoordinatorLink:
     def _connect(self) -> Channel:
         assert self._settings.coordinator is not None
         sock = socket.create_connection(self._settings.coordinator, CONNECT_TIMEOUT)
-        sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
-        return Channel(sock)
+        channel, own = Channel(sock), self._settings
+        try:
+            introduce(channel, own.user, own.job, own.task, own.token)
+        except OSError as problem:
+            channel.close()
+            if isinstance(problem, UntrustedError):
+                self._complain(problem)
+            raise
+        sock.settimeout(None)
+        return channel
+
+    def _complain(self, problem: UntrustedError) -> None:
+        """Say once why no coordinator is reported to: the training goes on, and nobody else would."""
+        if str(problem) != self._said:
+            self._said = str(problem)
+            where = "{}:{}".format(*self._settings.coordinator or ("", 0))
+            _log.warning("not reporting to whoever listens at %s: %s", where, problem)
 
     def _serve(self, channel: Channel) -> None:
         """Run one connection, from its `Hello` to its end."""
@@ -152,9 +174,7 @@ class CoordinatorLink:
     def _hello(self) -> Hello:
         own = self._settings
         who = (own.job, own.task, own.role, self._address, os.getpid())
-        return Hello(
-            *who, token=own.token, formation=self.formation, ready=self._ready, device=own.device
-        )
+        return Hello(*who, formation=self.formation, ready=self._ready, device=own.device)
 
     def _take_back(self) -> None:
         """Requeue unacknowledged messages of the last connection.

@@ -100,7 +100,8 @@ class Membership:
     def join(self) -> None:
         """Become a member: of a plan that names this task, or alone."""
         began = time.monotonic()
-        self.peers.start()
+        if self.settings.coordinator is not None:
+            self.peers.start()  # alone, there is nobody to answer
         self.link.start()
         if self.settings.coordinator is None:
             self._enter(self._builder.build(MemberPlan(1, 0, (self.me,), self._deadline)))
@@ -296,6 +297,8 @@ class Membership:
             kept=self.owned.kept,
             prepared=self.owned.prepared,
             ended=float(self.ended),
+            loss=self.state.loss,
+            epoch_loss=self.state.epoch_loss,
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)
 
@@ -314,6 +317,7 @@ class Membership:
         if crew.rank not in holders:
             self.holds = False
             self.state.losses = first.losses
+            self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
         return holders

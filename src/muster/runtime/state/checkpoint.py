@@ -1,8 +1,9 @@
 """Checkpoints: copied at a step boundary, written atomically by a thread, verified when read.
 
-A file is the output of `torch.save`, a manifest (JSON: step, signature), and a SHA-256 of both with
-their lengths. It is written under another name, synced and renamed, so a process killed at any point
-leaves earlier ones intact. Nothing in it belongs to a rank: any number of workers can load it.
+A file is the output of `torch.save`, a manifest (JSON: step, signature, owner), and a SHA-256 of both
+with their lengths. It is written under another name, synced and renamed, so a process killed at any
+point leaves earlier ones intact. Nothing in it belongs to a rank: any number of workers can load it. It
+belongs to a job, though: see `owner.py`.
 """
 
 import json
@@ -13,6 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from hashlib import file_digest, sha256
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
@@ -23,6 +25,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
+from muster.runtime.state.owner import CheckpointOwner, Claim, WriterLock, make_private
 
 _END = struct.Struct(">32sQQ8s")
 """End of a file: SHA-256 of all before, bytes of content and manifest, mark."""
@@ -31,6 +34,10 @@ _NAME = re.compile(r"step-(\d{12})\.pt")
 _UNFINISHED = re.compile(r"\.step-(\d{12})\.pt\.\d+")
 _NAMED = 3
 """Differing tensors named in an error."""
+FORMAT = 2
+"""Of the manifest: 1 had no owner."""
+DEPTH = 3
+"""Levels of subfolders in which a job's checkpoints are looked for."""
 
 _log = logging.getLogger("muster")
 
@@ -48,9 +55,13 @@ class Checkpoints:
         keep: int = 3,
         on_saved: Callable[[int, Path, float], None] | None = None,
         on_error: Callable[[str], None] | None = None,
+        claim: Claim | None = None,
     ) -> None:
+        """`claim`: who writes here; None: whoever calls `save`, and `latest` takes anybody's."""
         self.folder, self._keep = Path(folder), max(1, keep)
         self._on_saved, self._on_error = on_saved or (lambda *_: None), on_error or _log.warning
+        self._claim = claim
+        self._lock = WriterLock(self.folder, claim) if claim is not None else None
         self._buffers = _Buffers()
         self._thread: Thread | None = None
         self._preparing = False
@@ -63,6 +74,11 @@ class Checkpoints:
         if wait or self._preparing:
             self.close()
         if self._thread is not None and self._thread.is_alive():
+            return False
+        try:
+            self.take()  # the primary may have changed
+        except BadCheckpointError as problem:
+            self._on_error(f"checkpoint of step {step} is not written: {problem}")
             return False
         copy = self._buffers.copied(state)
         self._thread = Thread(
@@ -80,12 +96,35 @@ class Checkpoints:
         self._preparing = True
         self._thread.start()
 
+    def take(self) -> None:
+        """Become the writer of the folder; `BadCheckpointError` if another run is. Idempotent."""
+        if self._lock is not None:
+            self._lock.take()
+
+    def release(self) -> None:
+        """Wait for what is being written, and let another run write here."""
+        self.close()
+        if self._lock is not None:
+            self._lock.release()
+
     def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
-        """Return step and state of the newest intact checkpoint; None if there are none."""
+        """Return step and state of the newest intact checkpoint; None if there are none.
+
+        Without one of its own, a training starts from those it was told to resume from.
+        """
+        other = self._claim.resume_from if self._claim is not None else None
+        found = self._newest(_files_in(self.folder), signature, self._check_owner)
+        if found is not None or other is None or _same(other, self.folder):
+            return found
+        return self._newest(self._files_of(other), signature, self._tell_source)
+
+    def _newest(
+        self, files: list[Path], signature: str, check: Callable[[Path, dict[str, Any]], None]
+    ) -> tuple[int, dict[str, Any]] | None:
         damaged = []
-        for path in self._files():
+        for path in files:
             try:
-                return _read(path, signature)
+                return _read(path, signature, check)
             except FileNotFoundError:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
@@ -93,10 +132,45 @@ class Checkpoints:
                 self._on_error(f"checkpoint {path} is damaged ({problem}): trying the previous one")
         if damaged:
             raise BadCheckpointError(
-                f"no checkpoint in {self.folder} is intact: {', '.join(damaged)}; "
+                f"no checkpoint in {files[0].parent} is intact: {', '.join(damaged)}; "
                 "to start over, use another folder"
             )
         return None
+
+    def _check_owner(self, path: Path, manifest: dict[str, Any]) -> None:
+        """Reject another's checkpoint, unless this training was told to resume from it."""
+        claim, record = self._claim, manifest.get("owner")
+        if claim is None or record is None:  # of a Muster whose checkpoints had no owner
+            return
+        owner = CheckpointOwner.read(record)
+        if owner == claim.owner or (claim.resume_from and _same(claim.resume_from, self.folder)):
+            return
+        here = path.parent
+        raise BadCheckpointError(
+            f"checkpoints in {here} belong to {owner}, and this is {claim.owner}: give this training "
+            f"another folder, or continue from them with --resume-from {here} (without a daemon: "
+            f"MUSTER_RESUME_FROM={here})"
+        )
+
+    def _tell_source(self, path: Path, manifest: dict[str, Any]) -> None:
+        record = manifest.get("owner")
+        whose = f" of {CheckpointOwner.read(record)}" if record else ""
+        self._on_error(f"resuming from step {manifest['step']}{whose}, {path}")
+
+    def _files_of(self, other: Path) -> list[Path]:
+        """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
+        try:
+            if other.is_file():
+                return [other]
+            found = [other] if _files_in(other) else _folders_below(other)
+        except OSError as problem:
+            raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
+        if not found:
+            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
+        if len(found) > 1:
+            names = ", ".join(str(each) for each in found)
+            raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
+        return _files_in(found[0])
 
     def close(self) -> None:
         """Wait for what is being written."""
@@ -104,19 +178,13 @@ class Checkpoints:
             self._thread.join()
             self._thread, self._preparing = None, False
 
-    def _files(self) -> list[Path]:
-        """Newest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted((p for p in self.folder.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
-
     def _write(self, step: int, state: dict[str, Any], signature: str) -> None:
         begun = time.monotonic()
         path = self.folder / f"step-{step:012d}.pt"
         unfinished = self.folder / f".{path.name}.{os.getpid()}"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write_file(unfinished, state, {"step": step, "signature": signature})
+            make_private(self.folder)
+            _write_file(unfinished, state, self._manifest(step, signature))
             unfinished.replace(path)
             _force(self.folder)
             self._prune(step)
@@ -129,9 +197,13 @@ class Checkpoints:
         else:
             self._on_saved(step, path, time.monotonic() - begun)
 
+    def _manifest(self, step: int, signature: str) -> dict[str, Any]:
+        owner = asdict(self._claim.owner) if self._claim is not None else None
+        return {"version": FORMAT, "step": step, "signature": signature, "owner": owner}
+
     def _prune(self, step: int) -> None:
         """Remove all but the newest, and leftovers of killed processes."""
-        older = [path for path in self._files() if _step(_NAME, path) <= step]
+        older = [path for path in _files_in(self.folder) if _step(_NAME, path) <= step]
         left = [p for p in self.folder.iterdir() if 0 <= _step(_UNFINISHED, p) <= step]
         for path in [*older[self._keep :], *left]:
             path.unlink(missing_ok=True)
@@ -146,6 +218,29 @@ def signature_of(model: Any, optimizer: Any) -> str:
     }
     groups = [len(group["params"]) for group in optimizer.param_groups]
     return json.dumps({"tensors": tensors, "optimizer": type(optimizer).__name__, "groups": groups})
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Newest first."""
+    if not folder.is_dir():
+        return []
+    return sorted((p for p in folder.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+
+
+def _folders_below(folder: Path) -> list[Path]:
+    """Return the folders with checkpoints in a job's own: one for each that its script names."""
+    found = []
+    for at, below, _ in os.walk(folder, followlinks=True):
+        here = Path(at)
+        if len(here.relative_to(folder).parts) >= DEPTH:
+            below.clear()
+        if _files_in(here):
+            found.append(here)
+    return sorted(found)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 class _DamagedError(Exception):
@@ -246,7 +341,7 @@ class _Content(RawIOBase):
 
 
 def _write_file(path: Path, state: dict[str, Any], manifest: dict[str, Any]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         sink = _Sink(descriptor)
         torch.save(state, sink)
@@ -268,10 +363,18 @@ def _force(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _read(path: Path, signature: str) -> tuple[int, dict[str, Any]]:
-    """Return step and state of a checkpoint."""
+def _read(
+    path: Path, signature: str, check: Callable[[Path, dict[str, Any]], None]
+) -> tuple[int, dict[str, Any]]:
+    """Return step and state of a checkpoint; `check` may refuse its manifest."""
     with path.open("rb") as file:
         length, manifest = _checked(file)
+        if manifest.get("version", 1) > FORMAT:
+            raise BadCheckpointError(
+                f"checkpoint {path} was written by a newer Muster (format {manifest['version']}, "
+                f"this one knows {FORMAT}); install that one here"
+            )
+        check(path, manifest)
         saved = manifest["signature"]
         if saved != signature:
             raise BadCheckpointError(

@@ -2,6 +2,7 @@
 
 import ctypes
 import io
+from math import nan
 from typing import Any
 
 import torch
@@ -24,6 +25,10 @@ class TrainingState:
         self.position = Position(0, 0, 0)
         self.losses = 0.0
         """Sum of this epoch's losses so far, over all workers."""
+        self.loss = nan
+        """Mean loss of the last step over the global batch; NaN: no step was done."""
+        self.epoch_loss = nan
+        """Mean loss of the last complete epoch; NaN: there was none."""
 
     def whole(self) -> Packed:
         """Return everything for a checkpoint; live tensors, not copies."""
@@ -34,6 +39,8 @@ class TrainingState:
             "scheduler": self._schedule(),
             "position": [position.epoch, position.cursor, position.step],
             "losses": self.losses,
+            "loss": self.loss,
+            "epoch_loss": self.epoch_loss,
             "feed": self.feed.value() if self.feed else None,
         }
 
@@ -45,6 +52,8 @@ class TrainingState:
             self.scheduler.load_state_dict(whole["scheduler"])
         self.position = Position(*whole["position"])
         self.losses = float(whole["losses"])
+        self.loss = float(whole.get("loss", nan))  # older checkpoints have none
+        self.epoch_loss = float(whole.get("epoch_loss", nan))
         if self.feed and whole["feed"] is not None:
             self.feed.restore(whole["feed"], alive=False)
 

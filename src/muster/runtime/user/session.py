@@ -8,7 +8,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from muster.runtime.data.feed import Feed, Indexed, Leased, StepPart
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import Order, Position, mixed_seed
 from muster.runtime.errors import (
+    BadCheckpointError,
     BadTrainingError,
     BrokenGroupError,
     ExcludedError,
@@ -32,6 +35,7 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import mapped, tensors
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.owner import claim_of, make_private
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import DeviceNumber, default_device, device_name
@@ -76,7 +80,8 @@ class Session:
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._engine: StepEngine | None = None
-        self._checkpoints: Checkpoints | None = None
+        self.checkpoints: Checkpoints | None = None
+        """Where the state is saved; None: nowhere."""
         self._every: int | None = None
         self._allow_unused = False
         self._until: Callable[[float], bool] | None = None
@@ -87,10 +92,6 @@ class Session:
         """Whether gradients change between sum and update."""
         self._fitted = 0
         """The largest share that has fitted into memory."""
-        self.loss: float | None = None
-        """Mean loss of the last step over the global batch."""
-        self.epoch_loss: float | None = None
-        """Mean loss of the last complete epoch."""
         if settings.checkpoint:
             self.checkpoint(settings.checkpoint, every=UNASKED)
 
@@ -160,9 +161,32 @@ class Session:
         ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
         self._length = min((end for end in ends if end is not None), default=0)
 
-    def checkpoint(self, folder: str, *, every: int = 100, keep: int = 3) -> None:
-        """Save the state every `every` steps, in a thread; start from the latest checkpoint."""
-        self._checkpoints, self._every = Checkpoints(folder, keep, self._tell_saved, say), every
+    def checkpoint(
+        self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
+    ) -> None:
+        """Save the state every `every` steps, in a thread; start from the latest checkpoint.
+
+        A relative folder is one of this job's own: below `MUSTER_CHECKPOINT` in a job of the daemon,
+        here otherwise. An absolute one is taken as it is. Checkpoints of another job or command line
+        are refused; `resume_from` names a folder to start from, whoever wrote it.
+        """
+        source = resume_from or self.settings.resume_from
+        claim = claim_of(self.settings, Path(source).absolute() if source else None)
+        where = self._folder(Path(folder))
+        self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim)
+        self._every = every
+
+    def _folder(self, named: Path) -> Path:
+        """Return where checkpoints go: a relative folder is below the job's own, if it has one."""
+        if named.is_absolute() or not self.settings.checkpoint:
+            return named.absolute()
+        own = Path(self.settings.checkpoint)
+        found = Path(os.path.normpath(own / named))
+        if own != found and own not in found.parents:
+            raise BadTrainingError(
+                f"checkpoint folder {str(named)!r} is outside the job's own: give an absolute path"
+            )
+        return found
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
@@ -173,6 +197,17 @@ class Session:
         self._until = met
 
     # status
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the last step over the global batch; NaN before the first."""
+        return self._state.loss if self._state else nan
+
+    @property
+    def epoch_loss(self) -> float | None:
+        """Mean loss of the last complete epoch; None before its end."""
+        found = self._state.epoch_loss if self._state else nan
+        return None if isnan(found) else found
 
     @property
     def step(self) -> int:
@@ -214,6 +249,7 @@ class Session:
         engine = self._engine = self._make_engine(state, feed)
         try:
             engine.join()
+            self._tell_complete(state)
             if engine.works:
                 yield from self._loop(engine, state, feed)
             else:
@@ -273,6 +309,15 @@ class Session:
 
     # internals
 
+    def adopt(self, state: TrainingState) -> None:
+        """Show the state of a training that ran without this session's steps."""
+        self._state = state
+
+    def _tell_complete(self, state: TrainingState) -> None:
+        """Say that a checkpoint left nothing to do: silence would look like a training."""
+        if state.position.step and self._is_done(state) and self.primary:
+            say(f"already complete at step {state.position.step}: nothing left to train")
+
     def tell(self, message: Failed) -> None:
         """Send a failure before the process ends, even if training has not begun."""
         link = self._engine.link if self._engine else CoordinatorLink(self.settings, "", lambda _: None)
@@ -297,8 +342,8 @@ class Session:
         buckets = Buckets(state.parameters, [known[name] for name in order(context)])
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.restore, engine.on_commit, engine.clips = self._restore, self._note_step, self.clips
-        if self._checkpoints is not None:
-            engine.before_leaving = self._checkpoints.close
+        if self.checkpoints is not None:
+            engine.before_leaving = self.checkpoints.release
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
@@ -333,8 +378,8 @@ class Session:
         """Whether the training has reached the end set by the user."""
         if self._ends(state.position):
             return True
-        ended = state.position.cursor == 0 and self.epoch_loss is not None
-        return bool(ended and self._until and self._until(self.epoch_loss or 0.0))
+        loss = self.epoch_loss if state.position.cursor == 0 else None
+        return bool(loss is not None and self._until and self._until(loss))
 
     def _serve(self, engine: StepEngine, state: TrainingState) -> None:
         """Take part in every step as a server, without samples."""
@@ -362,13 +407,13 @@ class Session:
         """Update losses after a step, and save if a checkpoint is due."""
         engine, state = self._engine, self._state
         assert engine is not None and state is not None
-        self.loss = losses / self._part.total
+        state.loss = losses / self._part.total
         self._fitted = max(self._fitted, self._part.count)
         if state.position.epoch > before.epoch:
-            self.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
+            state.epoch_loss = state.losses / max(1, before.cursor + self._part.total)
             state.losses = 0.0
-        if before.step == 0 and self._checkpoints is not None and engine.primary:
-            self._checkpoints.prepare(state.whole())  # the optimiser has created its state by now
+        if before.step == 0 and self.checkpoints is not None and engine.primary:
+            self.checkpoints.prepare(state.whole())  # the optimiser has created its state by now
         due = self._every is not None and state.position.step % self._every == 0
         if due or engine.requested & (SAVE | STOP):
             self._save(engine, state)
@@ -398,14 +443,14 @@ class Session:
         engine.end()
 
     def _save(self, engine: StepEngine, state: TrainingState, wait: bool = False) -> None:
-        if self._checkpoints is None and not wait:
+        if self.checkpoints is None and not wait:
             return
-        optimizer = engine.gather(self._checkpoints is not None)
-        if self._checkpoints is not None and engine.primary:
+        optimizer = engine.gather(self.checkpoints is not None)
+        if self.checkpoints is not None and engine.primary:
             signature, whole = signature_of(state.model, state.optimizer), state.whole()
             if optimizer is not None:
                 whole["optimizer"] = optimizer
-            self._checkpoints.save(state.position.step, whole, signature, wait)
+            self.checkpoints.save(state.position.step, whole, signature, wait)
 
     def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
         """Report a checkpoint (its own thread)."""
@@ -413,12 +458,34 @@ class Session:
             self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
 
     def _restore(self) -> bool:
-        if self._checkpoints is None or self._state is None:
+        """Load the latest checkpoint, as the one that writes the next; False if there is none."""
+        if self.checkpoints is None or self._state is None:
             return False
-        found = self._checkpoints.latest(signature_of(self._state.model, self._state.optimizer))
+        self.checkpoints.take()
+        try:
+            signature = signature_of(self._state.model, self._state.optimizer)
+            found = self.checkpoints.latest(signature)
+        except BadCheckpointError:
+            self.checkpoints.release()
+            raise
+        self._tell_folder(self.checkpoints.folder)
         if found is not None:
             self._state.restore(found[1])
         return found is not None
+
+    def _tell_folder(self, folder: Path) -> None:
+        """Say where a relative folder is; leave a link to another in the job's own, so that
+        `--resume-from JOB` finds it."""
+        own = Path(self.settings.checkpoint) if self.settings.checkpoint else folder
+        if own in folder.parents:
+            say(f"checkpoints are written to {folder}")
+        if folder == own or own in folder.parents:
+            return
+        link = own / "elsewhere"
+        with suppress(OSError):
+            make_private(own)
+            link.unlink(missing_ok=True)
+            link.symlink_to(folder, target_is_directory=True)
 
     def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the user's optimizer.step(): skip it if the step is void."""

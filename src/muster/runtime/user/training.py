@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import TrainingState
 from muster.runtime.user.session import Session, init
 
@@ -50,6 +49,7 @@ class Training:
         until: Callable[[float], bool] | None = None,
         checkpoint: str | None = None,
         checkpoint_every: int = 100,
+        resume_from: str | None = None,
         scheduler: Any = None,
         seed: int = 0,
         shuffle: bool = True,
@@ -65,7 +65,8 @@ class Training:
 
         `loss`: a criterion with reduction="none", called as criterion(model(*inputs), target) with the
         last element of the batch as target; or a function loss(model, *batch). Both return one number
-        per sample. `until`: end when the mean loss of an epoch meets it (`muster.loss < 0.1`). `clip`:
+        per sample. `until`: end when the mean loss of an epoch meets it (`muster.loss < 0.1`).
+        `checkpoint`: a folder of this job; `resume_from`: one of another, to start from. `clip`:
         largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
         parameter servers apply each worker's gradient at once: no common steps, samples at least once,
         and a result that depends on timing.
@@ -85,6 +86,9 @@ class Training:
             "augment": augment,
         }
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
+        self._resume_from = resume_from
+        if resume_from is not None and checkpoint is None:
+            raise BadTrainingError("resume_from= needs checkpoint=, a folder for this training's own")
         self._asynchronous = asynchronous
         if asynchronous and clip is not None:
             raise BadTrainingError(
@@ -99,7 +103,7 @@ class Training:
         ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=self._allow_unused)
         ctx.data(self._dataset, self._global_batch, **self._data)  # type: ignore[arg-type]
         if self._checkpoint is not None:
-            ctx.checkpoint(self._checkpoint, every=self._every)
+            ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
         ctx.forward(self.losses)
         ctx.until(self._until)
         ctx.clips = self._clip is not None
@@ -111,7 +115,9 @@ class Training:
         from muster.runtime.asynchronous.task import AsyncTask
 
         self.model.to(ctx.device)
-        folder = Checkpoints(self._checkpoint) if self._checkpoint is not None else None
+        if self._checkpoint is not None:
+            ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
+        folder = ctx.checkpoints if self._checkpoint is not None else None
         state = TrainingState(self.model, self.optimizer, self.scheduler)
         options = {
             **self._data,
@@ -122,6 +128,9 @@ class Training:
             "save_every": self._every,
         }
         AsyncTask(ctx.settings, state, ctx.device).run(self.losses, folder, options)
+        if folder is not None:
+            folder.release()
+        ctx.adopt(state)
         return ctx
 
     def losses(self, model: Any, batch: Any) -> Tensor:

@@ -8,7 +8,7 @@ from muster.daemon.assembly import RunningDaemon
 from muster.daemon.tasks.orders import Surroundings
 from muster.daemon.tasks.task_messages import TaskMessages
 from muster.model.event import Checkpointed
-from muster.wire.messages import Changed, Hello, Saved, StepDone, Transferred
+from muster.wire.messages import Changed, Opening, Saved, StepDone, Transferred
 from tests.unit.daemon.running_daemons import ANN, program, running_daemon, state_of, until
 
 
@@ -25,11 +25,8 @@ def play(tmp_path: Path, scenario: Callable[[RunningDaemon, TaskMessages], Await
     asyncio.run(played())
 
 
-def hello(
-    made: RunningDaemon, *, job: str = "a", task: str = "worker-0", secret: str = "secret"
-) -> Hello:
-    token = Surroundings(Path(), "", secret, {}).token(state_of(made, "a").job)
-    return Hello(job, task, "worker", "h:1", 1, token=token)
+def opening(job: str = "a", task: str = "worker-0") -> Opening:
+    return Opening(job, task, "00" * 32, "ann")
 
 
 def metric(made: RunningDaemon, name: str) -> float:
@@ -37,12 +34,12 @@ def metric(made: RunningDaemon, name: str) -> float:
     return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_only_a_task_with_its_jobs_token_is_admitted(tmp_path: Path) -> None:
+def test_a_task_must_know_the_token_of_its_own_job(tmp_path: Path) -> None:
     async def scenario(made: RunningDaemon, messages: TaskMessages) -> None:
-        assert messages.admit(hello(made)) == 1
-        assert messages.admit(hello(made, secret="guessed")) is None
-        assert messages.admit(hello(made, task="worker-9")) is None
-        assert messages.admit(hello(made, job="b")) is None
+        token = Surroundings(Path(), "", "secret", {}).token(state_of(made, "a").job)
+        assert messages.admit(opening()) == (1, token)
+        assert messages.admit(opening(task="worker-9")) is None
+        assert messages.admit(opening(job="b")) is None
 
     play(tmp_path, scenario)
 

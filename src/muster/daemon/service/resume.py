@@ -1,0 +1,92 @@
+"""Which checkpoints a job is to start from: `resume_from` of a submission, as a folder."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from muster.daemon.service.protocol import RefusedError
+from muster.model.job import Job
+from muster.store.store import Store
+from muster.wire.records import JobRecord
+
+LAST = "last"
+"""The latest job of the same name that has checkpoints."""
+ELSEWHERE = "elsewhere"
+"""Link of the runtime to the folder of a training that names one outside of the job's own."""
+LOOKED_AT = 100
+"""Earlier jobs of the name that are looked at for checkpoints."""
+
+_CHECKPOINT = re.compile(r"step-\d{12}\.pt")
+_OWN = re.compile(r"(\d{1,18})-")
+
+FolderOf = Callable[[Job], Path]
+"""A job's own folder."""
+
+
+def resume_folder(job: Job, store: Store, folder_of: FolderOf) -> str:
+    """Return the folder that a job resumes from, empty if none; `RefusedError` if it may not or cannot.
+
+    Only its user's own jobs are found: a checkpoint is as private as what it was trained on.
+    """
+    asked = job.program.resume_from
+    if not asked:
+        return ""
+    if "/" in asked:
+        _refuse_others(job, Path(asked), store, folder_of)
+        return asked
+    if asked == LAST:
+        found = _last(job, store, folder_of)
+        if found is None:
+            raise RefusedError(
+                f"resume_from: no earlier job of {job.user} named {job.name!r} has checkpoints; "
+                "give a job's number or a path"
+            )
+        return str(found)
+    record = _named(asked, job.user, store)
+    if record is None:
+        raise RefusedError(
+            f"resume_from: {job.user} has no job {asked!r}; see muster ps -a, or give a path with a /"
+        )
+    folder = _checkpoints(record, folder_of)
+    if not _has_checkpoints(folder):
+        raise RefusedError(f"resume_from: job {record.number} ({record.name}) has no checkpoints")
+    return str(folder)
+
+
+def _named(asked: str, user: str, store: Store) -> JobRecord | None:
+    """Find a job of the user by number or name, the newest of that name."""
+    if asked.isascii() and asked.isdigit() and len(asked) < 19:
+        record = store.job(int(asked))
+        return record if record is not None and record.user == user else None
+    return next(iter(store.jobs(user=user, name=asked, limit=1)), None)
+
+
+def _last(job: Job, store: Store, folder_of: FolderOf) -> Path | None:
+    earlier = store.jobs(user=job.user, name=job.name, limit=LOOKED_AT)
+    folders = (_checkpoints(record, folder_of) for record in earlier)
+    return next((folder for folder in folders if _has_checkpoints(folder)), None)
+
+
+def _checkpoints(record: JobRecord, folder_of: FolderOf) -> Path:
+    return folder_of(Job(record.name, user=record.user, number=record.number)) / "checkpoint"
+
+
+def _has_checkpoints(folder: Path) -> bool:
+    return any(_CHECKPOINT.fullmatch(name) or name == ELSEWHERE for name in _names_below(folder))
+
+
+def _names_below(folder: Path) -> Iterator[str]:
+    # Links are not followed: they are the user's, and the daemon may see more than the user.
+    for _, folders, files in os.walk(folder):
+        yield from (*folders, *files)
+
+
+def _refuse_others(job: Job, asked: Path, store: Store, folder_of: FolderOf) -> None:
+    """Refuse a path into the folder of another user's job."""
+    jobs = folder_of(job).parent.resolve()
+    where = asked.resolve()
+    found = _OWN.match(where.relative_to(jobs).parts[0]) if jobs in where.parents else None
+    record = store.job(int(found[1])) if found else None
+    if record is not None and record.user != job.user:
+        raise RefusedError(f"resume_from: {asked} belongs to another user's job")
