@@ -71,7 +71,9 @@ class Daemon:
         self.home, self.data = folder / "home", data or folder / "data"
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
-        self._options = ("--devices", str(devices), "--port", "0", *options)
+        # Most tests use made-up users, whom a root daemon would refuse.
+        run_as = () if "--run-as" in options else ("--run-as", "daemon")
+        self._options = ("--devices", str(devices), "--port", "0", *run_as, *options)
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
 

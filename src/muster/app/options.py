@@ -29,6 +29,8 @@ class UpOptions:
     """s between cycles when nothing changes."""
     log_format: str = "text"
     log_level: str = "info"
+    run_as: str | None = None
+    """"submitter" or "daemon"; None: as submitters if the daemon is root's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +46,5 @@ class Listening:
     """Where the command line finds its token; None: no tokens are needed."""
     jobs: int = 0
     """Live jobs found in the journal."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here."""

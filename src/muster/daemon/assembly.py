@@ -18,6 +18,7 @@ from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
@@ -50,14 +51,18 @@ class Site:
     """The address at which tasks reach the coordinator and each other."""
     hosts: Mapping[str, str] | None = None
     """The address of each node; None: all are this machine."""
+    submitters: Submitters = TOGETHER
+    """Whom tasks run as."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here: limits that are not enforced, users not separated."""
 
 
 class RunningDaemon:
     """A daemon with its service and its connections to tasks."""
 
-    def __init__(self, daemon: Daemon, tasks: TaskServer[int], cluster: str) -> None:
+    def __init__(self, daemon: Daemon, tasks: TaskServer[int], site: Site) -> None:
         self.daemon, self.tasks = daemon, tasks
-        self.service = JobService(daemon, cluster)
+        self.service = JobService(daemon, site.cluster.name, site.submitters, site.caveats)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -112,7 +117,7 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    return RunningDaemon(daemon, tasks, site.cluster.name)
+    return RunningDaemon(daemon, tasks, site)
 
 
 async def _surroundings(
@@ -134,7 +139,8 @@ async def _surroundings(
         for node in cluster.nodes
         if cluster.configuration_of(node).device_type in (VIRTUAL, "")
     )
-    return Surroundings(site.folder, f"{site.host}:{port}", secret, hosts, virtual)
+    address = f"{site.host}:{port}"
+    return Surroundings(site.folder, address, secret, hosts, virtual, submitters=site.submitters)
 
 
 async def _listen(tasks: TaskServer[int], host: str, known: int, attached: bool) -> int:

@@ -87,3 +87,7 @@ class Submitters:
         return (
             f"all jobs run as {self.own}, so users can read each other's files; to separate them, {how}"
         )
+
+
+TOGETHER = Submitters()
+"""All jobs run as the daemon's own user."""

@@ -22,6 +22,9 @@ INHERITED = re.compile(
 )
 """What a user's program needs to find its commands, files, language and network."""
 
+PERSONAL = re.compile(r"HOME|USER|LOGNAME|SHELL|TMPDIR|XDG_(CACHE|CONFIG|DATA)_HOME")
+"""What of it is about the manager's own user."""
+
 PORTS = range(20_000, 32_000)
 """Where the daemon and tasks listen. Systems give no port below 32,768 to an outgoing connection, which
 could otherwise take one between its choice and its use."""
@@ -234,9 +237,11 @@ def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat
     }
 
 
-def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def base_environment(environ: Mapping[str, str], *, same_user: bool = True) -> dict[str, str]:
     """Return what a task inherits from the manager, without its virtual environment in PATH."""
     kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
+    if not same_user:
+        kept = {name: value for name, value in kept.items() if not PERSONAL.fullmatch(name)}
     own = environ.get("VIRTUAL_ENV")
     if own and "PATH" in kept:
         folders = kept["PATH"].split(":")

@@ -61,6 +61,8 @@ class TaskOrder:
     """Thousandths of a core it may use; 0: no limit."""
     user: str = ""
     """The Unix user to run it as; empty: the executor's own."""
+    private: str = ""
+    """A folder to create for that user only; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

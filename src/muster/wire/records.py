@@ -247,3 +247,5 @@ class StatusRecord:
     """What is wrong, such as a full disk; empty if nothing."""
     counts: dict[str, int] = field(default_factory=dict)
     """Jobs by status."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here: limits that are not enforced, users not separated."""

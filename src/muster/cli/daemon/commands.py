@@ -19,6 +19,9 @@ CLUSTER, NETWORK, OPERATION = "Cluster", "Network and storage", "Operation"
 LogLevel = Literal["debug", "info", "warning"]
 """Least severe lines of the daemon's own log."""
 
+RunAs = Literal["submitter", "daemon"]
+"""Whom jobs run as."""
+
 Data = Annotated[
     Path | None,
     option(NETWORK, "The daemon's folder. (default: the user's data folder)", metavar="DIR"),
@@ -62,6 +65,10 @@ def up(
     tls_cert: Annotated[Path | None, option(NETWORK, "TLS certificate.", metavar="FILE")] = None,
     tls_key: Annotated[Path | None, option(NETWORK, "TLS key.", metavar="FILE")] = None,
     auth: Annotated[bool, option(NETWORK, "Require tokens.", "--auth/--no-auth")] = True,
+    run_as: Annotated[
+        RunAs | None,
+        option(OPERATION, "Unix user that jobs run as. (default: submitter if root, else daemon)"),
+    ] = None,
 ) -> None:
     """Start the daemon of this machine: it accepts jobs and shares the devices among them.
 
@@ -92,6 +99,7 @@ def up(
         interval=checked_interval(interval),
         log_format=log_format,
         log_level=log_level,
+        run_as=run_as,
     )
     raise typer.Exit(run_up(options, detach=detach))
 

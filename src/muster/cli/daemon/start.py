@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from muster.app.daemon_folder import TakenError, read_status
+from muster.app.daemon_folder import TakenError, make_own, read_status
 from muster.app.options import Listening, UpOptions
 from muster.cli.exits import OTHER_FAILURE
 from muster.cli.parse import seconds_of
@@ -76,14 +76,16 @@ def announced(listening: Listening) -> str:
     if listening.jobs:
         facts["jobs"] = f"{counted(listening.jobs, 'job')} reattached"
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]
+    lines += [f"  note     {caveat}" for caveat in listening.caveats]
     following = "next: muster run train.py · muster ps · muster top · muster down"
     return "\n".join([f"muster is listening on {listening.url}", *lines, following])
 
 
 def _start_in_background(data: Path) -> int:
     """Run the same command without `-d`, and return when its status file says ready or standby."""
-    data.mkdir(parents=True, exist_ok=True)
+    make_own(data)
     path = data / "daemon.log"
+    path.touch(mode=0o600)
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
     with path.open("ab") as log:
         child = subprocess.Popen(

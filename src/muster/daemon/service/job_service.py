@@ -22,6 +22,7 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.task import Fact, LogPiece, StopAsked, job_of
@@ -40,8 +41,15 @@ HISTORY = 100
 class JobService(Administration):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
-        super().__init__(daemon, cluster_name)
+    def __init__(
+        self,
+        daemon: Daemon,
+        cluster_name: str,
+        submitters: Submitters = TOGETHER,
+        caveats: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(daemon, cluster_name, caveats)
+        self._submitters = submitters
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
@@ -49,6 +57,9 @@ class JobService(Administration):
     # --- jobs ---
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
+        problem = self._submitters.problem(job.user, caller.user)
+        if problem:
+            raise RefusedError(problem)
         if key is None:
             return await self._take_in(job, None)
         # Of two concurrent requests with one key the second waits for the first.

@@ -1,5 +1,6 @@
 """Makes the order with which an executor starts a task."""
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
+from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
 from muster.executors.environment import (
     GangEnvironment,
     TaskPlace,
@@ -15,13 +17,16 @@ from muster.executors.environment import (
     compose,
     free_row,
 )
-from muster.model.job import Job
+from muster.model.job import Job, Need, Role
 from muster.model.task import TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
 VIRTUAL = "cpu"
 """The type of devices made of CPU cores."""
+
+IN_HOME = Path(".local/share/muster")
+"""Where the jobs' folders are in a user's home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Surroundings:
     """Nodes whose devices are made of CPU cores."""
     threads: int = 1
     """Of each worker on such a device: more would compete for its core."""
+    submitters: Submitters = TOGETHER
+    """Whom tasks run as."""
 
     def token(self, job: Job) -> str:
         """Return the token with which a job's tasks authenticate."""
@@ -47,8 +54,18 @@ class Surroundings:
         return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
 
     def folder_of(self, job: Job) -> Path:
-        """Return a job's own folder."""
-        return self.folder / f"{job.number}-{job.name}"
+        """Return a job's own folder: of another user it is in that user's home, not among our files."""
+        name = f"{job.number}-{job.name}"
+        user = self.submitters.user_of(job.user)
+        if user:
+            with contextlib.suppress(UnknownUserError):  # deleted since: the executor refuses its tasks
+                return account_of(user).home / IN_HOME / self._site / name
+        return self.folder / name
+
+    @property
+    def _site(self) -> str:
+        """Keeps the jobs of different daemons apart, whose numbers are the same."""
+        return hmac.new(self.secret.encode(), b"site", hashlib.sha256).hexdigest()[:8]
 
 
 class Orders:
@@ -70,11 +87,26 @@ class Orders:
         folder = self._around.folder_of(job)
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
-        environ = compose(base_environment(os.environ), dict(program.environ), own)
+        user = self._around.submitters.user_of(job.user)
+        base = base_environment(os.environ, same_user=not user)
+        environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
         where = program.folder or str(folder / "work")
         log = log_name(job, wanted)
-        return TaskOrder(wanted, task.slot.node, place.devices, argv, environ, where, log)
+        need = _stated_need(job, wanted.role)
+        return TaskOrder(
+            wanted,
+            task.slot.node,
+            place.devices,
+            argv,
+            environ,
+            where,
+            log,
+            memory=need.memory,
+            millicores=need.millicores,
+            user=user,
+            private=str(folder),
+        )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
         around, job = self._around, state.job
@@ -118,6 +150,11 @@ class Orders:
     def forget(self, number: int) -> None:
         """Drop what is kept of a job that has ended."""
         self._ports.pop(number, None)
+
+
+def _stated_need(job: Job, role: Role) -> Need:
+    """What the user stated for tasks of a role; a slot's need may be the planner's estimate."""
+    return next((spec.need for spec in job.roles if spec.role is role), Need())
 
 
 def log_name(job: Job, task: TaskId) -> str:

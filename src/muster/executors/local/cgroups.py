@@ -125,7 +125,7 @@ def find_groups(folder: Path, process: Path = Path("/proc/self")) -> TaskGroups:
     """Find where this process can make groups for the tasks of a folder."""
     name = f"muster-{sha256(str(folder.absolute()).encode()).hexdigest()[:12]}"
     homes: list[GroupHome] = []
-    problems = dict.fromkeys(LIMITED, "no cgroup file system with their controllers is mounted")
+    problems = dict.fromkeys(LIMITED, "no cgroup file system is mounted")
     for tree in group_trees(process):
         for wanted in _choices(tree.controllers & set(LIMITED)):
             try:

@@ -12,10 +12,11 @@ from muster.executors.local.cgroups import NO_GROUPS, GroupError, TaskGroups
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
-from muster.executors.local.shim import NOT_RUNNABLE, UMASK, remove_groups
+from muster.executors.local.shim import NOT_RUNNABLE, remove_groups
 from muster.executors.local.spawn import spawn
-from muster.executors.local.task_folder import Begun, End, TaskFolder, make_private
+from muster.executors.local.task_folder import Begun, End, TaskFolder
 from muster.executors.local.watch import ProcessWatcher
+from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
 
@@ -25,8 +26,8 @@ LOG_LIMIT = 64 * 2**20
 TRIM_EVERY = 3.0
 """s between two checks of log sizes: disks write a few hundred MB/s at most."""
 
-CLEAR_EVERY = 30.0
-"""s between two searches for cgroups that nobody has removed."""
+CLEAR_EVERY, CLEAR_AGAIN = 30.0, 1.0
+"""s between two searches for cgroups that nobody has removed, and while one still has processes."""
 
 LOOK_AGAIN = 0.02
 """s between two checks of a task that another executor's shim is about to start."""
@@ -48,6 +49,8 @@ class _Task:
     begun: Begun | None = None
     told_begun: bool = False
     over: bool = False
+    oom: bool = False
+    """Whether the kernel has killed for memory; known of a task without a shim."""
     signals: list[int] = field(default_factory=list)
     """To be sent once the task has a process."""
 
@@ -56,7 +59,7 @@ class LocalExecutor:
     """Runs tasks as process groups of this machine, as `ports.Executor` says.
 
     `clock`: s since 1970, as in the shims. A log above `log_limit` bytes loses its older half. `umask`:
-    of tasks that run as the executor's own user.
+    of tasks that run as the executor's own user; None: the executor's.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class LocalExecutor:
         *,
         log_limit: int = LOG_LIMIT,
         groups: TaskGroups = NO_GROUPS,
-        umask: int = UMASK,
+        umask: int | None = None,
     ) -> None:
         self._folder, self._clock = folder.absolute(), clock
         self._groups, self._umask = groups, umask
@@ -212,14 +215,23 @@ class LocalExecutor:
             self._follow(task, shim)  # it is about to record the end
         else:
             # Again: the shim may have recorded the end, and ended, between the two checks.
-            end = task.folder.end()
+            end = task.folder.end() or self._end_without_shim(task, begun)
             if end is None:
-                begun.process.kill_remains()
-                oom = remove_groups(task.folder.groups(), attempts=1)
-                end = End(self._clock(), error="its exit status is unknown", oom=oom)
-                with contextlib.suppress(OSError):  # it will be found out again
-                    task.folder.put_end(end)
-            self._finish(task, begun, end)
+                self._watch.later(LOOK_AGAIN, partial(self._look, task))
+            else:
+                self._finish(task, begun, end)
+
+    def _end_without_shim(self, task: _Task, begun: Begun) -> End | None:
+        """Do what the task's shim would have done; None while processes of the task are left."""
+        begun.process.kill_remains()
+        groups = task.folder.groups()
+        task.oom |= remove_groups(groups, attempts=1)
+        if any(Path(group).exists() for group in groups):
+            return None
+        end = End(self._clock(), error="its exit status is unknown", oom=task.oom)
+        with contextlib.suppress(OSError):  # it will be found out again
+            task.folder.put_end(end)
+        return end
 
     def _look_at_shim(self, task: _Task) -> None:
         """A shim has claimed the order and not started it yet."""
@@ -281,11 +293,13 @@ class LocalExecutor:
 
     def _clear_groups(self) -> None:
         """Remove the groups of tasks whose shims died before they could."""
+        left = False
         for name in self._groups.names():
             folder = TaskFolder(self._folder / "tasks" / name.replace(".", "/", 2))
             if folder.end() is not None or not folder.ordered:
                 self._remove_groups(name)
-        self._watch.later(CLEAR_EVERY, self._clear_groups)
+                left = left or bool(self._groups.of(name))
+        self._watch.later(CLEAR_AGAIN if left else CLEAR_EVERY, self._clear_groups)
 
     def _remove_groups(self, name: str) -> None:
         remove_groups([str(path) for path in self._groups.of(name)], attempts=1)

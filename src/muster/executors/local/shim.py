@@ -41,7 +41,7 @@ OOM_SCORE = "/proc/self/oom_score_adj"
 """Below 0, the kernel kills others first when memory runs out: meant for the daemon, not for tasks."""
 
 UMASK = 0o022
-"""Of a task, unless its order says otherwise: what Unix users are used to."""
+"""Of tasks that do not run as the executor's user: what Unix users are used to."""
 
 MEMBERS = "cgroup.procs"
 """The file of a cgroup with its processes; one that writes 0 there enters."""
@@ -231,8 +231,10 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
             limit_harm()
             if order.get("account") is not None:
                 drop_to(**order["account"])
+            umask = os.umask(0o077)
+            make_private(order.get("private", ""))
             settle(order["folder"], output)
-            os.umask(order.get("umask", UMASK))
+            os.umask(umask if order.get("umask") is None else order["umask"])
             execute(order["argv"], order["environ"])
     except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
@@ -277,12 +279,17 @@ def drop_to(uid: int, gid: int, groups: list[int]) -> None:
         raise CannotRunError(NOT_RUNNABLE, f"cannot become user {uid}: capabilities are kept")
 
 
+def make_private(folder: str) -> None:
+    """Make the job's own folder before anybody makes folders in it."""
+    with contextlib.suppress(OSError):  # not every job uses it
+        os.makedirs(folder, exist_ok=True)
+
+
 def settle(folder: str, output: int) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     try:
-        os.umask(0o077)
         os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
     except OSError as problem:

@@ -12,6 +12,7 @@ from typing import Any
 from muster.executors.accounts import Account
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, UMASK, claim, record
+from muster.executors.private_folder import make_private
 from muster.model.task import TaskOrder
 
 
@@ -71,7 +72,7 @@ class TaskFolder:
         output: Path,
         groups: Sequence[Path] = (),
         account: Account | None = None,
-        umask: int = UMASK,
+        umask: int | None = None,
     ) -> None:
         """Write the order, unless there is one."""
         make_private(self.path)
@@ -81,6 +82,7 @@ class TaskFolder:
             "folder": order.folder,
             "log": order.log,
             "output": str(output),
+            "private": order.private,
             "memory": order.memory,
             "groups": [str(path) for path in groups],
             "account": _identifiers(account) if account else None,
@@ -140,16 +142,6 @@ class TaskFolder:
         except ValueError:
             return {}
         return content if isinstance(content, dict) else {}
-
-
-def make_private(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner only."""
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-    except FileNotFoundError:
-        # `mkdir(parents=True)` would give the ones above the usual rights.
-        make_private(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _identifiers(account: Account) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """From a gang's task to the order that an executor gets."""
 
+import pwd
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from muster.daemon.gang.state import GangState
 from muster.daemon.tasks.orders import Orders, Surroundings, log_name
-from muster.model.job import Job, Program, Role
+from muster.executors.accounts import Submitters
+from muster.model.job import Job, Need, Program, Role, RoleSpec
 from muster.model.task import TaskId, TaskOrdered
 from muster.model.view import JobState
 from tests.builders import job, placement, running
@@ -55,6 +59,46 @@ def test_a_shell_line_a_folder_and_variables_are_the_users() -> None:
     assert order is not None
     assert order.argv == ("/bin/sh", "-c", "echo $SEED | tee out")
     assert (order.folder, order.environ["SEED"]) == ("/home/ann", "1")
+
+
+def test_a_job_of_another_user_has_its_folder_and_login_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("TMPDIR", "/root/tmp")
+    somebody = next(entry for entry in pwd.getpwall() if entry.pw_uid)
+    separate = around(submitters=Submitters("root", separate=True))
+    state, gang = gang_of(replace(asked(), user=somebody.pw_name))
+    order = Orders(separate).make(state, gang, gang.tasks[0].task)
+    assert order is not None
+    assert order.user == somebody.pw_name
+    assert Path(order.folder).is_relative_to(somebody.pw_dir)
+    assert order.folder == f"{order.private}/work"
+    assert not {"HOME", "TMPDIR", "USER"} & set(order.environ)  # the executor knows them
+    other = around(submitters=Submitters("root", separate=True), secret="another")
+    assert other.folder_of(state.job) != separate.folder_of(state.job)
+
+
+def test_the_daemons_own_jobs_and_all_where_users_are_not_separated_stay_with_it() -> None:
+    for submitters in (Submitters("root", separate=True), Submitters("root", separate=False)):
+        state, gang = gang_of(replace(asked(), user="root"))
+        order = Orders(around(submitters=submitters)).make(state, gang, gang.tasks[0].task)
+        assert order is not None
+        assert (order.user, order.folder) == ("", "/jobs/7-train/work")
+
+
+def test_only_what_the_user_stated_is_a_limit() -> None:
+    """A slot's need may be the planner's estimate, which is no reason to kill anybody."""
+    state, gang = gang_of(asked())
+    stated = replace(state.job.workers, need=Need(1, 1_500, 2_000_000_000))
+    for need, roles in ((Need(1, 1_500, 2_000_000_000), (stated,)), (Need(1), (bare(state.job),))):
+        named = replace(state, job=replace(state.job, roles=roles))
+        order = Orders(around()).make(named, gang, gang.tasks[0].task)
+        assert order is not None
+        assert (order.memory, order.millicores) == (need.memory, need.millicores)
+
+
+def bare(job: Job) -> RoleSpec:
+    """Workers of which nothing but devices is stated."""
+    return replace(job.workers, need=Need(1))
 
 
 def test_a_task_that_has_ended_meanwhile_is_not_ordered() -> None:

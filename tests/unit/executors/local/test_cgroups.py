@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from muster.executors.local.cgroups import TaskGroups, find_groups, group_trees
+from muster.executors.local.cgroups import GroupHome, TaskGroups, find_groups, group_trees
+from muster.executors.local.shim import oom_kills
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
 from tests.unit.executors.local.conftest import PATH, Bench, exists, until
@@ -20,11 +20,17 @@ HUNGRY = "x = bytearray(200 << 20); print('unharmed')"
 
 
 @pytest.fixture
-def groups(bench: Bench) -> TaskGroups:
-    """Groups of the bench's own executor."""
-    found = find_groups(bench.data)
-    if found.caveat:
-        pytest.skip(found.caveat)
+def found(bench: Bench) -> TaskGroups:
+    """Groups for the tasks of the bench."""
+    groups = find_groups(bench.data)
+    if groups.caveat:
+        pytest.skip(groups.caveat)
+    return groups
+
+
+@pytest.fixture
+def groups(bench: Bench, found: TaskGroups) -> TaskGroups:
+    """Groups that the bench's executor uses."""
     bench.another(groups=found)
     return found
 
@@ -67,49 +73,124 @@ def test_without_a_limit_nothing_is_limited(bench: Bench, groups: TaskGroups) ->
 
 
 def test_a_task_gets_its_cores_and_no_more(bench: Bench, groups: TaskGroups) -> None:
-    """Throttled periods are counted by the kernel: the time itself depends on who else computes."""
-    script = """
-import pathlib, sys, time
-own = {l.split(':')[1]: l.split(':')[2].strip() for l in open('/proc/self/cgroup')}
-here = [p for p in map(pathlib.Path, sys.argv[1:]) if (p / 'cpu.stat').exists()][0]
-def throttled():
-    return int(dict(l.split() for l in (here / 'cpu.stat').read_text().splitlines())['nr_throttled'])
-while throttled() < 3:
-    pass
-print('throttled')
-"""
-    task = TaskId(1, 1, Role.WORKER, 0)
-    name = str(task).replace("/", ".")
-    paths = [str(path) for path in groups.make(name, 0, 100)]
-    assert order(bench, "python3", "-S", "-c", script, *paths, millicores=100) == task
-    assert bench.exited(task).code == 0
-    assert bench.log(task) == "throttled\n"
+    """The kernel counts the periods in which it held a task back; time depends on who else computes."""
+    task = order(bench, "sh", "-c", "while :; do :; done", millicores=100)
+    bench.started(task)
+    stat = next(path / "cpu.stat" for path in groups.of("1.1.worker-0") if (path / "cpu.stat").exists())
+
+    def held_back() -> bool:
+        counts = dict(line.split() for line in stat.read_text(encoding="ascii").splitlines())
+        return int(counts["nr_throttled"]) >= 3
+
+    until(held_back)
+    bench.executor.signal(task, signal.SIGKILL)
+    assert bench.exited(task).signal == signal.SIGKILL
+    assert not groups.names()
 
 
 def test_what_has_left_the_session_dies_with_the_task_even_without_its_shim(
     bench: Bench, groups: TaskGroups
 ) -> None:
-    task = order(
-        bench, "sh", "-c", "setsid sh -c 'trap \"\" TERM HUP; echo child $$; sleep 1000; :' & exec sleep 1000"
-    )
+    child_does = 'trap "" TERM HUP; echo child $$; sleep 1000; :'
+    task = order(bench, "sh", "-c", f"setsid sh -c '{child_does}' & exec sleep 1000")
     pid = bench.started(task).pid
     child = int(bench.log_of(task, "child").split()[1])
     bench.kill_shim(task)
     assert pid
     os.kill(pid, signal.SIGKILL)
     bench.exited(task)
-    until(lambda: not exists(child))
+    assert not exists(child)
+    assert not groups.names()
 
 
 def test_groups_that_a_killed_shim_left_are_removed_by_the_next_executor(
-    bench: Bench, groups: TaskGroups
+    bench: Bench, found: TaskGroups
 ) -> None:
-    left = groups.make("9.1.worker-0", 0, 0)
+    left = found.make("9.1.worker-0", 0, 0)
     sleeper = subprocess.Popen(["sleep", "1000"])
     for path in left:
         (path / "cgroup.procs").write_text(str(sleeper.pid), encoding="ascii")
-    bench.another(groups=groups)
+    bench.another(groups=found)
     assert sleeper.wait() == -signal.SIGKILL
-    until(lambda: not groups.of("9.1.worker-0") or bench.another(groups=groups) is None)
+    until(lambda: not found.names())
 
 
+def pretended(folder: Path, own: str = "/", mounts: str = "") -> Path:
+    """A process whose files name trees of groups in a folder: version 2 with both controllers."""
+    tree = folder / "tree"
+    for group in (tree, tree / own.lstrip("/")):
+        group.mkdir(parents=True, exist_ok=True)
+        (group / "cgroup.subtree_control").write_text("cpu memory", encoding="ascii")
+    (tree / "cgroup.controllers").write_text("cpuset cpu memory pids", encoding="ascii")
+    process = folder / "process"
+    process.mkdir()
+    line = f"41 31 0:38 / {tree} rw,relatime - cgroup2 cgroup2 rw"
+    (process / "mountinfo").write_text(f"{mounts or line}\n", encoding="ascii")
+    (process / "cgroup").write_text(f"0::{own}\n", encoding="ascii")
+    return process
+
+
+def test_version_2_limits_memory_swap_and_cores_in_one_group(tmp_path: Path) -> None:
+    home = tmp_path / "muster"
+    task = home / "1.1.worker-0"
+    files = ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max")
+    for group in (tmp_path, home, task):
+        group.mkdir(exist_ok=True)
+        (group / "cgroup.subtree_control").write_text("cpu memory", encoding="ascii")
+    for file in files:
+        (task / file).touch()
+    groups = TaskGroups((GroupHome(home, frozenset({"memory", "cpu"}), unified=True),), {})
+    assert groups.make(task.name, 64 * MIB, 1_500) == [task]
+    written = {file: (task / file).read_text(encoding="ascii") for file in files}
+    assert written == {
+        "memory.max": str(64 * MIB),
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "cpu.max": "150000 100000",
+    }
+
+
+def test_kills_for_memory_are_counted_in_both_versions(tmp_path: Path) -> None:
+    (tmp_path / "memory.events").write_text("low 0\noom 2\noom_kill 2\n", encoding="ascii")
+    assert oom_kills(str(tmp_path)) == 2
+    (tmp_path / "memory.events").unlink()
+    (tmp_path / "memory.oom_control").write_text("under_oom 0\noom_kill 1\n", encoding="ascii")
+    assert oom_kills(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("own", ["/", "/system.slice/muster.service"])
+def test_the_daemons_own_group_is_found_in_each_tree(tmp_path: Path, own: str) -> None:
+    (tree,) = group_trees(pretended(tmp_path, own))
+    assert (tree.unified, tree.own) == (True, tmp_path / "tree" / own.lstrip("/"))
+    assert {"memory", "cpu"} <= tree.controllers
+
+
+def test_a_container_that_sees_a_part_of_the_tree_finds_itself_in_it(tmp_path: Path) -> None:
+    line = f"35 31 0:32 /docker/abc {tmp_path} rw - cgroup cgroup rw,memory"
+    process = pretended(tmp_path, mounts=line)
+    (process / "cgroup").write_text("4:memory:/docker/abc/inner\n0::/\n", encoding="ascii")
+    (tree,) = group_trees(process)
+    assert (tree.own, tree.controllers) == (tmp_path / "inner", {"memory"})
+
+
+def test_where_groups_cannot_be_made_a_line_says_so(tmp_path: Path) -> None:
+    """Nothing that is no cgroup is taken for one: its limits cannot be written."""
+    groups = find_groups(tmp_path, pretended(tmp_path))
+    assert groups.caveat.startswith("memory and cores are not enforced: cannot make a cgroup below")
+    assert "Delegate=yes" in groups.caveat
+    assert not [path for path in (tmp_path / "tree").iterdir() if path.is_dir()]
+    none = find_groups(tmp_path, tmp_path / "missing")
+    assert none.caveat == "memory and cores are not enforced: no cgroup file system is mounted"
+    assert none.make("1.1.worker-0", MIB, 100) == []
+
+
+def test_a_task_whose_group_cannot_be_made_later_does_not_run_without_its_limits(
+    bench: Bench, tmp_path: Path
+) -> None:
+    gone = GroupHome(tmp_path / "gone" / "muster", frozenset({"memory", "cpu"}), unified=False)
+    bench.another(groups=TaskGroups((gone,), {}))
+    limited = bench.exited(order(bench, "true", memory=MIB))
+    assert not limited.begun
+    assert "cannot make its cgroup" in limited.error
+    assert "\n" not in limited.error
+    assert bench.exited(bench.order("true", index=1)).code == 0
