@@ -170,7 +170,7 @@ def test_a_container_that_sees_a_part_of_the_tree_finds_itself_in_it(tmp_path: P
     process = pretended(tmp_path, mounts=line)
     (process / "cgroup").write_text("4:memory:/docker/abc/inner\n0::/\n", encoding="ascii")
     (tree,) = group_trees(process)
-    assert (tree.own, tree.controllers) == (tmp_path / "inner", {"memory"})
+    assert (tree.own, tree.controllers) == (tmp_path / "inner", frozenset({"memory"}))
 
 
 def test_where_groups_cannot_be_made_a_line_says_so(tmp_path: Path) -> None:
