@@ -17,6 +17,7 @@ from muster.daemon.loop.recover import load_state, reattach
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
+from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
@@ -99,7 +100,7 @@ async def open_daemon(
         log_protocol_error,
     )
     around = await _surroundings(site, store, tasks, bool(state.gangs))
-    orders = Orders(around)
+    orders = Orders(around, PortRows(site.folder.parent / "ports", state.gangs))
     loop = asyncio.get_running_loop()
     performer = Performer(
         executor,
@@ -108,6 +109,7 @@ async def open_daemon(
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
+    daemon.explained = orders.explained
     messages = TaskMessages(daemon, around)
     for forget in (messages.forget, orders.forget, tasks.drop):
         daemon.follower.forgets.append(forget)

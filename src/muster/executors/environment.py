@@ -9,7 +9,7 @@ import json
 import random
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from muster.model.job import Role
@@ -257,9 +257,14 @@ def compose(
     return {**base, **given, **users, **fixed}
 
 
-def free_row(host: str, count: int) -> int:
-    """Return the first of `count` free ports in a row; another process may still take one first."""
+def free_row(host: str, count: int, used: Container[int] = ()) -> int:
+    """Return the first of `count` free ports in a row; another process may still take one first.
+
+    `used`: ports given away that may not be bound yet.
+    """
     for first in random.sample(range(PORTS.start, PORTS.stop - count), ROWS):
+        if any(port in used for port in range(first, first + count)):
+            continue
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 held.enter_context(_bound(host, port))

@@ -5,20 +5,20 @@ import hashlib
 import hmac
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.ports import PortRows
 from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
 from muster.executors.environment import (
     GangEnvironment,
     TaskPlace,
     base_environment,
     compose,
-    free_row,
 )
 from muster.model.job import Job, Need, Role
-from muster.model.task import TaskId, TaskOrder, TaskOrdered
+from muster.model.task import TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
@@ -69,12 +69,10 @@ class Surroundings:
 
 
 class Orders:
-    """Makes orders, and keeps the port at which the workers of a generation meet."""
+    """Makes orders, and keeps the ports at which the tasks of a generation meet."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._ports: dict[int, tuple[int, int]] = {}
-        """By job: generation, port."""
+    def __init__(self, around: Surroundings, rows: PortRows | None = None) -> None:
+        self._around, self._rows = around, rows or PortRows(None)
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
         """Return the order for a task, None if it has ended meanwhile."""
@@ -122,12 +120,12 @@ class Orders:
             )
             for each in gang.tasks
         )
-        return GangEnvironment(
+        meeting = GangEnvironment(
             job=job.name,
             number=job.number,
             generation=state.generation,
             tasks=places,
-            master_port=self._port(state),
+            master_port=0,
             coordinator=around.coordinator,
             token=around.token(job),
             threads=around.threads if virtual else 0,
@@ -136,20 +134,25 @@ class Orders:
             restarts=job.program.failures,
             checkpoint_signal=job.program.checkpoint_signal,
         )
+        host = next(iter(around.hosts.values()))
+        # The master's, and one for each task: see `GangEnvironment`.
+        count = 1 + len(state.held())
+        row = self._rows.of(state.number, state.generation, count, host, meeting.master.name)
+        return replace(meeting, master_port=row.first)
 
-    def _port(self, state: JobState) -> int:
-        """Return a port per generation: workers of the previous one may not have closed theirs yet."""
-        known = self._ports.get(state.number)
-        if known is None or known[0] != state.generation:
-            host = next(iter(self._around.hosts.values()))
-            # The master's, and one for each task: see `GangEnvironment`.
-            count = 1 + len(state.held())
-            known = self._ports[state.number] = state.generation, free_row(host, count)
-        return known[1]
+    def explained(self, report: TaskExited) -> TaskExited:
+        """Return the report of an exit, as a loss if a stranger listens at the port it was given."""
+        task = report.task
+        if report.code in (0, None) or report.oom or not report.begun:
+            return report
+        port = self._rows.stolen(task.number, task.generation, task.name)
+        if port is None:
+            return report
+        return replace(report, code=None, error=f"MASTER_PORT {port} was taken by another process")
 
     def forget(self, number: int) -> None:
         """Drop what is kept of a job that has ended."""
-        self._ports.pop(number, None)
+        self._rows.forget(number)
 
 
 def _stated_need(job: Job, role: Role) -> Need:
