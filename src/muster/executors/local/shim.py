@@ -28,6 +28,9 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 DEAF = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to ignore: a shim outlives its task, and records its end even at shutdown."""
 
+END_DRAFT, ROOM = f"{ENDED}.{os.getpid()}", 4096
+"""Reserves bytes for the record of the end before the task begins: it may fill the disk."""
+
 RECORD_ATTEMPTS = 60
 """Attempts to record an end, a second apart: a full disk may get room."""
 
@@ -137,6 +140,7 @@ def run_task(order: dict[str, Any]) -> None:
     adopt_orphans()
     groups = order.get("groups", [])
     try:
+        overwrite(END_DRAFT, b"")
         pid = begin(order)
     except CannotRunError as problem:
         remove_groups(groups)
@@ -153,14 +157,26 @@ def run_task(order: dict[str, Any]) -> None:
 
 
 def end(how: dict[str, Any]) -> None:
-    entry = how | {"at": time.time()}
+    content = json.dumps(how | {"at": time.time()}).encode("ascii")
     for _ in range(RECORD_ATTEMPTS):
         try:
-            record(ENDED, entry)
+            overwrite(END_DRAFT, content)
+            os.replace(END_DRAFT, ENDED)
         except OSError:
             time.sleep(1.0)
         else:
             return
+
+
+def overwrite(name: str, content: bytes) -> None:
+    """Write a private file padded to `ROOM`: what replaces it needs no more of a disk that is full."""
+    padded = content.ljust(ROOM)
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if os.write(descriptor, padded) < len(padded):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
 def hang_up() -> None:
