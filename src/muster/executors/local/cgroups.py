@@ -24,9 +24,9 @@ LEAST_QUOTA = 1_000
 """us in a period: the kernel takes no less."""
 
 PROBE = "probe"
-ASIDE = "muster-daemon"
-"""The group that a daemon alone in its own moves to: with version 2 only groups without processes can
-divide what they have."""
+"""The group that is made to see whether groups can be."""
+
+ADVICE = "run the daemon as root, or by systemd with Delegate=yes and DelegateSubgroup=daemon"
 
 ATTEMPTS = 3
 """At making a group: the last task's shim may remove the one above at the same time."""
@@ -138,9 +138,6 @@ def find_groups(folder: Path, process: Path = Path("/proc/self")) -> TaskGroups:
     return TaskGroups(tuple(homes), {each: problems[each] for each in LIMITED if each not in found})
 
 
-ADVICE = "run the daemon as root, or as a systemd service with Delegate=yes"
-
-
 def group_trees(process: Path) -> Iterator[GroupTree]:
     """Yield the mounted trees with a process's group in each."""
     try:
@@ -180,13 +177,16 @@ def _choices(there: frozenset[str]) -> list[frozenset[str]]:
 
 
 def _home(tree: GroupTree, wanted: frozenset[str], name: str) -> GroupHome:
-    """Find the nearest group at or above the daemon's in which groups can be made; OSError if none."""
+    """Find the nearest group at or above the daemon's in which groups can be made; OSError if none.
+
+    Of version 2 that is one above: a group with processes cannot divide what it has.
+    """
     problem: OSError | None = None
     above = [tree.own, *(path for path in tree.own.parents if path.is_relative_to(tree.mount))]
     for parent in above:
         home = GroupHome(parent / name, wanted, tree.unified)
         try:
-            _try(home, tree)
+            _try(home)
         except OSError as error:
             problem = problem or error
         else:
@@ -194,29 +194,22 @@ def _home(tree: GroupTree, wanted: frozenset[str], name: str) -> GroupHome:
     raise problem or OSError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-def _try(home: GroupHome, tree: GroupTree) -> None:
-    """Make a group and remove it; OSError if it or its limits cannot be made."""
+def _try(home: GroupHome) -> None:
+    """Make a group and remove it; OSError if it or its limits cannot be made, or not be entered."""
+    crossed = home.path.parent / MEMBERS
+    if home.unified and not os.access(crossed, os.W_OK):
+        # Who enters a group needs this right in the nearest one above both.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(crossed))
     try:
         probe = home.make(PROBE)
-    except OSError as error:
+    except OSError:
         with contextlib.suppress(OSError):
             home.path.rmdir()
-        if error.errno != errno.EBUSY or home.path.parent != tree.own or not _step_aside(tree.own):
-            raise
-        probe = home.make(PROBE)
+        raise
     try:
         _limit(home, probe, 2**40, 1_000)
     finally:
         remove_groups([str(probe)])
-
-
-def _step_aside(own: Path) -> bool:
-    """Move this process to a group below its own, if it is alone there."""
-    if _words(own / MEMBERS) != [str(os.getpid())]:
-        return False
-    (own / ASIDE).mkdir(exist_ok=True)
-    (own / ASIDE / MEMBERS).write_text(str(os.getpid()), encoding="ascii")
-    return True
 
 
 def _enable(group: Path, controllers: frozenset[str]) -> None:
