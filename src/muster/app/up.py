@@ -71,7 +71,7 @@ def run(options: UpOptions, ready: Ready) -> None:
         pools,
         options.policy,
         options.data / "jobs",
-        submitters=_submitters(options.run_as),
+        submitters=submitters_of(options.run_as),
     )
     try:
         with held(options.data):
@@ -92,7 +92,7 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
     return cluster, single_pool(cluster.devices_by_type())
 
 
-def _submitters(run_as: str | None) -> Submitters:
+def submitters_of(run_as: str | None) -> Submitters:
     """Return whom jobs run as: their submitters if the daemon is root's, unless told otherwise."""
     root = os.geteuid() == 0
     if run_as == "submitter" and not root:
