@@ -199,3 +199,14 @@ pathlib.Path("met").write_text(str(port))
     assert int((where / "met").read_text(encoding="ascii")) != port
     told = [change.text for change in daemon.client.events(job.number)]
     assert f"worker-0 ended: MASTER_PORT {port} was taken by another process" in told
+
+
+def test_a_job_above_its_memory_is_told_so(daemon: Daemon) -> None:
+    if any("memory" in caveat for caveat in daemon.client.status().caveats):
+        pytest.skip("memory cannot be limited here")
+    hungry = "x = bytearray(500 << 20); print('unharmed')"
+    job = daemon.submit(sys.executable, "-S", "-c", hungry, name="hungry", memory="100MB")
+    record = job.wait(LONG)
+    assert record.status == "failed"
+    assert "worker-0 was killed by the kernel: out of memory (limit 100 MB)" in (record.error or "")
+    assert list(daemon.client.logs(job.number, "worker-0")) == []

@@ -104,6 +104,7 @@ def test_neither_reads_files_environment_logs_or_token_of_the_other(
         prying = run_as(
             bob, second, PRIES, PATHS=" ".join(paths), PROCESS=process, CHECKPOINT=checkpoint
         )
+        bob.handle(prying).wait(LONG)
         assert printed(bob, prying, "done") == "done\n"
         for asked in (bob.job, bob.stop, lambda which: list(bob.logs(which))):
             with pytest.raises(ClientError):
@@ -116,6 +117,7 @@ def test_neither_reads_files_environment_logs_or_token_of_the_other(
     ):
         stranger.submit({"command": ["true"], "name": "x"})
     own = daemon.sh("id -un", name="own", folder="/")
+    own.wait(LONG)
     assert printed(daemon.client, str(own.number), "root") == "root\n"
 
 
