@@ -50,7 +50,7 @@ def held(folder: Path) -> Iterator[None]:
     """Be the daemon of the folder inside the block; raises TakenError if another process is."""
     make_own(folder)
     path = folder / PID_FILE
-    with path.open("a+", encoding="ascii") as file:
+    with open(path, "a+", encoding="ascii", opener=private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,6 +62,11 @@ def held(folder: Path) -> Iterator[None]:
         yield
         file.truncate(0)
         (folder / STATUS_FILE).unlink(missing_ok=True)
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, for `open`."""
+    return os.open(path, flags, 0o600)
 
 
 def holder(folder: Path) -> int | None:
@@ -82,7 +87,8 @@ def write_status(folder: Path, status: DaemonStatus) -> None:
     """Replace `daemon.json`. A full disk must not end the daemon, so failures are ignored."""
     draft = folder / f".{STATUS_FILE}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        draft.write_bytes(msgspec.json.encode(status))
+        with open(draft, "wb", opener=private) as file:
+            file.write(msgspec.json.encode(status))
         draft.replace(folder / STATUS_FILE)
 
 

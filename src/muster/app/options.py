@@ -31,6 +31,14 @@ class UpOptions:
     log_level: str = "info"
     run_as: str | None = None
     """"submitter" or "daemon"; None: as submitters if the daemon is root's."""
+    tls: bool = True
+    """Whether to encrypt off loopback; `tls_cert` encrypts anywhere."""
+    socket: Path | None = None
+    """A Unix socket for all users of this machine; None: one for the daemon's user, in `data`."""
+    allow_hosts: tuple[str, ...] = ()
+    """Names, beside the machine's own, under which clients reach it."""
+    simulate_devices: bool = False
+    """Whether to accept a cluster file with other devices than the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +56,8 @@ class Listening:
     """Live jobs found in the journal."""
     caveats: tuple[str, ...] = ()
     """What users might expect and is not so here."""
+    socket: str | None = None
+    """The Unix socket that the command line uses."""
+    elsewhere: str | None = None
+    """What users of other machines set to reach it."""
+    warnings: tuple[str, ...] = ()

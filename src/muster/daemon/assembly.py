@@ -56,6 +56,8 @@ class Site:
     """Whom tasks run as."""
     caveats: tuple[str, ...] = ()
     """What users might expect and is not so here: limits that are not enforced, users not separated."""
+    warning: str = ""
+    """What its administrator should know of it."""
 
 
 class RunningDaemon:
@@ -119,7 +121,9 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    return RunningDaemon(daemon, tasks, site)
+    running = RunningDaemon(daemon, tasks, site)
+    running.service.warning = site.warning
+    return running
 
 
 async def _surroundings(
