@@ -199,7 +199,7 @@ class Daemon:
 
     def submit(self, *command: str, name: str, **fields: Any) -> Handle:
         """Submit a job that works in a folder which the test can look into."""
-        where = self.folder / "work" / name
+        where = self.work(name)
         return self.client.submit(
             {"command": list(command), "name": name, "folder": str(where), **fields}
         )

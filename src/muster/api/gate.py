@@ -111,7 +111,8 @@ class RequestGate:
         """Return the caller, None for strangers at an open path. A token counts before the Unix user:
         who sends one means to be its user."""
         key = peer.key if peer is not None else ""
-        if peer is not None and peer.uid is not None and b"authorization" not in headers:
+        tokened = self._auth and b"authorization" in headers
+        if peer is not None and peer.uid is not None and not tokened:
             return caller_of_uid(peer.uid, self._owner), Login(key)
         if not self._auth:
             return self._owner, Login(key)

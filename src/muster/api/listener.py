@@ -73,11 +73,16 @@ class _Listener(uvicorn.Server):
         if not self._connections.enter(peer):
             accepted.close()
             return
-        peer.hang_up = self._keep(self._connect(accepted, peer)).cancel
+        self._keep(self._connect(accepted, peer))
 
     async def _connect(self, accepted: socket.socket, peer: Peer) -> None:
         """Hand a connection to the protocol, after the handshake of TLS."""
         secure = None if accepted.family == socket.AF_UNIX else self._tls
+        own = asyncio.current_task()
+        if (
+            own is not None
+        ):  # only now: cancelled before its first step it would not let go of the socket
+            peer.hang_up = own.cancel
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: GuardedProtocol(
@@ -93,11 +98,10 @@ class _Listener(uvicorn.Server):
             self._connections.leave(peer)
             raise
 
-    def _keep(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return task
 
 
 def bound(host: str = LOOPBACK, port: int = 0) -> socket.socket:

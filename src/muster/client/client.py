@@ -17,6 +17,7 @@ from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
+from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
 from muster.client.settings import TOKEN, URL, read_settings
 from muster.wire.records import (
     ActRecord,
@@ -67,6 +68,8 @@ class Client:
     ) -> Handle:
         """Submit a job: a mapping like a job file, the path of a job file, or a training.
 
+        It runs in this folder and finds programs as this process does, unless it has a `folder` or an
+        `env` of its own; `folder=None` is a new folder.
         `key`: submitting again with the same key returns the same job. `env`: more variables of its
         environment. A training is submitted as the script that this process runs; inside the job, the
         same line runs the training.
@@ -94,7 +97,8 @@ class Client:
     def forecast(self, job: Mapping[str, Any] | str | Path, *, env: Env | None = None) -> Forecast:
         """Predict when and where a job would run if it were submitted now."""
         record = job if isinstance(job, Mapping) else read_file(Path(job))
-        return self.connection.call(Forecast, "POST", "/v1/forecast", body=with_variables(record, env))
+        body = self._complete(record, env)
+        return self.connection.call(Forecast, "POST", "/v1/forecast", body=body)
 
     def jobs(
         self,
@@ -296,6 +300,15 @@ class Client:
             self._open = DaemonConnection(settings, self._patience, self._transport)
         return self._open
 
+    @property
+    def same_machine(self) -> bool:
+        """Whether the daemon is known to run on this machine: in this process, or as the last
+        `muster up` of this user. A loopback address alone may lead elsewhere, through a tunnel."""
+        if self._transport is not None:
+            return True
+        kept = not (self._url or os.environ.get(URL))
+        return is_this_machine(self.connection.url, kept=kept)
+
     def close(self) -> None:
         if self._open is not None:
             self._open.close()
@@ -308,9 +321,16 @@ class Client:
         self.close()
 
     def _submit(self, record: Mapping[str, Any], key: str | None, env: Env | None) -> Handle:
-        body = with_variables(record, env)
+        body = self._complete(record, env)
         key = key or uuid.uuid4().hex
         return Handle(self, self.connection.call(JobRecord, "POST", "/v1/jobs", body=body, key=key))
+
+    def _complete(self, record: Mapping[str, Any], env: Env | None) -> dict[str, Any]:
+        """Return the job with its variables and where it is submitted; ClientError if it cannot run."""
+        complete = with_origin(with_variables(record, env), of_this_python(os.environ))
+        if self.same_machine:
+            refuse_unrunnable(complete)
+        return complete
 
     def _submit_training(
         self, training: Any, key: str | None, env: Env | None, fields: Mapping[str, Any]

@@ -41,7 +41,9 @@ class Room:
         self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
         self._capped = view.pools.capped()
         self._by_user: Counter[tuple[str, str]] = Counter()
-        """Devices by pool that limits them, and user."""
+        """Devices given, by pool that limits those of each user, and user."""
+        self._had = _held_by_user(view, self._capped)
+        """Devices held, likewise: a limit set below them takes none."""
         self._given: Counter[int] = Counter()
         """Workers given to jobs whose servers need devices too."""
         self.movable: list[JobState] = []
@@ -79,10 +81,9 @@ class Room:
     def left_to_user(self, job: Job) -> int:
         """Return the devices that the pools around the job still leave to its user."""
         pools = self._view.pools.pools
-        left = (
-            (pools[pool].devices_per_user or 0) - self._by_user[pool, job.user]
-            for pool in self._caps(job)
-        )
+        keys = [(pool, job.user) for pool in self._caps(job)]
+        most = (max(pools[key[0]].devices_per_user or 0, self._had[key]) for key in keys)
+        left = (each - self._by_user[key] for each, key in zip(most, keys, strict=True))
         return max(0, min(left, default=UNBOUNDED))
 
     def take(self, job: Job, device_type: str, workers: int) -> None:
@@ -159,6 +160,17 @@ class Room:
             used = self._used[pool]
             self._used[pool] = used + devices
             self._spoken_for[around] += max(entitled, used + devices) - max(entitled, used)
+
+
+def _held_by_user(view: View, capped: Collection[str]) -> Counter[tuple[str, str]]:
+    """Return the devices that users hold or will hold, in the pools that limit them."""
+    found: Counter[tuple[str, str]] = Counter()
+    for state in view.jobs.values() if capped else ():
+        placement = state.target or state.placement
+        if placement is not None:
+            for pool in set(capped).intersection(view.pools.ancestry(state.job.pool)):
+                found[pool, state.job.user] += placement.devices
+    return found
 
 
 def _devices_beside(job: Job) -> bool:

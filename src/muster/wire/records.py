@@ -126,6 +126,24 @@ def prediction_error(predicted: float, real: float, made: float) -> float | None
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramRecord:
+    """What a job's tasks run, where and with which variables; secrets are masked."""
+
+    executable: str = ""
+    """The file that the command's first word named at submission; empty: unknown."""
+    folder: str = ""
+    """Working folder; empty: a folder of the job's own."""
+    shell: bool = False
+    """Whether `sh -c` runs the command."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables that the job sets."""
+    inherited: dict[str, str] = field(default_factory=dict)
+    """Variables taken from where it was submitted; `env` overrides them."""
+    host: str = ""
+    """Machine on which it was submitted."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobDetail:
     """A job as in `muster show`."""
 
@@ -136,6 +154,8 @@ class JobDetail:
     predictions: tuple[PredictionRecord, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     """Step and loss, thinned out."""
+    program: ProgramRecord | None = None
+    """None: the journal no longer has its submission."""
 
 
 @dataclass(frozen=True, slots=True)

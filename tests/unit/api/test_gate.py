@@ -1,13 +1,19 @@
 """Tokens, limits and errors: what every request meets."""
 
 import asyncio
+import os
 
 import pytest
+from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
+from muster.api.gate import CALLER, RequestGate
+from muster.api.hosts import Hosts
 from muster.api.limits import Limits
+from muster.api.peer import PEER, Peer
 from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
+from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api
 
 JOB = {"command": "python train.py"}
@@ -44,6 +50,37 @@ def test_how_the_daemon_is_needs_no_token(api: Api) -> None:
 def test_where_no_tokens_are_asked_for_everybody_is_an_administrator() -> None:
     with running_api(auth=False) as api:
         assert api.http(None).post("/v1/jobs", json=JOB).json()["user"] == "nobody"
+
+
+@pytest.mark.parametrize("auth", [True, False])
+@pytest.mark.parametrize("header", [(), ((b"authorization", b"Bearer ada"),)])
+def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
+    auth: bool, header: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    """Without tokens a header must not make an administrator of anybody."""
+    found: list[Caller] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        found.append(scope[CALLER])
+
+    async def ask() -> None:
+        identify = FakeService().identify
+        gate = RequestGate(
+            app,
+            tokens=TokenCache(identify, Now()),
+            limits=Limits(),
+            hosts=Hosts(),
+            clock=Now(),
+            auth=auth,
+            owner=Caller("owner", admin=True),
+        )
+        scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": header}
+        for uid in (os.geteuid(), 65534):
+            await gate({**scope, PEER: Peer(f"uid {uid}", uid=uid)}, asyncio.Queue().get, print)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    ada = [Caller("ada")] * 2
+    assert found == (ada if auth and header else [Caller("owner", admin=True), Caller("nobody")])
 
 
 def test_a_token_that_was_revoked_is_refused_at_once(api: Api) -> None:

@@ -75,11 +75,14 @@ def test_a_gang_above_the_limit_is_refused_with_one_that_could_run() -> None:
     assert found.nearest.value == "4"
 
 
-def test_a_limit_set_below_what_a_user_has_takes_nothing() -> None:
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_limit_set_below_what_a_user_has_takes_nothing(policy: Policy) -> None:
     held = on(job("old", 6, pool="lab", user="ann"), "n0", 0b111111)
     waits = job("new", 1, pool="lab", user="ann")
-    frame = World(view(cluster(1), [held, waits], pools(4)), 10.0).cycle()
+    world = World(view(cluster(1), [held, waits], pools(4)), 10.0, policy=policy)
+    frame = world.cycle()
     assert not frame.of(Kind.PREEMPT, Kind.RESIZE, Kind.START)
+    assert frame.reason("new").code is Code.WAITING_USER_LIMIT
 
 
 def test_a_limit_of_zero_is_no_limit_for_a_pool() -> None:

@@ -72,6 +72,10 @@ def reset(user: Limited = None) -> None:
     typer.echo(_table([changed]))
 
 
+def _of(used: str, most: str, limits: "LimitRecord") -> str:
+    return most if limits.user == _EVERYBODY else f"{used}/{most}"
+
+
 def _table(limits: "Sequence[LimitRecord]") -> str:
     from muster.cli.render.table import table
     from muster.cli.render.words import size
@@ -79,8 +83,8 @@ def _table(limits: "Sequence[LimitRecord]") -> str:
     rows = [
         (
             "everybody" if each.user == _EVERYBODY else each.user,
-            f"{each.live:,}/{each.jobs:,}",
-            f"{size(each.used)}/{size(each.size)}",
+            _of(f"{each.live:,}", f"{each.jobs:,}", each),
+            _of(size(each.used), size(each.size), each),
             f"{each.submissions:,}",
             "set" if each.own else "default" if each.user == _EVERYBODY else "everybody's",
         )

@@ -135,22 +135,30 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
     used: Counter[tuple[str, str]] = Counter()
     fixed: Counter[tuple[str, str]] = Counter()
+    had: Counter[tuple[str, str]] = Counter()
+    had_fixed: Counter[tuple[str, str]] = Counter()
+    """What both were before: a limit or reservation may have been set below what is in use."""
     limited = _below_a_limit(view)
     states = view.jobs.values()
     if not limited and all(map(_PREEMPTIBLE, states)):
         return
     for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
+        before = _most_held(view, state, None)
         for device_type, count in _most_held(view, state, placed.get(state.number)).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
+                had[pool, device_type] += before[device_type]
             if not state.job.preemptible:
                 fixed[state.job.pool, device_type] += count
+                had_fixed[state.job.pool, device_type] += before[device_type]
     for (pool, device_type), count in used.items():
         limit = view.pools.pools[pool].quota(device_type).limit
-        _expect(limit is None or count <= limit, f"{pool}: no pool is above its limit")
+        fine = limit is None or count <= max(limit, had[pool, device_type])
+        _expect(fine, f"{pool}: no pool is above its limit")
     for (pool, device_type), count in fixed.items():
         reservation = view.pools.pools[pool].quota(device_type).reservation
-        _expect(count <= reservation, f"{pool}: what is not preemptible stays within the reservation")
+        fine = count <= max(reservation, had_fixed[pool, device_type])
+        _expect(fine, f"{pool}: what is not preemptible stays within the reservation")
 
 
 def _user_limits_hold(view: View, decided: Decisions) -> None:

@@ -15,7 +15,7 @@ from muster.model.event import (
     StartBegun,
     Submitted,
 )
-from muster.model.job import Job, Role
+from muster.model.job import Job, Role, RoleSpec
 from muster.model.reason import Reason
 from muster.model.task import Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
@@ -154,5 +154,10 @@ def record_of(
 
 def asked(job: Job) -> str:
     """Return how many tasks a job asks for: `4`, `1..8`, `1..8+2`."""
-    spans = ((spec.least, spec.most) for spec in job.roles)
+    return asked_of(job.roles)
+
+
+def asked_of(roles: Sequence[RoleSpec]) -> str:
+    """Return how many tasks these roles ask for."""
+    spans = ((spec.least, spec.most) for spec in roles)
     return "+".join(f"{least}" if least == most else f"{least}..{most}" for least, most in spans)

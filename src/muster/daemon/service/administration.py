@@ -2,7 +2,7 @@
 
 import contextlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -100,7 +100,7 @@ class Administration(Requests):
     async def pools(self, caller: Caller) -> list[PoolRecord]:
         return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
 
-    @audited("set pool", lambda *given: _told(given))
+    @audited("set pool")
     async def set_pool(
         self,
         caller: Caller,
@@ -157,7 +157,7 @@ class Administration(Requests):
             return self._limiter.records()
         return [self._limiter.record(caller.user)]
 
-    @audited("set limits", lambda given: _told([given]))
+    @audited("set limits")
     async def set_limits(
         self, caller: Caller, user: str, given: Mapping[str, int | None] | None
     ) -> LimitRecord:
@@ -220,7 +220,7 @@ class Administration(Requests):
         found = await self._read(self._store.tokens)
         return [each for each in found if caller.admin or each.user == caller.user]
 
-    @audited("create token", lambda user, role: f"for {user}, role {role}")
+    @audited("create token")
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
         admins_only(caller)
         if role not in ROLES:
@@ -283,8 +283,3 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
-
-
-def _told(given: Sequence[object]) -> str:
-    """What a request asks for, without what it leaves unchanged."""
-    return ", ".join(str(each) for each in given if each not in (None, {}))

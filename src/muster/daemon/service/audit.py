@@ -1,9 +1,9 @@
 """Who did what: marks the requests that belong in the audit log, and says when to write a refusal."""
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,11 +23,11 @@ BETWEEN = 1.0
 _current: ContextVar[ActRecord | None] = ContextVar("muster-act", default=None)
 
 
-def audited(act: str, detail: Callable[..., str] = lambda *_: "") -> Callable[[F], F]:
-    """Log who calls a request, on what, and whether it was refused.
+def audited(act: str, *, refusals_only: bool = False) -> Callable[[F], F]:
+    """Log who calls a request, on what, with which further arguments, and whether it was refused.
 
-    `detail`: makes text of the request's arguments after the caller and what it is about. What the
-    request posts to the daemon is logged in the same transaction.
+    What the request posts to the daemon is logged in the same transaction. `refusals_only`: for a
+    request that changes nothing.
     """
 
     def marked(request: F) -> F:
@@ -35,10 +35,10 @@ def audited(act: str, detail: Callable[..., str] = lambda *_: "") -> Callable[[F
 
         @wraps(request)
         async def logged(self: "Requests", *given: Any, **named: Any) -> Any:
-            caller, what, *rest = arguments.bind(self, *given, **named).args[1:]
-            said = ActRecord(self.now(), caller.user, act, _target(what), DONE, detail(*rest))
+            _, (_, caller), (_, what), *rest = arguments.bind(self, *given, **named).arguments.items()
+            said = ActRecord(self.now(), caller.user, act, _target(what), DONE, _detail(rest))
             said = replace(said, address=caller.address)
-            before = _current.set(said)
+            before = _current.set(None if refusals_only else said)
             try:
                 answer = await request(self, *given, **named)
                 if (unwritten := _current.get()) is not None:
@@ -64,6 +64,32 @@ def taken_act(target: str | None) -> ActRecord | None:
         return None
     _current.set(None)
     return replace(act, target=target) if target else act
+
+
+def _detail(arguments: Iterable[tuple[str, Any]]) -> str:
+    """Return a request's further arguments as text, without those that leave things unchanged."""
+    parts = (
+        told(value) if _has_parts(value) else told({name: value})
+        for name, value in arguments
+        if name != "key"
+    )
+    return ", ".join(filter(None, parts))
+
+
+def told(value: Any) -> str:
+    """Return a value as text: names and values of its parts, without those that are None or empty."""
+    if is_dataclass(value):
+        return told({each.name: getattr(value, each.name) for each in fields(value)})
+    if isinstance(value, Mapping):
+        parts = ((str(key).replace("_", " "), told(each)) for key, each in value.items())
+        return ", ".join(f"{key} {text}" for key, text in parts if text)
+    if isinstance(value, list | tuple):
+        return " ".join(map(told, value))
+    return "" if value is None else str(value)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, Mapping) or is_dataclass(value)
 
 
 def _target(what: Any) -> str:

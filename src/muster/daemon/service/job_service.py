@@ -17,6 +17,7 @@ from muster.daemon.service.event_text import change_of
 from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
+from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -34,7 +35,15 @@ from muster.model.task import Fact, LogPiece, StopAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.store.batch import SubmissionKey
-from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
+from muster.wire.records import (
+    OVER,
+    ChangeRecord,
+    Forecast,
+    JobDetail,
+    JobPage,
+    JobRecord,
+    ProgramRecord,
+)
 
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
@@ -129,6 +138,7 @@ class JobService(Administration):
             self._admitted[key] = f"can never run on this cluster: {found.why}{hint}" if found else ""
         return self._admitted[key]
 
+    @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         refuse_numeric(job.name)
         refuse_oversized(job)
@@ -184,7 +194,17 @@ class JobService(Administration):
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
             tuple(self._daemon.beliefs.losses(record.number)),
+            await self._program(record.number),
         )
+
+    async def _program(self, number: int) -> ProgramRecord | None:
+        """What the job runs; of one that has ended, as it was submitted."""
+        state = self._daemon.view.jobs.get(number)
+        if state is not None:
+            return program_record(state.job.program)
+        first = await self._read(lambda: self._store.changes(0, number=number, limit=1))
+        facts = [each.fact for each in first]
+        return next((program_record(f.job.program) for f in facts if isinstance(f, Submitted)), None)
 
     @audited("stop")
     async def stop(self, caller: Caller, which: str) -> JobRecord:
@@ -201,7 +221,7 @@ class JobService(Administration):
         await self._put(Entry(facts))
         return await self._record(number, caller)
 
-    @audited("resize", lambda shape: f"{shape.least}..{shape.most} workers")
+    @audited("resize")
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         record = await self._record(which, caller)
         state = self._daemon.view.jobs.get(record.number)

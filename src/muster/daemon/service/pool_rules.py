@@ -49,8 +49,7 @@ def refuse_priority(caller: Caller, job: Job, value: int, pools: PoolTree) -> No
         most = pools.pools[name].max_priority
         if most is not None and value > most:
             raise ForbiddenError(
-                f"priority {value} is above {most}, the highest of pool {name!r}; "
-                "ask an administrator for more"
+                f"priority {value} is above {most}, the highest of pool {name!r} for users"
             )
 
 

@@ -86,7 +86,8 @@ class Orders:
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
         user = self._around.submitters.user_of(job.user)
-        base = base_environment(os.environ, same_user=not user)
+        inherited = base_environment(os.environ, same_user=not user)
+        base = {**inherited, **dict(program.origin.environ)}
         environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
         where = program.folder or str(folder / "work")
@@ -100,6 +101,7 @@ class Orders:
             environ,
             where,
             log,
+            own_folder=not program.folder,
             memory=need.memory,
             millicores=need.millicores,
             user=user,

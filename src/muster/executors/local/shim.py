@@ -249,7 +249,7 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
                 drop_to(**order["account"])
             umask = os.umask(0o077)
             make_private(order.get("private", ""))
-            settle(order["folder"], output)
+            settle(order["folder"], output, own=order.get("own_folder", True))
             os.umask(umask if order.get("umask") is None else order["umask"])
             execute(order["argv"], order["environ"])
     except (CannotRunError, OSError) as problem:
@@ -301,13 +301,18 @@ def make_private(folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
 
 
-def settle(folder: str, output: int) -> None:
+def settle(folder: str, output: int, *, own: bool) -> None:
+    """Redirect the streams, and enter the folder; only the job's own is created."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     try:
-        os.makedirs(folder, exist_ok=True)
+        if own:
+            os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
+    except FileNotFoundError:
+        words = f"its folder {folder} does not exist; create it, or submit with another folder"
+        raise CannotRunError(NOT_RUNNABLE, words) from None
     except OSError as problem:
         raise CannotRunError(
             NOT_RUNNABLE, f"cannot use its folder {folder}: {problem.strerror}"

@@ -80,6 +80,7 @@ class TaskFolder:
             "argv": list(order.argv),
             "environ": {**(account.environ if account else {}), **order.environ},
             "folder": order.folder,
+            "own_folder": order.own_folder,
             "log": order.log,
             "output": str(output),
             "private": order.private,

@@ -150,6 +150,17 @@ class StepEntry(FileEntry):
     gradients: Size = Field(description="Gradients to synchronise.", examples=["100MB"])
 
 
+class OriginEntry(FileEntry):
+    """Where a job was submitted."""
+
+    env: Variables = Field(
+        default_factory=dict,
+        description="Variables of the submitter's shell; the job's own `env` overrides them.",
+    )
+    executable: Text | None = optional("The file that the command's first word named.")
+    host: Text | None = optional("The machine.")
+
+
 LocalityField = Annotated[
     LocalityEntry,
     BeforeValidator(short_for("widest"), json_schema_input_type=LevelField | LocalityEntry),
@@ -174,8 +185,8 @@ class JobEntry(FileEntry):
         examples=["python train.py"],
     )
     folder: Text | None = optional(
-        "Working directory of its tasks: absolute, or relative to the job file. "
-        "Default: a folder of the job's own.",
+        "Working directory of its tasks: absolute, or relative to the job file. It must exist. "
+        "Default: where the job is submitted; over the API, a folder of the job's own.",
         examples=["/home/ada/train"],
     )
     env: Variables = Field(
@@ -244,4 +255,9 @@ class JobEntry(FileEntry):
     )
     losses: Budget | None = optional(
         "How often it may lose tasks to node loss or preemption. Default: unlimited."
+    )
+    origin: OriginEntry = Field(
+        default_factory=OriginEntry,
+        description="Where it was submitted. `muster run` and the Python client fill it in.",
+        examples=[{"env": {"PATH": "/home/ada/venv/bin:/usr/bin", "VIRTUAL_ENV": "/home/ada/venv"}}],
     )

@@ -55,7 +55,9 @@ def test_what_is_done_is_logged_with_who_and_where(tmp_path: Path) -> None:
         ]
         assert {each.outcome for each in acts} == {"done"}
         assert acts[0].address == "10.0.0.7"
-        assert acts[1].detail == "1..2 workers"
+        assert acts[1].detail == "least 1, most 2"
+        assert acts[4].detail == "shared True, max priority 2"
+        assert acts[6].detail == "user bob, role user"
         assert [each.act for each in await service.acts(ADMIN, "bob")] == ["revoke token"]
         assert await service.acts(ADMIN, since=acts[-1].at + 1.0) == []
         assert [each.act for each in await service.acts(ADMIN, limit=1)] == ["set limits"]

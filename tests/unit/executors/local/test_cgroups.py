@@ -39,7 +39,18 @@ def order(bench: Bench, *argv: str, memory: int = 0, millicores: int = 0) -> Tas
     task = TaskId(1, 1, Role.WORKER, 0)
     where = str(bench.folder / "work")
     bench.executor.start(
-        TaskOrder(task, "n0", (), argv, PATH, where, "1/1/worker-0.log", memory, millicores)
+        TaskOrder(
+            task,
+            "n0",
+            (),
+            argv,
+            PATH,
+            where,
+            "1/1/worker-0.log",
+            own_folder=True,
+            memory=memory,
+            millicores=millicores,
+        )
     )
     return task
 
