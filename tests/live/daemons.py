@@ -74,7 +74,9 @@ class Daemon:
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
         of = ("--cluster", str(cluster)) if cluster else ("--devices", str(devices))
-        self._options = (*of, "--port", "0", *options)
+        # Most tests use made-up users, whom a root daemon would refuse.
+        run_as = () if "--run-as" in options else ("--run-as", "daemon")
+        self._options = (*of, "--port", "0", *run_as, *options)
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
 
