@@ -17,20 +17,24 @@ def first_cause(deaths: Sequence[TaskEnded], broken: float) -> TaskEnded:
     """Return the death that caused the others. `broken`: when the rest was told to stop, 0: never."""
     own = [each for each in deaths if not _follows(each, broken)] or list(deaths)
     first = min(own, key=_at)
-    killed = [each for each in own if each.exited.code is None and _at(each) <= _at(first) + WINDOW]
+    killed = [each for each in own if _was_killed(each) and _at(each) <= _at(first) + WINDOW]
     return min(killed, key=_at, default=first)
 
 
 def _follows(death: TaskEnded, broken: float) -> bool:
     """Whether a task died because the gang was being stopped."""
     exited = death.exited
-    if not broken or death.at <= broken:
+    if not broken or death.at <= broken or exited.oom:
         return False
     if exited.signal == signal.SIGTERM:
         return True
     # Only SIGTERM is sent at first: a SIGKILL by then came from somewhere else.
     killed = exited.signal == signal.SIGKILL and exited.at < broken + QUICK
     return exited.at > broken and not killed
+
+
+def _was_killed(death: TaskEnded) -> bool:
+    return death.exited.code is None or death.exited.oom
 
 
 def _at(death: TaskEnded) -> float:
