@@ -1,23 +1,41 @@
-"""Nothing is taken from a job that nobody else can use: over random clusters, jobs, drains and policies."""
+"""Nothing is taken from a job that nobody else can use, under any policy."""
 
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.cycle.cycle import decide
-from muster.model.cluster import NodeState
+from muster.model.cluster import Cluster, NodeState
 from muster.model.decision import Decision, Kind
 from muster.model.outlook import Outlook, Table
+from muster.model.pool import Pool, PoolTree, Quota, single_pool
 from muster.model.reason import Code
-from muster.model.view import Phase, View
+from muster.model.view import View
 from muster.policy.registry import POLICIES
-from tests.prop.worlds import History, histories
-from tests.world import Frame, World, completion
+from tests.prop.worlds import History, histories, jobs, plain_jobs, pool_trees
+from tests.world import Frame, World
 
 EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 POLICY = st.sampled_from(sorted(POLICIES))
 _FOR_OTHERS = (Code.PREEMPTED, Code.PREEMPTED_POLICY)
+
+
+def _trees(cluster: Cluster) -> st.SearchStrategy[PoolTree]:
+    """One pool, two that share evenly, one that owns half of what another borrows, or any tree."""
+    whole = cluster.devices_by_type()
+    half = {each: Quota(reservation=devices // 2) for each, devices in whole.items()}
+    few = (
+        single_pool(whole),
+        PoolTree({"one": Pool("one"), "other": Pool("other")}),
+        PoolTree({"owner": Pool("owner", quotas=half), "guest": Pool("guest")}),
+    )
+    return st.one_of(st.sampled_from(few), st.sampled_from(few), pool_trees(cluster))
+
+
+BUSY = histories(
+    make=lambda cluster, pools: st.one_of(plain_jobs(pools), jobs(cluster, pools)), trees=_trees
+)
+"""More jobs than fit, most of them free to go anywhere."""
 
 
 def believed(view: View, salt: int) -> View:
@@ -41,7 +59,7 @@ def played(history: History, policy: str, salt: int) -> list[Frame]:
     return found
 
 
-@given(histories(), POLICY, st.integers(0, 5))
+@given(BUSY, POLICY, st.integers(0, 5))
 @EVERY
 def test_no_device_is_left_idle_that_the_job_it_was_taken_from_could_have_kept(
     history: History, policy: str, salt: int
@@ -59,7 +77,7 @@ def _is_used(frame: Frame, policy: str, decision: Decision) -> bool:
     assert placement is not None
     bits = placement.bits()
     twin = World(frame.after, frame.now, frame.decided.memory, POLICIES[policy])
-    for _ in range(2):
+    for _ in range(4):
         twin.complete()
         then = twin.cycle()
         idle = {node.name: node.free & bits.get(node.name, 0) for node in then.after.cluster.nodes}
@@ -68,7 +86,7 @@ def _is_used(frame: Frame, policy: str, decision: Decision) -> bool:
     return False
 
 
-@given(histories(), POLICY, st.integers(0, 5))
+@given(BUSY, POLICY, st.integers(0, 5))
 @EVERY
 def test_a_draining_node_without_a_deadline_costs_no_job_its_devices(
     history: History, policy: str, salt: int
@@ -80,7 +98,7 @@ def test_a_draining_node_without_a_deadline_costs_no_job_its_devices(
             assert placement is not None and not placement.nodes() <= nodes
 
 
-@given(histories(), POLICY, st.integers(0, 5))
+@given(BUSY, POLICY, st.integers(0, 5))
 @EVERY
 def test_a_job_that_would_start_over_is_stopped_only_for_one_that_outranks_it(
     history: History, policy: str, salt: int

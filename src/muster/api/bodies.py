@@ -9,6 +9,7 @@ from muster.model.pool import Quota
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000
+MAX_SECONDS = 366 * 86_400.0
 
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]
@@ -66,6 +67,17 @@ class PoolBody(_Body):
     quotas: dict[Name, QuotaBody] = Field(default_factory=dict, description="By device type.")
     shared: bool | None = Field(
         default=None, description="Whether its users may see and stop each other's jobs."
+    )
+
+
+class DrainBody(_Body):
+    """When a node must be empty."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"within": 1800.0}]})
+
+    within: Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="Seconds until it must be empty; null: whenever its jobs have ended.",
     )
 
 

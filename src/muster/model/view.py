@@ -62,7 +62,7 @@ class JobState:
     @property
     def keeps_work(self) -> bool:
         """Whether it could be stopped and go on later; else a stop costs all it has done."""
-        return self.job.resumes or self.checkpointed is not None
+        return self.job.resumes or self.job.elastic or self.checkpointed is not None
 
     def at_risk(self, now: float) -> float:
         """Return the seconds of work that a stop would lose: since its last checkpoint or its start."""

@@ -70,7 +70,7 @@ class Cycle:
     def _decide(self, standing: Standing, now: float, memory: Memory) -> Decisions:
         view = standing.view
         # 1 entitle: how much each pool may use now
-        entitled = entitle(view.pools, standing.available, standing.demands())
+        entitled = entitle(view.pools, standing.available, standing.demands(memory.promises))
         # 2 allocate: workers per job by the policy, most urgent first
         shares = self._policy.allocate(view, entitled, now, memory.policy)
         cycle = CycleState(standing, entitled, shares.allocations, now, memory.mood, self._rules)

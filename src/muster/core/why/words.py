@@ -4,6 +4,9 @@ from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Reason
 from muster.model.topology import each_bit
 
+_MOST_HOURS = 100
+"""From here on times are shown in days."""
+
 
 def tell(reason: Reason) -> str:
     """Return one line: the sentence of the code, then its figures."""
@@ -14,6 +17,17 @@ def tell(reason: Reason) -> str:
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
     return "; ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """`3d04h`, `1h05m` or `4m30s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= _MOST_HOURS:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def _figures(reason: Reason) -> list[str]:
@@ -31,6 +45,8 @@ def _figures(reason: Reason) -> list[str]:
     if reason.cost is not None:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
+    if reason.lost is not None:
+        found.append(f"no checkpoint: {clock(reason.lost)} of work lost")
     return found
 
 

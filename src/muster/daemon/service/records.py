@@ -37,6 +37,7 @@ def node_record(view: View, node: Node) -> NodeRecord:
         kind.memory,
         tuple(sorted(jobs)),
         marks,
+        node.until,
     )
 
 

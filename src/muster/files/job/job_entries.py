@@ -242,6 +242,10 @@ class JobEntry(FileEntry):
     checkpoint_grace: Time = preset(
         "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
     )
+    resumes: Flag | None = optional(
+        "Whether it continues from a checkpoint after a stop. If not, only jobs that outrank it may "
+        "preempt it. Default: true with checkpoint_signal or elastic: restart, else false."
+    )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."
     )
