@@ -89,6 +89,8 @@ class CycleState:
         """The gain for which no migration paid, in device-seconds."""
         self.drained: set[int] = set()
         """Jobs that this cycle moves off draining nodes: nothing else is decided about them."""
+        self.spared: set[int] = set()
+        """Jobs that keep devices which the policy would take, since nobody could use them."""
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
         self._claims: list[Claim] = []
@@ -333,10 +335,12 @@ class CycleState:
     def spare(self, state: JobState) -> None:
         """Undo `stop`: the job keeps running."""
         del self.outcome.stops[state.number]
+        self.spared.add(state.number)
         self._keep(state.job, self.placement_of(state).slots)
 
     def unshrink(self, state: JobState, slots: tuple[Slot, ...]) -> None:
         """Undo a part of `shrink`: the job keeps these tasks."""
+        self.spared.add(state.number)
         change = self.outcome.resizes[state.number]
         placement = change.placement.with_slots(slots)
         if state.placement is not None and set(placement.slots) == set(state.placement.slots):

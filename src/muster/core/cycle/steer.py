@@ -51,7 +51,7 @@ def steer(cycle: CycleState) -> None:
 def _to_change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     """Whether the job runs, keeps running, and is unchanged by this cycle."""
     stays = state.phase is Phase.RUNNING and allocation.most > 0 and cycle.untouched(state)
-    return stays and state.number not in cycle.outcome.resizes
+    return stays and state.number not in cycle.outcome.resizes and state.number not in cycle.spared
 
 
 def _stop_to_change(
