@@ -53,7 +53,7 @@ def test_a_training_moves_off_a_draining_node_without_a_restart(make: Make, tmp_
 
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(TWO_NODES)
-    daemon: Daemon = make("--cluster", str(cluster), devices=4)
+    daemon: Daemon = make(devices=4, cluster=cluster)
     daemon.start()
     training = Training(daemon, "elastic", devices="1..2", locality="node")
     training.await_workers(2)

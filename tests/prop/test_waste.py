@@ -112,7 +112,7 @@ def test_a_job_that_would_start_over_is_stopped_only_for_one_that_outranks_it(
             state = frame.before.jobs[decision.job]
             if state.keeps_work or decision.reason.code not in _FOR_OTHERS:
                 continue
-            served = frame.before.jobs[frame.before.names[str(decision.reason.beneficiary)]]
+            served = frame.before.jobs[decision.reason.served]
             higher = served.job.priority > state.job.priority
             assert higher or served.job.pool != state.job.pool, decision
             assert decision.reason.lost is not None

@@ -126,6 +126,11 @@ class Job:
         object.__setattr__(self, "elastic", any(spec.most > spec.gang for spec in self.roles))
 
     @property
+    def full_name(self) -> str:
+        """`user/name`: names are unique among a user's live jobs."""
+        return f"{self.user}/{self.name}"
+
+    @property
     def workers(self) -> RoleSpec:
         """The role whose count the policy decides; `LookupError` without workers."""
         for spec in self.roles:  # hot path: a generator is measurably slower

@@ -104,11 +104,42 @@ def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
         assert answer.headers["Connection"] == "close"
 
 
-@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
-def test_a_body_that_is_not_json_is_refused_with_what_helps(api: Api, kind: str) -> None:
-    answer = api.http().post("/v1/jobs", content=b"a=b", headers={"Content-Type": kind})
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "text/plain; charset=application/json",
+        "text/plain;json",
+        "application/jsonx",
+        "",
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_not_json_is_refused_with_what_helps(api: Api, kind: str, chunked: bool) -> None:
+    """A page of another site can send all of these without asking; none may submit a job."""
+    body = b'{"command": "true"}'
+    headers = {"Content-Type": kind} if kind else {}
+    content = iter([body]) if chunked else body
+    answer = api.http().post("/v1/jobs", content=content, headers=headers)
     assert answer.status_code == 415
     assert "--json" in answer.json()["hint"]
+    assert not api.service.entries
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_json_may_have_parameters(api: Api, kind: str) -> None:
+    body = b'{"command": "true"}'
+    assert api.http().post("/v1/jobs", content=body, headers={"Content-Type": kind}).status_code == 201
+
+
+def test_the_answer_with_a_token_is_kept_by_nobody_and_errors_repeat_no_secret(api: Api) -> None:
+    made = api.http().post("/v1/tokens", json={"name": "t", "user": "ada"})
+    assert made.headers["Cache-Control"] == "no-store"
+    for given in ("Bearer hunter2hunter2", "hunter2hunter2", "Basic hunter2hunter2"):
+        answer = api.http(None).get("/v1/jobs", headers={"Authorization": given})
+        assert answer.status_code == 401
+        assert "hunter2" not in answer.text
 
 
 def test_errors_are_problems_whatever_is_wrong(api: Api) -> None:
@@ -157,6 +188,7 @@ def test_a_name_that_leads_elsewhere_leads_nowhere(api: Api, path: str) -> None:
     api.do(lambda: api.service.start(1))
     with api.listening() as url, connected(url) as sender:
         # As it is: a client would tidy it up.
-        sender.sendall(f"GET {path} HTTP/1.1\r\nAuthorization: Bearer root\r\n\r\n".encode())
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer root\r\n\r\n"
+        sender.sendall(head.encode())
         status = sender.recv(65536).split()[1]
     assert status in {b"404", b"422"}

@@ -11,7 +11,7 @@ from muster.model.topology import Level
 from muster.policy.base import exactly
 from tests.builders import cluster, job, node_set, running, view
 from tests.numbers import number
-from tests.unit.core.test_steer import FOUR, Says, counts, on, steer
+from tests.unit.core.test_steer import FOUR, Says, counts, on, steer, two_pools
 
 ON_ONE = Locality(Level.NODE)
 
@@ -90,3 +90,17 @@ def test_cores_count_as_well_as_devices() -> None:
     assert told["r"].kind is Kind.PREEMPT
     told, _ = steer(cluster(2, small), [r, w], exactly(number("r"), 0), exactly(number("w"), 1))
     assert told["w"].kind is Kind.START and "r" not in told
+
+
+def test_a_stop_that_a_limit_requires_stays() -> None:
+    """The pool may have two of four: w can start only if one of its two jobs goes."""
+    states = [running(job(name, pool="p"), on("n0", bit)) for name, bit in (("a", 1), ("b", 2))]
+    told, _ = steer(
+        cluster(1, FOUR),
+        [*states, job("w", pool="p")],
+        exactly(number("a"), 0),
+        exactly(number("b"), 0),
+        exactly(number("w"), 1),
+        pools=two_pools(limit=2),
+    )
+    assert sorted(name for name in told if told[name].kind is Kind.PREEMPT) in (["a"], ["b"])

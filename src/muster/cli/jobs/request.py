@@ -95,7 +95,9 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def _named_after(word: str) -> str:
     plain = _NOT_IN_NAMES.sub("-", Path(word).stem).strip("-._")
-    return plain[:_LONGEST_NAME] or "job"
+    if not re.search("[A-Za-z]", plain):  # digits alone would be a number
+        plain = f"job-{plain}".rstrip("-")
+    return plain[:_LONGEST_NAME]
 
 
 def _given(request: RunRequest) -> dict[str, Any]:

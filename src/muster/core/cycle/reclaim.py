@@ -234,6 +234,8 @@ def _counts(cycle: CycleState, bound: Bound, candidate: Candidate) -> bool:
     job = cycle.view.jobs[candidate.job].job
     if bound.code is Code.WAITING_RESERVATION and job.preemptible:
         return False
+    if bound.user not in ("", job.user):
+        return False
     return bound.pool in cycle.quotas.around(job.pool)
 
 
@@ -309,10 +311,18 @@ def _carry_out(cycle: CycleState, state: JobState, clearing: Clearing) -> None:
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
-            victim = cycle.view.jobs[candidate.job]
-            lost = cycle.lost(victim)
-            name = state.job.name
-            cycle.stop(victim, Reason(Code.PREEMPTED, beneficiary=name, cost=candidate.cost, lost=lost))
+            victim, name = cycle.view.jobs[candidate.job], state.job.name
+            cycle.stop(
+                victim,
+                Reason(
+                    Code.PREEMPTED,
+                    beneficiary=name,
+                    cost=candidate.cost,
+                    lost=cycle.lost(victim),
+                    served=state.number,
+                ),
+            )
     for number, slots in _shrunk(clearing.removed).items():
-        reason = Reason(Code.SHRUNK, beneficiary=state.job.name, cost=cost[number])
+        name, lost = state.job.name, cost[number]
+        reason = Reason(Code.SHRUNK, beneficiary=name, cost=lost, served=state.number)
         cycle.shrink(cycle.view.jobs[number], tuple(slots), reason)

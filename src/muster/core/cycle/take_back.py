@@ -37,6 +37,8 @@ class _Taker:
     find: Callable[[Board], Slots | None]
     """What it would take on another board, for as many workers; None: that does not fit."""
     slots: Slots
+    reserved: bool = False
+    """Whether its pool reserves as much as it would then use."""
 
     def takes(self, bits: dict[str, int]) -> bool:
         """Whether it takes any of these devices."""
@@ -59,6 +61,7 @@ def take_back(cycle: CycleState) -> None:
     for state in stopped:
         if state.number in outcome.stops:
             trial.explain(state)
+    trial.close()
 
 
 class _Trial:
@@ -74,8 +77,11 @@ class _Trial:
         for allocation in cycle.allocations.values():
             if allocation.most:
                 self._place(cycle.view.jobs[allocation.job], allocation)
+
+    def close(self) -> None:
+        """Count the tentative placements in no pool any more."""
         for taker in self._takers:
-            self._count(taker, -1)  # counted against each other only
+            self._count(taker, -1)
 
     def _place(self, state: JobState, allocation: Allocation) -> None:
         outcome = self._cycle.outcome
@@ -133,6 +139,8 @@ class _Trial:
         return not self._cycle.quotas.overshoots(job, amounts, borrow=job.preemptible)
 
     def _take(self, taker: _Taker) -> None:
+        amounts = self._cycle.amounts(taker.slots)
+        taker.reserved = self._cycle.quotas.within_reservation(taker.state.job, amounts)
         self._takers.append(taker)
         self._board.take(taker.slots)
         self._count(taker, 1)
@@ -148,8 +156,34 @@ class _Trial:
         own = next((taker for taker in self._takers if taker.state is state), None)
         if own is not None and self._changes(state, own):
             return
-        if self._makes_way(state, held, own):
+        if self._pools_allow(state, own) and self._makes_way(state, held, own):
             self._cycle.spare(state)
+
+    def _pools_allow(self, state: JobState, own: _Taker | None) -> bool:
+        """Whether no pool exceeds its limit if the job runs on beside those that are to have more."""
+        quotas, held = self._cycle.quotas, self._cycle.amounts(self._cycle.placement_of(state).slots)
+        nothing_more = dict.fromkeys(held, 0)
+        quotas.keep(state.job, held)
+        if own is not None:
+            self._count(own, -1)
+        over = quotas.overshoots(state.job, nothing_more, borrow=True)
+        for taker in reversed(self._takers) if over and not state.keeps_work else ():
+            if taker is not own and not self._outranks(taker, state):
+                self._drop(taker)
+                over = quotas.overshoots(state.job, nothing_more, borrow=True)
+            if not over:
+                break
+        if own is not None:
+            self._count(own, 1)
+        quotas.give_back(state.job, held)
+        return not over
+
+    def _drop(self, taker: _Taker) -> None:
+        """Let a job have no more after all."""
+        self._board.put_back(taker.slots)
+        self._count(taker, -1)
+        self._takers = [other for other in self._takers if other is not taker]
+        self._short = True
 
     def _changes(self, state: JobState, own: _Taker) -> bool:
         """Whether a job that is stopped to be changed would get other tasks than it has."""
@@ -174,8 +208,11 @@ class _Trial:
         if placed is None:
             self._settle(moved)
             return False
+        for taker in moved:
+            self._count(taker, -1)
         for taker, slots in placed:
             taker.slots = slots
+            self._count(taker, 1)
         kept = [taker for taker, _ in placed]
         self._takers = [taker for taker in self._takers if taker in kept or taker not in moved]
         self._short = self._short or len(kept) < len(moved) - (own is not None)
@@ -206,15 +243,13 @@ class _Trial:
     def _outranks(self, taker: _Taker, state: JobState) -> bool:
         """Whether the taker may have devices of a job that would start over: by a higher priority, or
         within its pool's reservation from what another pool uses beyond its own."""
-        job, other, quotas = taker.state.job, state.job, self._cycle.quotas
+        job, other = taker.state.job, state.job
         if job.priority > other.priority:
             return True
-        if job.pool == other.pool or not quotas.within_reservation(
-            job, self._cycle.amounts(taker.slots)
-        ):
+        if job.pool == other.pool or not taker.reserved:
             return False
         held = self._cycle.amounts(self._cycle.placement_of(state).slots)
-        return any(quotas.unreserved(other.pool, each) + held[each] > 0 for each in held)
+        return any(self._cycle.quotas.unreserved(other.pool, each) + held[each] > 0 for each in held)
 
     def restore(self, state: JobState) -> None:
         """Let a shrunk job keep the devices that nobody takes, if they were meant for others."""
@@ -264,6 +299,7 @@ class _Trial:
             beneficiary=served.state.job.name if served else None,
             cost=cycle.price(state) * _devices(slots),
             lost=cycle.lost(state),
+            served=served.state.number if served else 0,
         )
 
     def _code(self, state: JobState, served: _Taker | None) -> Code:

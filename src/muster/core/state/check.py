@@ -34,6 +34,7 @@ def check(view: View, decided: Decisions) -> None:
         _check_decision(view, decision)
     _nothing_is_held_twice(view, decided)
     _limits_and_reservations_hold(view, decided)
+    _user_limits_hold(view, decided)
 
 
 _PHASE = attrgetter("phase")
@@ -158,6 +159,25 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     for (pool, device_type), count in fixed.items():
         reservation = view.pools.pools[pool].quota(device_type).reservation
         _expect(count <= reservation, f"{pool}: what is not preemptible stays within the reservation")
+
+
+def _user_limits_hold(view: View, decided: Decisions) -> None:
+    """No user gets more in a pool than it gives each; a lower limit takes nothing from them."""
+    capped = view.pools.capped()
+    placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
+    if not capped or not placed:
+        return
+    before: Counter[tuple[str, str]] = Counter()
+    after: Counter[tuple[str, str]] = Counter()
+    for state in view.jobs.values():
+        for pool in capped.intersection(view.pools.ancestry(state.job.pool)):
+            key = (pool, state.job.user)
+            before[key] += _most_held(view, state, None).total()
+            after[key] += _most_held(view, state, placed.get(state.number)).total()
+    for (pool, user), count in after.items():
+        most = view.pools.pools[pool].devices_per_user or 0
+        fine = count <= max(most, before[pool, user])
+        _expect(fine, f"{pool}: no user gets more devices than it gives each")
 
 
 def _below_a_limit(view: View) -> set[str]:

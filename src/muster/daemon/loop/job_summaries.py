@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from muster.core.why.words import tell
+from muster.core.why.words import NameOf, tell
 from muster.daemon.gang.state import GangState
 from muster.daemon.learn import Progress
 from muster.model.event import (
@@ -44,11 +44,11 @@ class JobSummary:
     outcome: str = ""
     ended: float | None = None
 
-    def explain(self, reason: Reason) -> "JobSummary":
-        """Return the summary with this reason for the job's state."""
+    def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
+        """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
         if reason == self.reason:
             return self
-        return replace(self, reason=reason, code=reason.code.value, text=tell(reason))
+        return replace(self, reason=reason, code=reason.code.value, text=tell(reason, name_of))
 
 
 def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:

@@ -23,7 +23,7 @@ def change_of(entry: Journalled) -> ChangeRecord:
     """Convert a fact to the API's record."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact))
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact), t.job_of(fact))
 
 
 def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from muster.core.cycle.cycle import Memory as Remembered
 from muster.core.cycle.cycle import decide
-from muster.core.why.words import tell, where
+from muster.core.why.words import names_for, tell, where
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
@@ -39,7 +39,14 @@ def forecast(policy: Policy, asked: Question) -> Forecast:
     workers = decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
     finish = _finish(asked.view.outlooks.get(asked.job), job, asked.view, workers, start)
     placed = where(decision.placement) if decision.placement else ""
-    return Forecast(starts, placed, tell(decision.reason), start, finish, _plan(job, decision))
+    return Forecast(
+        starts,
+        placed,
+        tell(decision.reason, names_for(asked.view, asked.job)),
+        start,
+        finish,
+        _plan(job, decision),
+    )
 
 
 def _room(asked: Question, job: Job) -> float | None:

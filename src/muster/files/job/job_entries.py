@@ -34,11 +34,8 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_TASKS
+from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS
 from muster.model.topology import Level
-
-MAX_PRIORITY = 1_000_000
-"""Far above what anybody needs to order jobs."""
 
 MAX_BATCH = 1_000_000_000
 """More samples than anybody takes in one step."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.administration import digest
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -17,6 +16,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
 )
 from muster.model.pool import Quota
+from muster.wire.token_proof import digest
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
 
@@ -55,8 +55,8 @@ def test_an_administrator_is_told_what_a_drain_does_to_whom(tmp_path: Path) -> N
         )
         drained = await made.service.drain(ADMIN, node.name)
         assert [(each.name, each.how, each.at) for each in drained.leaving] == [
-            ("plain", "ends", None),
-            ("saves", "ends", None),
+            ("ann/plain", "ends", None),
+            ("ann/saves", "ends", None),
         ]
         drained = await made.service.drain(ADMIN, node.name, 3600.0)
         plain, saves = drained.leaving
