@@ -274,8 +274,11 @@ class FakeService:
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return list(self.node_records.values())
 
-    async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        return self._set_node(caller, node, "draining")
+    async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
+        self._set_node(caller, node, "draining")
+        until = None if within is None else time.time() + within
+        self.node_records[node] = replace(self.node_records[node], until=until)
+        return self.node_records[node]
 
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
         return self._set_node(caller, node, "up")

@@ -182,10 +182,11 @@ def histories(
     types: int = 2,
     make: Callable[[Cluster, PoolTree], st.SearchStrategy[Callable[[str], Job]]] = jobs,
     seconds: tuple[float, ...] = (1.0, 60.0, 300.0),
+    trees: Callable[[Cluster], st.SearchStrategy[PoolTree]] = pool_trees,
 ) -> History:
     """A world of its own, and this many cycles in it."""
     cluster = draw(clusters(types))
-    pools = draw(pool_trees(cluster))
+    pools = draw(trees(cluster))
     drawn = draw(st.lists(make(cluster, pools), min_size=2, max_size=14))
     named = [make_job(f"j{i}") for i, make_job in enumerate(drawn)]
     when = draw(st.lists(st.integers(0, cycles - 1), min_size=len(named), max_size=len(named)))

@@ -10,6 +10,7 @@ from muster.model.pool import Quota
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000
+MAX_SECONDS = 366 * 86_400.0
 MAX_AMOUNT = 10**12
 
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
@@ -107,6 +108,17 @@ class LimitBody(_Body):
         default=None, description="Most bytes of the commands and environments of live jobs."
     )
     submissions: Amount | None = Field(default=None, description="Most submissions per minute.")
+
+
+class DrainBody(_Body):
+    """When a node must be empty."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"within": 1800.0}]})
+
+    within: Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="Seconds until it must be empty; null: whenever its jobs have ended.",
+    )
 
 
 class PolicyBody(_Body):

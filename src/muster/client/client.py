@@ -211,9 +211,10 @@ class Client:
     def nodes(self) -> list[NodeRecord]:
         return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
 
-    def drain(self, node: str) -> NodeRecord:
-        """Place no new tasks on a node."""
-        return self.connection.call(NodeRecord, "POST", place("nodes", node, "drain"))
+    def drain(self, node: str, *, within: float | None = None) -> NodeRecord:
+        """Place no new tasks on a node; `within`: seconds until it must be empty."""
+        path = place("nodes", node, "drain")
+        return self.connection.call(NodeRecord, "POST", path, body={"within": within})
 
     def resume(self, node: str) -> NodeRecord:
         """Use a drained node again."""

@@ -208,6 +208,25 @@ class NodeRecord:
     jobs: tuple[str, ...] = ()
     bitmap: str = ""
     """One letter per device: "." free, "x" in use."""
+    until: float | None = None
+    """When a draining node must be empty; None: whenever its jobs have ended."""
+    leaving: tuple["LeavingRecord", ...] = ()
+    """What becomes of the jobs on a draining node; for administrators."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingRecord:
+    """A job on a draining node, and how it leaves."""
+
+    number: int
+    name: str
+    how: str
+    """"ends": stays until it ends; "moves": is moved live; "restarts": continues elsewhere from its
+    checkpoint; "starts over": has no checkpoint."""
+    at: float | None = None
+    """When it is expected to end, or has to leave; None: unknown."""
+    lost: float | None = None
+    """Seconds of work that would be lost."""
 
 
 @dataclass(frozen=True, slots=True)

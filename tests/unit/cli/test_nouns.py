@@ -1,12 +1,16 @@
 """`muster pool`, `node`, `policy` and `token`."""
 
 import json
+import re
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from muster.cli.admin.deadline import seconds_until
 from muster.files.errors import InputError
-from muster.wire.records import PoolRecord
+from muster.wire.records import LeavingRecord, PoolRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
 
@@ -89,6 +93,54 @@ def test_nodes_are_drained_and_used_again(lab: Lab) -> None:
     assert "draining" in muster("node", "drain", "n0").stdout
     assert " up " in muster("node", "resume", "n0").stdout
     assert "muster node list" in muster("node", "drain", "n7", code=102).stderr
+
+
+def test_a_drain_takes_a_deadline_and_says_what_becomes_of_each_job(
+    lab: Lab,
+) -> None:
+    now = time.time()
+    leaving = (
+        LeavingRecord(3, "ends", "ends", now + 12 * 60 + 0.5),
+        LeavingRecord(4, "elastic", "moves"),
+        LeavingRecord(5, "saves", "restarts", now + 1740.5),
+        LeavingRecord(7, "plain", "starts over", now + 1770.5, 7200.0),
+        LeavingRecord(8, "unknown", "ends"),
+    )
+    lab.service.node_records["n0"] = a_node(leaving=leaving)
+    lines = words(muster("node", "drain", "n0", "--by", "30m").stdout)
+    assert lab.requests[-1] == ("POST", "/v1/nodes/n0/drain", {"within": 1800.0})
+    assert lines[0] == "NODE STATE EMPTY TYPE DEVICES FREE MAP JOBS"
+    assert lines[1].startswith("n0 draining in ")
+    assert [re.sub("[0-9]+m[0-9]+s", "Xm", line) for line in lines[2:]] == [
+        "job 3 (ends) stays until it ends, about in Xm",
+        "job 4 (elastic) moves to other nodes live",
+        "job 5 (saves) is checkpointed and moved in Xm, unless it ends before",
+        "job 7 (plain) has no checkpoint: unless it ends before, it stops in Xm "
+        "and loses 2h00m of work",
+        "job 8 (unknown) stays until it ends",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30m", 1800.0), ("14:30", 1800.0), ("13:00", 82_800.0), ("2026-05-01T15:00", 3600.0)],
+)
+def test_a_deadline_is_a_duration_or_a_time(text: str, seconds: float) -> None:
+    now = datetime(2026, 5, 1, 14, 0).astimezone()
+    assert seconds_until("--by", text, now) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("25:00", "'25:00' is not a time, such as 14:30"),
+        ("2026-04-01T15:00", "is in the past"),
+        ("soon", "--by: 'soon' is not"),
+    ],
+)
+def test_a_deadline_that_is_none_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        seconds_until("--by", text, datetime(2026, 5, 1, 14, 0).astimezone())
 
 
 def test_policies_are_shown_and_chosen(lab: Lab) -> None:

@@ -22,6 +22,7 @@ def test_the_command_alone_is_one_worker_with_one_device(tmp_path: Path) -> None
         command=("python", "train.py", "--epochs", "90"),
         roles=(RoleSpec(Role.WORKER, Need(devices=1), gang=1, least=1, most=1),),
         pause=1.0,
+        resumes=False,
     )
 
 
@@ -58,6 +59,7 @@ pause: 1m
         profile=StepProfile(0.25, 1e8),
         duration=7200.0,
         pause=60.0,
+        resumes=False,
     )
 
 

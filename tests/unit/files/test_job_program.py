@@ -74,6 +74,22 @@ def test_the_pause_goes_with_how_it_is_resized(tmp_path: Path, fields: str, paus
     assert load(tmp_path, f"command: a\n{fields}\n").pause == pause
 
 
+@pytest.mark.parametrize(
+    ("fields", "resumes"),
+    [
+        ("", False),
+        ("checkpoint_signal: SIGUSR1", True),
+        ("elastic: restart", True),
+        ("resumes: true", True),
+        ("checkpoint_signal: SIGUSR1\nresumes: false", False),
+    ],
+)
+def test_a_job_starts_over_unless_it_can_save_its_work(
+    tmp_path: Path, fields: str, resumes: bool
+) -> None:
+    assert load(tmp_path, f"command: a\n{fields}\n").resumes is resumes
+
+
 def test_a_folder_counts_from_the_files(tmp_path: Path) -> None:
     assert load(tmp_path, "command: a\nfolder: work\n").program.folder == str(tmp_path / "work")
 

@@ -68,6 +68,20 @@ def test_a_lost_node_costs_the_work_since_the_checkpoint(tmp_path: Path) -> None
     assert record.failures == 1
 
 
+def test_a_draining_node_is_empty_by_its_deadline(tmp_path: Path) -> None:
+    """a, of 100 s, has to leave n1 before 70, and waits until n1 is back: 10 s are done."""
+    path = tmp_path / "drains.csv"
+    path.write_text("at,node,event,by\n10,n1,draining,1m\n500,n1,returned,\n")
+    assert ends(replace(two_jobs(tmp_path), incidents=str(path)))["a"] == 590.0
+
+
+def test_only_a_draining_node_has_a_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "lost.csv"
+    path.write_text("at,node,event,by\n10,n1,lost,1m\n")
+    with pytest.raises(InputError, match="2: by: only a draining node has a deadline"):
+        prepare(replace(two_jobs(tmp_path), incidents=str(path)))
+
+
 def test_a_draining_node_takes_no_new_job(tmp_path: Path) -> None:
     """a goes on to its end at 100; b waits until the node takes jobs again at 500."""
     drained = incidents(tmp_path, "10,n1,draining", "500,n1,returned")

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from muster.api.bodies import LimitBody, PolicyBody, PoolBody, TokenBody
+from muster.api.bodies import DrainBody, LimitBody, PolicyBody, PoolBody, TokenBody
 from muster.api.parts import Named, Parts, Who, answers, reply
 from muster.wire.records import (
     ActRecord,
@@ -35,9 +35,10 @@ def node_routes(router: APIRouter, parts: Parts) -> None:
         return reply(await service.nodes(who))
 
     @router.post("/{name}/drain", summary="Drain a node", responses=answers(NodeRecord, "The node."))
-    async def drain(who: Who, name: Named) -> Response:
-        """It keeps its tasks and gets no new ones. Administrators only."""
-        return reply(await service.drain(who, name))
+    async def drain(who: Who, name: Named, body: DrainBody | None = None) -> Response:
+        """It gets no new tasks; elastic jobs move off it, others finish. With `within`, what is still
+        there is checkpointed and moved in time. Administrators only."""
+        return reply(await service.drain(who, name, body.within if body else None))
 
     @router.post(
         "/{name}/resume", summary="Use a drained node again", responses=answers(NodeRecord, "The node.")

@@ -3,10 +3,8 @@
 import time
 
 from muster.core.cycle.outcome import MigrationReport
+from muster.core.why.words import clock as clock
 from muster.model.view import View
-
-_MOST_HOURS = 100
-"""From here on times are shown in days."""
 
 
 def describe(report: MigrationReport, view: View) -> str:
@@ -17,17 +15,6 @@ def describe(report: MigrationReport, view: View) -> str:
         f"device-seconds, gains {report.gain:,.0f}; "
         f"fragmentation {report.fragmentation_before:.0%} -> {report.fragmentation_after:.0%}"
     )
-
-
-def clock(seconds: float) -> str:
-    """`3d04h`, `1h05m` or `4m30s`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= _MOST_HOURS:
-        return f"{hours // 24}d{hours % 24:02}h"
-    if hours:
-        return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def size(count: int) -> str:

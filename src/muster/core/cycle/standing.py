@@ -4,7 +4,7 @@ States and nodes are frozen, so comparing identities finds all changes. The resu
 built from scratch (a property test holds that), and a quiet cycle costs only what changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import compress
 from operator import is_not
 
@@ -12,7 +12,8 @@ from muster.core.cycle.option_cache import OptionCache
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
-from muster.model.cluster import Cluster, Node, NodeState
+from muster.model.cluster import Cluster, Node, NodeState, draining
+from muster.model.decision import Promise
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
@@ -33,6 +34,7 @@ class Standing:
         self.board = Board(view.cluster)
         self.ledger = Ledger(view)
         self.available = capacity(view.cluster)
+        self.draining = draining(view.cluster)
         self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
         self.waiting: dict[int, int] = {}
@@ -56,6 +58,7 @@ class Standing:
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
             self.available = capacity(view.cluster)
+            self.draining = draining(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
 
     def quotas(self, entitled: Entitlements) -> Quotas:
@@ -91,9 +94,18 @@ class Standing:
         self.tallies.enter(self.view.cluster, state, -1)
         self.demand.enter(state, -1)
 
-    def demands(self) -> Mapping[tuple[str, str], int]:
+    def demands(self, promises: Iterable[Promise] = ()) -> Mapping[tuple[str, str], int]:
         """Return the devices that each leaf pool's jobs could use, by type."""
-        return self.demand.by_pool(self.view, self.available)
+        return self.demand.by_pool(self.view, self.available, self._promised(promises))
+
+    def _promised(self, promises: Iterable[Promise]) -> dict[int, str]:
+        """Return the device type that each job is promised."""
+        cluster, found = self.view.cluster, {}
+        for promise in promises:
+            nodes = [s.node for s in promise.placement.slots if s.bits and s.node in cluster.index]
+            if nodes:
+                found[promise.job] = cluster.configuration_of(cluster.node(nodes[0])).device_type
+        return found
 
 
 def _alike(old: View, new: View) -> bool:

@@ -34,14 +34,17 @@ def held_by_type(cluster: Cluster, slots: tuple[Slot, ...]) -> Counter[str]:
     return found
 
 
-def demands(view: View, available: Mapping[str, int]) -> dict[tuple[str, str], int]:
+def demands(
+    view: View, available: Mapping[str, int], promised: Mapping[int, str] | None = None
+) -> dict[tuple[str, str], int]:
     """Return the devices that each leaf pool's jobs could use, by type.
 
     A running job asks for what it has, and for more of the same. A waiting job that allows several
     types asks for the first it could have: where its pool has reservation left if it is not
-    preemptible, else where not everything is asked for yet; failing that, its first choice.
+    preemptible, else where not everything is asked for yet; failing that, its first choice. One that
+    devices are `promised` to asks for their type: others gave way for it.
     """
-    asked = _Asked(view, available)
+    asked = _Asked(view, available, promised or {})
     for state in view.jobs.values():
         devices = plan_for(state.job, state.job.workers.most).devices
         if state.placement is not None:
@@ -79,9 +82,11 @@ class Demand:
             elif types:
                 self._asked[job.pool, types[0]] += sign * devices
 
-    def by_pool(self, view: View, available: Mapping[str, int]) -> Mapping[tuple[str, str], int]:
+    def by_pool(
+        self, view: View, available: Mapping[str, int], promised: Mapping[int, str] | None = None
+    ) -> Mapping[tuple[str, str], int]:
         """Return what `demands` returns for the jobs added, which are those of the view."""
-        return demands(view, available) if self._choosy else self._asked
+        return demands(view, available, promised) if self._choosy else self._asked
 
 
 class _AllowedTypes:
@@ -112,9 +117,10 @@ def _kept(cluster: Cluster, state: JobState, devices: int) -> Counter[str]:
 class _Asked:
     """Demand so far."""
 
-    def __init__(self, view: View, available: Mapping[str, int]) -> None:
+    def __init__(self, view: View, available: Mapping[str, int], promised: Mapping[int, str]) -> None:
         self._pools = view.pools
         self._available = available
+        self._promised = promised
         self._types = _AllowedTypes(view.cluster)
         self._by_type: Counter[str] = Counter()
         self._fixed: Counter[tuple[str, str]] = Counter()
@@ -133,6 +139,8 @@ class _Asked:
         types = self._types.of(job)
         if len(types) < 2:
             return types[0] if types else None
+        if (promised := self._promised.get(job.number)) in types:
+            return promised
         gang = plan_for(job, job.workers.gang).devices
         room = self._in_cluster if job.preemptible else self._in_reservation
         fitting = (t for t in types if gang <= room(job.pool, t))

@@ -10,6 +10,9 @@ from muster.model.view import View
 NameOf = Callable[[int, str], str]
 """What to call a job, by its number and name: its name, or less to those who may not know it."""
 
+_MOST_HOURS = 100
+"""From here on times are shown in days."""
+
 
 def names_for(view: View, job: int) -> NameOf:
     """Return what the user of a job may know other jobs as: their own by name, others by number."""
@@ -35,6 +38,17 @@ def tell(reason: Reason, name_of: NameOf = lambda _, name: name) -> str:
     return "; ".join(parts)
 
 
+def clock(seconds: float) -> str:
+    """`3d04h`, `1h05m` or `4m30s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= _MOST_HOURS:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
 def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     found = []
     if reason.beneficiary is not None:
@@ -53,6 +67,8 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     if reason.cost is not None:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
+    if reason.lost is not None:
+        found.append(f"no checkpoint: {clock(reason.lost)} of work lost")
     return found
 
 

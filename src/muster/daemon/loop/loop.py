@@ -388,6 +388,7 @@ class Daemon:
         now = self.clock.now()
         self._due = time.monotonic() + self.pace.interval
         if not self.view.jobs:
+            self.entitlements = Entitlements({})
             return
         informed = POLICIES[self.state.policy].informed
         outlooks = self.beliefs.outlooks(self.view, now) if informed else {}

@@ -7,9 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from muster import __version__
+from muster.core.quotas.demand import capacity, demands
+from muster.core.quotas.pools import entitle
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
+from muster.daemon.service.draining import leaving
 from muster.daemon.service.pool_rules import (
     refuse_priority,
     refuse_stranger,
@@ -28,6 +31,7 @@ from muster.daemon.service.records import node_record, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.files.snapshot import encode_snapshot
+from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
 from muster.model.job import Job
 from muster.model.pool import Pool, PoolError, PoolTree, Quota
@@ -69,9 +73,7 @@ class Administration(Requests):
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        view = self._daemon.view
-        seen = partial(self._job_name, caller)
-        return [node_record(view, node, seen) for node in view.cluster.nodes]
+        return [self._node(caller, node) for node in self._daemon.view.cluster.nodes]
 
     def _job_name(self, caller: Caller, job: Job) -> str | None:
         """What a list may call a job: its name, with the user if that is another; None: hidden."""
@@ -80,25 +82,37 @@ class Administration(Requests):
         return job.full_name if caller.admin or job.pool in self._shared else None
 
     @audited("drain")
-    async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        return await self._turn_node(caller, node, NodeDraining)
+    async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
+        now = self._daemon.clock.now()
+        until = None if within is None else now + within
+        return await self._turn_node(caller, NodeDraining(node, now, until))
 
     @audited("resume")
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
-        return await self._turn_node(caller, node, NodeReturned)
+        return await self._turn_node(caller, NodeReturned(node, self._daemon.clock.now()))
 
-    async def _turn_node(
-        self, caller: Caller, node: str, fact: type[NodeDraining | NodeReturned]
-    ) -> NodeRecord:
+    async def _turn_node(self, caller: Caller, fact: NodeDraining | NodeReturned) -> NodeRecord:
         admins_only(caller)
-        if node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node named {node!r}; see: muster node list")
-        await self._put(Entry([fact(node, self._daemon.clock.now())]))
-        view = self._daemon.view
-        return node_record(view, view.cluster.node(node), partial(self._job_name, caller))
+        if fact.node not in self._daemon.view.cluster.index:
+            raise NotFoundError(f"no node named {fact.node!r}; see: muster node list")
+        await self._put(Entry([fact]))
+        return self._node(caller, self._daemon.view.cluster.node(fact.node))
+
+    def _node(self, caller: Caller, node: Node) -> NodeRecord:
+        view, now = self._daemon.view, self._daemon.clock.now()
+        seen = partial(self._job_name, caller)
+        record = node_record(view, node, seen)
+        if node.state is not NodeState.DRAINING or not caller.admin:
+            return record
+        jobs = leaving(view, node, lambda job: self._daemon.beliefs.finish(job, view, now), seen)
+        return replace(record, leaving=jobs)
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
-        return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
+        view = self._daemon.view
+        available = capacity(view.cluster)
+        # Not those of the last cycle: none runs while no job is live.
+        entitled = entitle(view.pools, available, demands(view, available))
+        return pool_records(view, entitled, self._shared)
 
     @audited("set pool")
     async def set_pool(

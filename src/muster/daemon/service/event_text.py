@@ -1,6 +1,6 @@
 """Facts of the journal as text."""
 
-from muster.core.why.words import where
+from muster.core.why.words import clock, where
 from muster.daemon.gang.exits import headline, words
 from muster.daemon.loop.job_summaries import asked, asked_of
 from muster.model import event as e
@@ -68,7 +68,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.NodeReturned():
             return f"node {fact.node} is back"
         case e.NodeDraining():
-            return f"node {fact.node} is draining"
+            by = "" if fact.until is None else f", to be empty in {clock(fact.until - fact.at)}"
+            return f"node {fact.node} is draining{by}"
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():

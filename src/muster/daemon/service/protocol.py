@@ -177,8 +177,8 @@ class Service(Protocol):
         """List nodes."""
         ...
 
-    async def drain(self, caller: Caller, node: str) -> NodeRecord:
-        """Place no new tasks on a node."""
+    async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
+        """Place no new tasks on a node; `within`: seconds until it must be empty."""
         ...
 
     async def resume(self, caller: Caller, node: str) -> NodeRecord:

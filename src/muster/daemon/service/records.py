@@ -44,6 +44,7 @@ def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
         kind.memory,
         (*sorted(jobs), *_others(hidden)),
         marks,
+        node.until,
     )
 
 

@@ -290,6 +290,10 @@ class JobEntry(FileEntry):
         "name), `last` for the latest of its own name, or a path (with a /).",
         examples=["12", "last", "./checkpoints"],
     )
+    resumes: Flag | None = optional(
+        "Whether it continues from a checkpoint after a stop. If not, only jobs that outrank it may "
+        "preempt it. Default: true with checkpoint_signal or elastic: restart, else false."
+    )
     failures: Budget = Field(
         default=0, description="How often tasks may fail by their own fault and be retried."
     )

@@ -155,7 +155,15 @@ def _job(
         restarts=restarts,
         application=entry.application,
         program=program_of(entry, folder, resume),
+        resumes=_resumes(entry),
     )
+
+
+def _resumes(entry: JobEntry) -> bool:
+    """Whether it continues from a checkpoint: as stated, or if it can be asked for one."""
+    if entry.resumes is not None:
+        return entry.resumes
+    return entry.checkpoint_signal is not None or entry.elastic == "restart"
 
 
 def _command_name(entry: JobEntry) -> str:

@@ -12,6 +12,8 @@ from muster.sim.scenario.configuration import Failures
 from muster.sim.trace.columns import parse_any_seconds
 
 HEADER = ("at", "node", "event")
+BY = "by"
+"""Optional fourth column: how long after its drain a node must be empty."""
 MOST = 1_000_000
 """Most incidents drawn: with more, a run would be nothing but failures."""
 
@@ -23,27 +25,30 @@ _EVENTS: dict[str, type[NodeLost] | type[NodeReturned] | type[NodeDraining]] = {
 
 
 def read_incidents(path: Path, cluster: Cluster) -> tuple[NodeEvent, ...]:
-    """Read the incidents of a CSV `at,node,event`, by time; InputError is one line."""
+    """Read the incidents of a CSV `at,node,event[,by]`, by time; InputError is one line."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file)
             heading = tuple(cell.strip() for cell in next(reader, ()))
-            if heading != HEADER:
+            if heading not in (HEADER, (*HEADER, BY)):
                 raise InputError.at(str(path), f"the first line must be: {','.join(HEADER)}", line=1)
-            found = [_incident(path, reader.line_num, row, cluster) for row in filter(None, reader)]
+            rows = filter(None, reader)
+            width = len(heading)
+            found = [_incident(path, reader.line_num, row, cluster, width) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError.at(str(path), f"cannot be read: {error}") from None
     return tuple(sorted(found, key=lambda event: event.at))
 
 
-def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster) -> NodeEvent:
+def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster, width: int) -> NodeEvent:
     def wrong(problem: str, field: str = "") -> InputError:
         return InputError.at(str(path), problem, line=line, field=field)
 
     cells = [cell.strip() for cell in row]
-    if len(cells) != len(HEADER):
-        raise wrong(f"has {len(cells)} values instead of {len(HEADER)}")
-    at, node, event = cells
+    if len(cells) != width:
+        raise wrong(f"has {len(cells)} values instead of {width}")
+    at, node, event, *rest = cells
+    by = "".join(rest)
     if node not in cluster.index:
         raise wrong(one_of(node, "node of the cluster", list(cluster.index)[:20]), "node")
     if event not in _EVENTS:
@@ -52,7 +57,14 @@ def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster) -> No
         moment = parse_any_seconds(at)
     except ValueError as error:
         raise wrong(str(error), "at") from None
-    return _EVENTS[event](node, moment)
+    if not by:
+        return _EVENTS[event](node, moment)
+    if event != "draining":
+        raise wrong("only a draining node has a deadline", BY)
+    try:
+        return NodeDraining(node, moment, moment + parse_any_seconds(by))
+    except ValueError as error:
+        raise wrong(str(error), BY) from None
 
 
 def drawn(cluster: Cluster, failures: Failures, seed: int, horizon: float) -> tuple[NodeEvent, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,48 @@ def test_a_drained_node_takes_no_jobs_until_it_is_resumed(tmp_path: Path) -> Non
         await until(made, lambda: state_of(made, "a").phase == "running")
         with pytest.raises(NotFoundError, match="n99"):
             await made.service.drain(ADMIN, "n99")
+
+    play(tmp_path, scenario)
+
+
+def test_an_administrator_is_told_what_a_drain_does_to_whom(tmp_path: Path) -> None:
+    """A user, who may not know of others' jobs, sees the deadline alone."""
+
+    async def scenario(made: RunningDaemon) -> None:
+        (node,) = await made.service.nodes(ANN)
+        await made.service.submit(ANN, replace(program("plain"), resumes=False))
+        await made.service.submit(ANN, program("saves"))
+        await until(
+            made, lambda: state_of(made, "plain").phase == state_of(made, "saves").phase == "running"
+        )
+        drained = await made.service.drain(ADMIN, node.name)
+        assert [(each.name, each.how, each.at) for each in drained.leaving] == [
+            ("ann/plain", "ends", None),
+            ("ann/saves", "ends", None),
+        ]
+        drained = await made.service.drain(ADMIN, node.name, 3600.0)
+        plain, saves = drained.leaving
+        assert (plain.how, saves.how) == ("starts over", "restarts")
+        assert drained.until is not None and plain.at is not None and plain.lost is not None
+        assert plain.at == drained.until - program("plain").program.grace
+        assert 3500.0 < plain.lost < 3600.0
+        (seen,) = await made.service.nodes(ANN)
+        assert (seen.until, seen.leaving) == (drained.until, ())
+
+    play(tmp_path, scenario)
+
+
+def test_an_idle_pool_is_entitled_to_nothing(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        async def entitled() -> int:
+            return sum(pool.quotas[0].entitled for pool in await made.service.pools(ANN))
+
+        job = await made.service.submit(ANN, program("a"))
+        await until(made, lambda: state_of(made, "a").phase == "running")
+        assert await entitled() == 1
+        await made.service.stop(ANN, str(job.number))
+        await until(made, lambda: not made.daemon.view.jobs)
+        assert await entitled() == 0
 
     play(tmp_path, scenario)
 
