@@ -60,7 +60,7 @@ def reasons() -> str:
 
 def requests() -> str:
     """Return one row per request of the API, from its OpenAPI document."""
-    service = cast(Service, SimpleNamespace(identify=None))
+    service = cast(Service, SimpleNamespace(identify=None, failed_login=None))
     rows = [
         f"| `{method.upper()} {path}` | {operation['summary']} |"
         for path, operations in describe(create_app(service))["paths"].items()

@@ -74,7 +74,9 @@ class Daemon:
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
         of = ("--cluster", str(cluster)) if cluster else ("--devices", str(devices))
-        self._options = (*of, "--port", "0", *options)
+        # Most tests use made-up users, whom a root daemon would refuse.
+        run_as = () if "--run-as" in options else ("--run-as", "daemon")
+        self._options = (*of, "--port", "0", *run_as, *options)
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
 
@@ -237,11 +239,11 @@ class Daemon:
 
     def clear(self) -> None:
         """Stop what still runs; then no process is left, and no device is held."""
-        left = [job.name for job in self.client.jobs(statuses=LIVE)]
-        for name in left:
-            self.client.stop(name)
-        for name in left:
-            self.client.handle(name).wait(LONG)
+        left = [job.number for job in self.client.jobs(statuses=LIVE)]
+        for number in left:
+            self.client.stop(number)
+        for number in left:
+            self.client.handle(number).wait(LONG)
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:

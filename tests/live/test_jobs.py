@@ -1,13 +1,14 @@
 """Jobs from their submission to their end, as a person at a terminal sees them."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 import muster
-from tests.live.daemons import Daemon, until
+from tests.live.daemons import LONG, Daemon, until
 
 TF_READER = """
 import json, os, socket, time
@@ -173,3 +174,40 @@ def test_a_daemon_in_this_process_runs_stops_and_tells(tmp_path: Path) -> None:
         assert left.record().status in ("starting", "running")
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists(), "what nobody could take up again must not live on"
+
+
+def test_a_gang_whose_port_a_stranger_took_meets_at_another(daemon: Daemon) -> None:
+    """The port is bound seconds after it was chosen; who is quicker must not cost the job its life."""
+    where = daemon.work("met")
+    script = """
+import os, pathlib, socket, time
+port = int(os.environ["MASTER_PORT"])
+draft = pathlib.Path("draft")
+draft.write_text(str(port))
+draft.rename("port")
+while not pathlib.Path("go").exists():
+    time.sleep(0.01)
+socket.create_server(("127.0.0.1", port)).close()
+pathlib.Path("met").write_text(str(port))
+"""
+    job = daemon.submit(sys.executable, "-S", "-c", script, name="met")
+    port = int(
+        until(lambda: (where / "port").exists() and (where / "port").read_text(encoding="ascii"))
+    )
+    with socket.create_server(("127.0.0.1", port)):
+        (where / "go").touch()
+        assert job.wait(LONG).status == "succeeded"
+    assert int((where / "met").read_text(encoding="ascii")) != port
+    told = [change.text for change in daemon.client.events(job.number)]
+    assert f"worker-0 ended: MASTER_PORT {port} was taken by another process" in told
+
+
+def test_a_job_above_its_memory_is_told_so(daemon: Daemon) -> None:
+    if any("memory" in caveat for caveat in daemon.client.status().caveats):
+        pytest.skip("memory cannot be limited here")
+    hungry = "x = bytearray(500 << 20); print('unharmed')"
+    job = daemon.submit(sys.executable, "-S", "-c", hungry, name="hungry", memory="100MB")
+    record = job.wait(LONG)
+    assert record.status == "failed"
+    assert "worker-0 was killed by the kernel: out of memory (limit 100 MB)" in (record.error or "")
+    assert list(daemon.client.logs(job.number, "worker-0")) == []

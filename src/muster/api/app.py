@@ -76,6 +76,7 @@ def create_app(
         clock=clock,
         auth=auth,
         owner=owner,
+        failed=service.failed_login,
     )
     parts = Parts(service, limits, tokens, streams)
     for prefix, tag, add_routes in ROUTES:

@@ -1,7 +1,7 @@
 """Checks every request's sender, size, caller and rate; unexpected errors behind it become a 500."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
@@ -18,6 +18,7 @@ from muster.daemon.service.protocol import Caller, ServiceError
 OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/v1/proof", "/openapi.json"})
 """Paths that need no token."""
 
+INVALID = "the token is not valid"
 JSON = b"application/json"
 CALLER = "muster.caller"
 LOGIN = "muster.login"
@@ -48,12 +49,15 @@ class RequestGate:
         clock: Callable[[], float],
         auth: bool,
         owner: Caller,
+        failed: Callable[[str, str], Awaitable[None]],
     ) -> None:
         self._app, self._tokens, self._limits, self._hosts = app, tokens, limits, hosts
         self._auth, self._owner = auth, owner
         self._rates = RateLimiter(limits.rate, limits.burst, clock)
         self._open_rates = RateLimiter(limits.open_rate, limits.open_burst, clock)
         self._failures = FailedLogins(clock)
+        self._failed = failed
+        """Told of every failed login: the peer, and why."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -125,8 +129,9 @@ class RequestGate:
             raise of_service(error) from None
         if caller is None:
             if peer is not None:
+                await self._failed(key, INVALID)
                 await self._failures.hold(key)
-            raise _unauthorized("the token is not valid")
+            raise _unauthorized(INVALID)
         return caller, Login(secret, secret)
 
     def _counted(self, receive: Receive) -> Receive:

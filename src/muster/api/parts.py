@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from muster.api.gate import CALLER, LOGIN, Login
 from muster.api.limits import Limits
+from muster.api.peer import PEER, Peer
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
 from muster.api.token_cache import TokenCache
@@ -24,7 +25,8 @@ MAX_NUMBER = 2**63 - 1
 async def caller_of(request: Request) -> Caller:
     """Return the caller, as the gate found it. (A sync function would run in a thread of its own.)"""
     caller: Caller = request.scope[CALLER]
-    return replace(caller, address=request.client.host if request.client else "")
+    peer: Peer | None = request.scope.get(PEER)
+    return caller if peer is None else replace(caller, address=peer.key)
 
 
 async def known_query(request: Request) -> None:

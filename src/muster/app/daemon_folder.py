@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from muster.app.options import Listening
+from muster.executors.private_folder import make_private
 
 PID_FILE, STATUS_FILE = "daemon.pid", "daemon.json"
 
@@ -36,10 +37,18 @@ class DaemonStatus:
     """Set once it is ready."""
 
 
+def make_own(folder: Path) -> None:
+    """Make the daemon's folder, or close one of an earlier version: its files are for nobody else."""
+    make_private(folder)
+    found = folder.stat()
+    if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Be the daemon of the folder inside the block; raises TakenError if another process is."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_own(folder)
     path = folder / PID_FILE
     with open(path, "a+", encoding="ascii", opener=private) as file:
         try:

@@ -18,6 +18,7 @@ from muster.client.in_process import InProcess
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
+from muster.executors.private_folder import make_private
 from muster.model.pool import single_pool
 from muster.store.store import open_store
 from muster.wire.records import LIVE
@@ -41,7 +42,7 @@ def local(
         structlog.configure(wrapper_class=quiet)
     with contextlib.ExitStack() as stack:
         folder = Path(data) if data else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         thread = _DaemonThread(folder, devices, policy)
         stack.callback(thread.close)
         thread.open()

@@ -29,6 +29,8 @@ class UpOptions:
     """s between cycles when nothing changes."""
     log_format: str = "text"
     log_level: str = "info"
+    run_as: str | None = None
+    """"submitter" or "daemon"; None: as submitters if the daemon is root's."""
     tls: bool = True
     """Whether to encrypt off loopback; `tls_cert` encrypts anywhere."""
     socket: Path | None = None
@@ -52,6 +54,8 @@ class Listening:
     """Where the command line finds its token; None: no tokens are needed."""
     jobs: int = 0
     """Live jobs found in the journal."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here."""
     socket: str | None = None
     """The Unix socket that the command line uses."""
     elsewhere: str | None = None

@@ -30,10 +30,13 @@ def shared_socket(path: Path) -> Path:
     path = path.absolute()
     if len(os.fsencode(path)) > LONGEST:
         raise InputError.at("--socket", f"a socket's path has at most {LONGEST} bytes")
+    before = os.umask(0o022)  # a daemon's is tighter
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError.at("--socket", f"cannot make {path.parent}: {error.strerror}") from None
+    finally:
+        os.umask(before)
     return path
 
 

@@ -27,7 +27,9 @@ from muster.daemon.assembly import PortTakenError, RunningDaemon, Site, open_dae
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import ClusterChangedError
 from muster.daemon.service.protocol import Caller
+from muster.executors.accounts import Submitters, own_user
 from muster.executors.discover import discover
+from muster.executors.local.cgroups import TaskGroups, find_groups
 from muster.executors.local.executor import LocalExecutor
 from muster.files.cluster.cluster_file import load_cluster
 from muster.files.errors import InputError
@@ -62,15 +64,21 @@ Ready = Callable[[Listening], None]
 def run(options: UpOptions, ready: Ready) -> None:
     """Run a daemon until SIGTERM or SIGINT; its jobs keep running. `ready` is called when it is."""
     _log_to_stderr(options.log_format, options.log_level)
+    umask = os.umask(0o077)  # whatever the daemon writes is its own
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
     cluster, pools = _cluster(options)
     site = Site(
-        cluster, pools, options.policy, options.data / "jobs", warning=_warning(options, cluster)
+        cluster,
+        pools,
+        options.policy,
+        options.data / "jobs",
+        warning=_warning(options, cluster),
+        submitters=submitters_of(options.run_as),
     )
     try:
         with held(options.data):
-            asyncio.run(_serve(options, site, ready))
+            asyncio.run(_serve(options, site, umask, ready))
     except (ClusterChangedError, PortTakenError, StoreError) as error:
         raise InputError(f"up: {error}") from None
 
@@ -87,6 +95,14 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
     return cluster, single_pool(cluster.devices_by_type())
 
 
+def submitters_of(run_as: str | None) -> Submitters:
+    """Return whom jobs run as: their submitters if the daemon is root's, unless told otherwise."""
+    root = os.geteuid() == 0
+    if run_as == "submitter" and not root:
+        raise InputError.at("--run-as", "submitter requires a daemon that runs as root")
+    return Submitters(own_user(), separate=root and run_as != "daemon")
+
+
 def _warning(options: UpOptions, cluster: Cluster) -> str:
     """Return what the administrator should know of the cluster file, if anything."""
     if options.cluster is None:
@@ -94,12 +110,13 @@ def _warning(options: UpOptions, cluster: Cluster) -> str:
     return missing_devices(cluster, str(options.cluster), options.simulate_devices)
 
 
-def executor_for(folder: Path) -> Executor:
+def executor_for(folder: Path, groups: TaskGroups | None = None, umask: int | None = None) -> Executor:
     """Return the executor that runs tasks with these files; every other kind is chosen here."""
-    return LocalExecutor(folder, time.time)
+    groups = groups or find_groups(folder)
+    return LocalExecutor(folder, time.time, groups=groups, umask=umask)
 
 
-async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
+async def _serve(options: UpOptions, site: Site, umask: int, ready: Ready) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,20 +128,36 @@ async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
             # First of all: a port in use is reported before anything has happened.
             with Door(options) as door:
                 await _run(
-                    options, site, store, stop, door, lambda said: _announce(options, said, ready)
+                    options,
+                    site,
+                    store,
+                    umask,
+                    stop,
+                    door,
+                    lambda said: _announce(options, said, ready),
                 )
 
 
 async def _run(
-    options: UpOptions, site: Site, store: Store, stop: asyncio.Event, door: Door, ready: Ready
+    options: UpOptions,
+    site: Site,
+    store: Store,
+    umask: int,
+    stop: asyncio.Event,
+    door: Door,
+    ready: Ready,
 ) -> None:
     folder = _folder(options, store)
-    executor = executor_for(folder)
-    site = replace(site, folder=folder / "jobs")
+    groups = find_groups(folder)
+    executor = executor_for(folder, groups, umask)
+    caveats = tuple(each for each in (groups.caveat, site.submitters.caveat) if each)
+    for caveat in caveats:
+        log.warning(caveat)
+    site = replace(site, folder=folder / "jobs", caveats=caveats)
     running = await open_daemon(site, store, executor, Pace(interval=options.interval))
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
-        said = _listening(options, running, store, door)
+        said = _listening(options, running, store, door, caveats)
         me = Caller(getpass.getuser(), admin=True)
         app = create_app(
             running.service,
@@ -211,7 +244,9 @@ def _known_token(store: Store) -> str | None:
     return None
 
 
-def _listening(options: UpOptions, running: RunningDaemon, store: Store, door: Door) -> Listening:
+def _listening(
+    options: UpOptions, running: RunningDaemon, store: Store, door: Door, caveats: tuple[str, ...]
+) -> Listening:
     daemon = running.daemon
     cluster = daemon.view.cluster
     counts = cluster.devices_by_type()
@@ -226,6 +261,7 @@ def _listening(options: UpOptions, running: RunningDaemon, store: Store, door: D
         data=str(options.data),
         token_file=None if token_file is None else str(token_file),
         jobs=len(daemon.view.jobs),
+        caveats=caveats,
         socket=str(door.path),
         elsewhere=door.elsewhere(),
         warnings=_warnings(options, running.service.warning),

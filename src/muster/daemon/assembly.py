@@ -17,7 +17,9 @@ from muster.daemon.loop.recover import load_state, reattach
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
+from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
@@ -50,6 +52,10 @@ class Site:
     """The address at which tasks reach the coordinator and each other."""
     hosts: Mapping[str, str] | None = None
     """The address of each node; None: all are this machine."""
+    submitters: Submitters = TOGETHER
+    """Whom tasks run as."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here: limits that are not enforced, users not separated."""
     warning: str = ""
     """What its administrator should know of it."""
 
@@ -58,10 +64,11 @@ class RunningDaemon:
     """A daemon with its service and its connections to tasks."""
 
     def __init__(
-        self, daemon: Daemon, tasks: TaskServer[int], cluster: str, around: Surroundings
+        self, daemon: Daemon, tasks: TaskServer[int], site: Site, around: Surroundings
     ) -> None:
         self.daemon, self.tasks = daemon, tasks
-        self.service = JobService(daemon, cluster, around.folder_of)
+        name, folder_of = site.cluster.name, around.folder_of
+        self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -98,7 +105,7 @@ async def open_daemon(
         log_protocol_error,
     )
     around = await _surroundings(site, store, tasks, bool(state.gangs))
-    orders = Orders(around)
+    orders = Orders(around, PortRows(site.folder.parent / "ports", state.gangs))
     loop = asyncio.get_running_loop()
     performer = Performer(
         executor,
@@ -107,6 +114,7 @@ async def open_daemon(
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
+    daemon.explained = orders.explained
     messages = TaskMessages(daemon, around)
     for forget in (messages.forget, orders.forget, tasks.drop):
         daemon.follower.forgets.append(forget)
@@ -116,7 +124,7 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    running = RunningDaemon(daemon, tasks, site.cluster.name, around)
+    running = RunningDaemon(daemon, tasks, site, around)
     running.service.warning = site.warning
     return running
 
@@ -140,7 +148,8 @@ async def _surroundings(
         for node in cluster.nodes
         if cluster.configuration_of(node).device_type in (VIRTUAL, "")
     )
-    return Surroundings(site.folder, f"{site.host}:{port}", secret, hosts, virtual)
+    address = f"{site.host}:{port}"
+    return Surroundings(site.folder, address, secret, hosts, virtual, submitters=site.submitters)
 
 
 async def _listen(tasks: TaskServer[int], host: str, known: int, attached: bool) -> int:

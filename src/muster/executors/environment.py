@@ -9,7 +9,7 @@ import json
 import random
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from muster.model.job import Role
@@ -21,6 +21,9 @@ INHERITED = re.compile(
     re.IGNORECASE,
 )
 """What a user's program needs to find its commands, files, language and network."""
+
+PERSONAL = re.compile(r"HOME|USER|LOGNAME|SHELL|TMPDIR|XDG_(CACHE|CONFIG|DATA)_HOME")
+"""What of it is about the manager's own user."""
 
 PORTS = range(20_000, 32_000)
 """Where the daemon and tasks listen. Systems give no port below 32,768 to an outgoing connection, which
@@ -234,12 +237,14 @@ def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat
     }
 
 
-def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def base_environment(environ: Mapping[str, str], *, same_user: bool = True) -> dict[str, str]:
     """Return what a task inherits from the manager, without its virtual environment in PATH.
 
     Python writes its output at once: a log is followed live, and a killed task loses none of it.
     """
     kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
+    if not same_user:
+        kept = {name: value for name, value in kept.items() if not PERSONAL.fullmatch(name)}
     own = environ.get("VIRTUAL_ENV")
     if own and "PATH" in kept:
         folders = kept["PATH"].split(":")
@@ -255,9 +260,14 @@ def compose(
     return {**base, **given, **users, **fixed}
 
 
-def free_row(host: str, count: int) -> int:
-    """Return the first of `count` free ports in a row; another process may still take one first."""
+def free_row(host: str, count: int, used: Container[int] = ()) -> int:
+    """Return the first of `count` free ports in a row; another process may still take one first.
+
+    `used`: ports given away that may not be bound yet.
+    """
     for first in random.sample(range(PORTS.start, PORTS.stop - count), ROWS):
+        if any(port in used for port in range(first, first + count)):
+            continue
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 held.enter_context(_bound(host, port))

@@ -57,6 +57,14 @@ class TaskOrder:
     """Log file below the log folder: `<job>/<generation>/<task>.log`. Attempts append to it."""
     own_folder: bool = False
     """Whether the folder is the job's own, to be created if missing."""
+    memory: int = 0
+    """Bytes it may use; 0: no limit."""
+    millicores: int = 0
+    """Thousandths of a core it may use; 0: no limit."""
+    user: str = ""
+    """The Unix user to run it as; empty: the executor's own."""
+    private: str = ""
+    """A folder to create for that user only; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,10 @@ class TaskExited:
     """Why it could not be started or was given up."""
     begun: bool = True
     """Whether it ever ran."""
+    oom: bool = False
+    """Whether the kernel killed it, or a part of it, for want of memory."""
+    memory: int = 0
+    """Bytes it was limited to; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)

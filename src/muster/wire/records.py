@@ -281,7 +281,7 @@ class ActRecord:
     detail: str = ""
     """What was asked for, or why it was refused."""
     address: str = ""
-    """Where the request came from; empty: this machine, without a network address."""
+    """Where the request came from: an address, or the Unix user at the daemon's socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,5 +315,7 @@ class StatusRecord:
     """What is wrong, such as a full disk; empty if nothing."""
     counts: dict[str, int] = field(default_factory=dict)
     """Jobs by status."""
+    caveats: tuple[str, ...] = ()
+    """What users might expect and is not so here: limits that are not enforced, users not separated."""
     warning: str = ""
     """What its administrator should know, such as devices that do not exist; empty if nothing."""

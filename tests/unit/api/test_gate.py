@@ -63,6 +63,9 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         found.append(scope[CALLER])
 
+    async def nobody_minds(_peer: str, _why: str) -> None:
+        return
+
     async def ask() -> None:
         identify = FakeService().identify
         gate = RequestGate(
@@ -73,6 +76,7 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
             clock=Now(),
             auth=auth,
             owner=Caller("owner", admin=True),
+            failed=nobody_minds,
         )
         scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": header}
         for uid in (os.geteuid(), 65534):

@@ -93,3 +93,14 @@ def test_a_socket_left_behind_is_replaced_and_one_in_use_is_not(tmp_path: Path) 
     with pytest.raises(OSError, match="exists"):
         bound_unix(path, 0o600)
     assert path.read_text(encoding="ascii") == "precious"
+
+
+def test_the_folder_of_a_shared_socket_is_open_to_all_however_private_the_daemon(
+    tmp_path: Path,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        path = shared_socket(tmp_path / "run" / "muster" / "muster.sock")
+    finally:
+        os.umask(before)
+    assert [folder.stat().st_mode & 0o777 for folder in path.parents[:2]] == [0o755, 0o755]

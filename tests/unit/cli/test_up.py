@@ -21,6 +21,7 @@ from muster.app.daemon_folder import (
 )
 from muster.app.options import Listening, UpOptions
 from muster.cli.daemon.commands import data_folder
+from muster.files.errors import InputError
 from tests.unit.cli.invoke import muster
 
 LIMIT = 60.0
@@ -194,6 +195,7 @@ def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path, started
                 data=str(options.data),
                 token_file=None,
                 jobs=3,
+                caveats=("memory and cores are not enforced: no cgroup file system is mounted",),
             )
         )
 
@@ -205,8 +207,26 @@ def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path, started
         f"  folder   {tmp_path}",
         "  token    not needed",
         "  jobs     3 jobs reattached",
+        "  note     memory and cores are not enforced: no cgroup file system is mounted",
         "next: muster run train.py · muster ps · muster top · muster down",
     ]
+
+
+@pytest.mark.parametrize(
+    ("run_as", "uid", "separate"),
+    [(None, 0, True), ("submitter", 0, True), ("daemon", 0, False), (None, 1000, False)],
+)
+def test_jobs_run_as_their_submitters_where_the_daemon_is_roots(
+    run_as: str | None, uid: int, separate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert up.submitters_of(run_as).separate is separate
+
+
+def test_who_is_not_root_cannot_run_jobs_as_their_submitters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(InputError, match="requires a daemon that runs as root"):
+        up.submitters_of("submitter")
 
 
 def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path, started_by: Run) -> None:

@@ -99,6 +99,7 @@ def test_plain_fields(tmp_path: Path, fields: str, message: str) -> None:
             "devices: 0",
             "2: devices: a task without devices needs cores or memory, for example cores: 4",
         ),
+        ("memory: 64KB", "2: memory: no process starts with less than 1MB; write for example 2GB"),
         ("gang: 0", "2: gang: must be at least 1, not 0"),
         ("devices: 2..8\ngang: 3", "3: gang: must be at most the least count, 2, not 3"),
         ("any_of: V100", "2: any_of: must be a list"),

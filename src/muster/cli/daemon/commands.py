@@ -19,6 +19,9 @@ CLUSTER, NETWORK, OPERATION = "Cluster", "Network and storage", "Operation"
 LogLevel = Literal["debug", "info", "warning"]
 """Least severe lines of the daemon's own log."""
 
+RunAs = Literal["submitter", "daemon"]
+"""Whom jobs run as."""
+
 Data = Annotated[
     Path | None,
     option(NETWORK, "The daemon's folder. (default: the user's data folder)", metavar="DIR"),
@@ -88,6 +91,10 @@ def up(
         bool,
         option(CLUSTER, "Accept a cluster file with GPUs that are not here.", "--simulate-devices"),
     ] = False,
+    run_as: Annotated[
+        RunAs | None,
+        option(OPERATION, "Unix user that jobs run as. (default: submitter if root, else daemon)"),
+    ] = None,
 ) -> None:
     """Start the daemon of this machine: it accepts jobs and shares the devices among them.
 
@@ -119,6 +126,7 @@ def up(
         interval=checked_interval(interval),
         log_format=log_format,
         log_level=log_level,
+        run_as=run_as,
         tls=tls,
         socket=socket and socket.absolute(),
         allow_hosts=tuple(allow_host or ()),

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
-from muster.app.daemon_folder import TakenError, private, read_status
+from muster.app.daemon_folder import TakenError, make_own, private, read_status
 from muster.app.options import Listening, UpOptions
 from muster.cli.exits import OTHER_FAILURE
 from muster.cli.parse import seconds_of
@@ -127,13 +127,14 @@ def announced(listening: Listening) -> str:
         facts["jobs"] = f"{counted(listening.jobs, 'job')} reattached"
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]
     lines += [f"  warning  {text}" for text in listening.warnings]
+    lines += [f"  note     {caveat}" for caveat in listening.caveats]
     following = "next: muster run train.py · muster ps · muster top · muster down"
     return "\n".join([f"muster is listening on {listening.url}", *lines, following])
 
 
 def _start_in_background(data: Path) -> int:
     """Run the same command without `-d`, and return when its status file says ready or standby."""
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_own(data)
     path = data / "daemon.log"
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
     with open(path, "ab", opener=private) as log:

@@ -8,11 +8,16 @@ from muster.roster.roster import CLEAN_EXIT
 CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
 """Signals that a program causes itself; others come from outside."""
 
+UNITS = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
+"""Of sizes, largest first."""
+
 
 def words(report: TaskExited) -> str:
     """Return how a task ended, in words; the roster knows `CLEAN_EXIT`."""
     if report.code == 0:
         return CLEAN_EXIT
+    if report.oom:
+        return f"killed by the kernel: out of memory ({_limit(report.memory)})"
     if report.error:
         return report.error
     if report.signal is not None:
@@ -22,6 +27,8 @@ def words(report: TaskExited) -> str:
 
 def is_fault(report: TaskExited) -> bool:
     """Whether the user's program is to blame, not a node or a signal from outside."""
+    if report.oom:
+        return report.memory > 0  # it broke its own limit; else the machine's memory ran out
     if report.signal is not None:
         return report.signal in CRASHES
     return report.code not in (0, None)
@@ -29,8 +36,17 @@ def is_fault(report: TaskExited) -> bool:
 
 def blame(report: TaskExited, tail: str) -> str:
     """Return how a task failed, with the last lines of its log."""
-    said = f"{report.task.name} ended with {words(report)}"
+    verb = "was" if report.oom else "ended with"
+    said = f"{report.task.name} {verb} {words(report)}"
     return f"{said}\n{tail}" if tail else said
+
+
+def _limit(memory: int) -> str:
+    """The limit that was exceeded, in the units of job files."""
+    if not memory:
+        return "the machine has none left"
+    unit, factor = next((each for each in UNITS if memory >= each[1]), UNITS[-1])
+    return f"limit {memory / factor:.4g} {unit}"
 
 
 def _named(number: int) -> str:

@@ -111,6 +111,8 @@ class Daemon:
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
+        self.explained: Callable[[TaskExited], TaskExited] = lambda report: report
+        """Adds to the report of an exit what the executor cannot know."""
         self.seq = store.last_seq()
         self.news = asyncio.Condition()
         """Notified whenever the journal has grown."""
@@ -224,6 +226,7 @@ class Daemon:
             if isinstance(report, TaskStarted):
                 self.post(Entry(events=[(report.task.number, report)]))
             elif isinstance(report, TaskExited):
+                report = self.explained(report)
                 tail = self._tail(report.task) if is_fault(report) else ""
                 self.post(Entry(events=[(report.task.number, Exited(report, tail))]))
             else:

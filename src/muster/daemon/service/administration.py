@@ -55,8 +55,9 @@ USED = 60.0
 class Administration(Requests):
     """Requests that are not about jobs; documented in the protocol."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str) -> None:
+    def __init__(self, daemon: Daemon, cluster_name: str, caveats: tuple[str, ...] = ()) -> None:
         super().__init__(daemon)
+        self._caveats = caveats
         self._cluster, self._began = cluster_name, daemon.clock.now()
         self._no_token = secrets.token_hex(32)
         """Proves tokens that do not exist, so that nobody can tell which do."""
@@ -272,6 +273,7 @@ class Administration(Requests):
             last_cycle=daemon.last_cycle,
             trouble=daemon.trouble,
             counts=await self._read(self._store.counts),
+            caveats=self._caveats,
             warning=self.warning,
         )
 

@@ -29,6 +29,7 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.records import task_records
 from muster.daemon.service.resume import FolderOf, resume_folder
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.task import Fact, LogPiece, StopAsked
@@ -56,9 +57,16 @@ HISTORY = 100
 class JobService(Administration):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str, folder_of: FolderOf) -> None:
-        super().__init__(daemon, cluster_name)
-        self._folder_of = folder_of
+    def __init__(
+        self,
+        daemon: Daemon,
+        cluster_name: str,
+        folder_of: FolderOf,
+        submitters: Submitters = TOGETHER,
+        caveats: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(daemon, cluster_name, caveats)
+        self._folder_of, self._submitters = folder_of, submitters
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
@@ -69,6 +77,9 @@ class JobService(Administration):
 
     @audited("submit")
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
+        problem = self._submitters.problem(job.user, caller.user)
+        if problem:
+            raise RefusedError(problem)
         if key is None:
             return await self._take_in(caller, job, None)
         # Of two concurrent requests with one key the second waits for the first.

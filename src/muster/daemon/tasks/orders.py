@@ -1,27 +1,32 @@
 """Makes the order with which an executor starts a task."""
 
+import contextlib
 import hashlib
 import hmac
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.ports import PortRows
+from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
 from muster.executors.environment import (
     GangEnvironment,
     TaskPlace,
     base_environment,
     compose,
-    free_row,
 )
-from muster.model.job import Job
-from muster.model.task import TaskId, TaskOrder, TaskOrdered
+from muster.model.job import Job, Need, Role
+from muster.model.task import TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
 VIRTUAL = "cpu"
 """The type of devices made of CPU cores."""
+
+IN_HOME = Path(".local/share/muster")
+"""Where the jobs' folders are in a user's home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Surroundings:
     """Nodes whose devices are made of CPU cores."""
     threads: int = 1
     """Of each worker on such a device: more would compete for its core."""
+    submitters: Submitters = TOGETHER
+    """Whom tasks run as."""
 
     def token(self, job: Job) -> str:
         """Return the token with which a job's tasks authenticate."""
@@ -47,17 +54,25 @@ class Surroundings:
         return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
 
     def folder_of(self, job: Job) -> Path:
-        """Return a job's own folder."""
-        return self.folder / f"{job.number}-{job.name}"
+        """Return a job's own folder: of another user it is in that user's home, not among our files."""
+        name = f"{job.number}-{job.name}"
+        user = self.submitters.user_of(job.user)
+        if user:
+            with contextlib.suppress(UnknownUserError):  # deleted since: the executor refuses its tasks
+                return account_of(user).home / IN_HOME / self._site / name
+        return self.folder / name
+
+    @property
+    def _site(self) -> str:
+        """Keeps the jobs of different daemons apart, whose numbers are the same."""
+        return hmac.new(self.secret.encode(), b"site", hashlib.sha256).hexdigest()[:8]
 
 
 class Orders:
-    """Makes orders, and keeps the port at which the workers of a generation meet."""
+    """Makes orders, and keeps the ports at which the tasks of a generation meet."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._ports: dict[int, tuple[int, int]] = {}
-        """By job: generation, port."""
+    def __init__(self, around: Surroundings, rows: PortRows | None = None) -> None:
+        self._around, self._rows = around, rows or PortRows(None)
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
         """Return the order for a task, None if it has ended meanwhile."""
@@ -73,11 +88,14 @@ class Orders:
         own["MUSTER_USER"] = job.user
         if program.resume_from:
             own["MUSTER_RESUME_FROM"] = program.resume_from
-        base = {**base_environment(os.environ), **dict(program.origin.environ)}
+        user = self._around.submitters.user_of(job.user)
+        inherited = base_environment(os.environ, same_user=not user)
+        base = {**inherited, **dict(program.origin.environ)}
         environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
         where = program.folder or str(folder / "work")
         log = log_name(job, wanted)
+        need = _stated_need(job, wanted.role)
         return TaskOrder(
             wanted,
             task.slot.node,
@@ -87,6 +105,10 @@ class Orders:
             where,
             log,
             own_folder=not program.folder,
+            memory=need.memory,
+            millicores=need.millicores,
+            user=user,
+            private=str(folder),
         )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
@@ -103,12 +125,12 @@ class Orders:
             )
             for each in gang.tasks
         )
-        return GangEnvironment(
+        meeting = GangEnvironment(
             job=job.name,
             number=job.number,
             generation=state.generation,
             tasks=places,
-            master_port=self._port(state),
+            master_port=0,
             coordinator=around.coordinator,
             token=around.token(job),
             threads=around.threads if virtual else 0,
@@ -117,20 +139,30 @@ class Orders:
             restarts=job.program.failures,
             checkpoint_signal=job.program.checkpoint_signal,
         )
+        host = next(iter(around.hosts.values()))
+        # The master's, and one for each task: see `GangEnvironment`.
+        count = 1 + len(state.held())
+        row = self._rows.of(state.number, state.generation, count, host, meeting.master.name)
+        return replace(meeting, master_port=row.first)
 
-    def _port(self, state: JobState) -> int:
-        """Return a port per generation: workers of the previous one may not have closed theirs yet."""
-        known = self._ports.get(state.number)
-        if known is None or known[0] != state.generation:
-            host = next(iter(self._around.hosts.values()))
-            # The master's, and one for each task: see `GangEnvironment`.
-            count = 1 + len(state.held())
-            known = self._ports[state.number] = state.generation, free_row(host, count)
-        return known[1]
+    def explained(self, report: TaskExited) -> TaskExited:
+        """Return the report of an exit, as a loss if a stranger listens at the port it was given."""
+        task = report.task
+        if report.code in (0, None) or report.oom or not report.begun:
+            return report
+        port = self._rows.stolen(task.number, task.generation, task.name)
+        if port is None:
+            return report
+        return replace(report, code=None, error=f"MASTER_PORT {port} was taken by another process")
 
     def forget(self, number: int) -> None:
         """Drop what is kept of a job that has ended."""
-        self._ports.pop(number, None)
+        self._rows.forget(number)
+
+
+def _stated_need(job: Job, role: Role) -> Need:
+    """What the user stated for tasks of a role; a slot's need may be the planner's estimate."""
+    return next((spec.need for spec in job.roles if spec.role is role), Need())
 
 
 def log_name(job: Job, task: TaskId) -> str:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from muster.executors.accounts import UnknownUserError, account_of
+from muster.executors.local.cgroups import NO_GROUPS, GroupError, TaskGroups
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
+from muster.executors.local.shim import NOT_RUNNABLE, remove_groups
 from muster.executors.local.spawn import spawn
 from muster.executors.local.task_folder import Begun, End, TaskFolder
 from muster.executors.local.watch import ProcessWatcher
+from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
 
@@ -21,6 +25,9 @@ LOG_LIMIT = 64 * 2**20
 
 TRIM_EVERY = 3.0
 """s between two checks of log sizes: disks write a few hundred MB/s at most."""
+
+CLEAR_EVERY, CLEAR_AGAIN = 30.0, 1.0
+"""s between two searches for cgroups that nobody has removed, and while one still has processes."""
 
 LOOK_AGAIN = 0.02
 """s between two checks of a task that another executor's shim is about to start."""
@@ -42,6 +49,8 @@ class _Task:
     begun: Begun | None = None
     told_begun: bool = False
     over: bool = False
+    oom: bool = False
+    """Whether the kernel has killed for memory; known of a task without a shim."""
     signals: list[int] = field(default_factory=list)
     """To be sent once the task has a process."""
 
@@ -49,7 +58,8 @@ class _Task:
 class LocalExecutor:
     """Runs tasks as process groups of this machine, as `ports.Executor` says.
 
-    `clock`: s since 1970, as in the shims. A log above `log_limit` bytes loses its older half.
+    `clock`: s since 1970, as in the shims. A log above `log_limit` bytes loses its older half. `umask`:
+    of tasks that run as the executor's own user; None: the executor's.
     """
 
     def __init__(
@@ -58,10 +68,13 @@ class LocalExecutor:
         clock: Callable[[], float],
         *,
         log_limit: int = LOG_LIMIT,
+        groups: TaskGroups = NO_GROUPS,
+        umask: int | None = None,
     ) -> None:
         self._folder, self._clock = folder.absolute(), clock
+        self._groups, self._umask = groups, umask
         for part in ("tasks", "logs"):
-            (self._folder / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder / part)
         self._logs = LogFolder(self._folder / "logs", log_limit)
         self._tasks: dict[TaskId, _Task] = {}
         self._over: set[TaskId] = set()
@@ -71,6 +84,7 @@ class LocalExecutor:
         self._wake: Callable[[], None] = lambda: None
         self._watch = ProcessWatcher("muster-executor")
         self._watch.post(self._trim)
+        self._watch.post(self._clear_groups)
 
     def start(self, order: TaskOrder) -> None:
         self._watch.post(partial(self._start, order))
@@ -112,14 +126,35 @@ class LocalExecutor:
             return
         task = self._tasks[order.id] = _Task(order.id, self._folder_of(order.id), order.log)
         try:
-            task.folder.put_order(order, output)
+            self._put(order, task.folder, output)
             if not task.folder.claimed:
                 self._spawn(task)
                 return
-        except OSError as problem:
+        except (GroupError, OSError) as problem:
             self._give_up(task, f"could not be started: {problem}")
             return
+        except UnknownUserError as problem:
+            self._settle(task)
+            refused = TaskExited(order.id, self._clock(), NOT_RUNNABLE, error=str(problem), begun=False)
+            self._report(refused)
+            return
         self._look(task)
+
+    def _put(self, order: TaskOrder, folder: TaskFolder, output: Path) -> None:
+        """Write an order with what this machine knows: its user and its cgroups."""
+        if folder.ordered:
+            return
+        account = account_of(order.user) if order.user else None
+        groups = self._groups_for(order)
+        folder.put_order(order, output, groups, account, self._umask)
+
+    def _groups_for(self, order: TaskOrder) -> list[Path]:
+        try:
+            return self._groups.make(_group_name(order.id), order.memory, order.millicores)
+        except GroupError:
+            if order.memory or order.millicores:
+                raise
+            return []  # nothing was promised
 
     def _spawn(self, task: _Task) -> None:
         task.shim, news = spawn(task.folder.path)
@@ -180,13 +215,23 @@ class LocalExecutor:
             self._follow(task, shim)  # it is about to record the end
         else:
             # Again: the shim may have recorded the end, and ended, between the two checks.
-            end = task.folder.end()
+            end = task.folder.end() or self._end_without_shim(task, begun)
             if end is None:
-                begun.process.kill_remains()
-                end = End(self._clock(), error="its exit status is unknown")
-                with contextlib.suppress(OSError):  # it will be found out again
-                    task.folder.put_end(end)
-            self._finish(task, begun, end)
+                self._watch.later(LOOK_AGAIN, partial(self._look, task))
+            else:
+                self._finish(task, begun, end)
+
+    def _end_without_shim(self, task: _Task, begun: Begun) -> End | None:
+        """Do what the task's shim would have done; None while processes of the task are left."""
+        begun.process.kill_remains()
+        groups = task.folder.groups()
+        task.oom |= remove_groups(groups, attempts=1)
+        if any(Path(group).exists() for group in groups):
+            return None
+        end = End(self._clock(), error="its exit status is unknown", oom=task.oom)
+        with contextlib.suppress(OSError):  # it will be found out again
+            task.folder.put_end(end)
+        return end
 
     def _look_at_shim(self, task: _Task) -> None:
         """A shim has claimed the order and not started it yet."""
@@ -219,13 +264,15 @@ class LocalExecutor:
         self._over.add(task.id)
         if task.log:
             self._logs.trim(task.log)
+        limit = task.folder.memory()
         self._report(
-            TaskExited(task.id, end.at, end.code, end.signal, error=end.error, begun=end.begun)
+            TaskExited(task.id, end.at, end.code, end.signal, end.error, end.begun, end.oom, limit)
         )
 
     def _drop(self, task: _Task, why: str) -> None:
         """Report that the order was not carried out and never will be."""
         self._settle(task)
+        self._remove_groups(_group_name(task.id))
         task.folder.remove()
         self._report(TaskExited(task.id, self._clock(), error=why, begun=False))
 
@@ -244,5 +291,22 @@ class LocalExecutor:
                 self._logs.trim(task.log)
         self._watch.later(TRIM_EVERY, self._trim)
 
+    def _clear_groups(self) -> None:
+        """Remove the groups of tasks whose shims died before they could."""
+        left = False
+        for name in self._groups.names():
+            folder = TaskFolder(self._folder / "tasks" / name.replace(".", "/", 2))
+            if folder.end() is not None or not folder.ordered:
+                self._remove_groups(name)
+                left = left or bool(self._groups.of(name))
+        self._watch.later(CLEAR_AGAIN if left else CLEAR_EVERY, self._clear_groups)
+
+    def _remove_groups(self, name: str) -> None:
+        remove_groups([str(path) for path in self._groups.of(name)], attempts=1)
+
     def _folder_of(self, id: TaskId) -> TaskFolder:
         return TaskFolder(self._folder / "tasks" / str(id))
+
+
+def _group_name(id: TaskId) -> str:
+    return str(id).replace("/", ".")

@@ -5,7 +5,7 @@ there the process and how it ended, for any executor to read. Its standard outpu
 executor that started it; closing it means that there is something to read.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH110, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH109, PTH110, PTH118, PTH120, PTH123
 # Started with every task: loading pathlib would take half as long again.
 
 import contextlib
@@ -13,6 +13,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -27,11 +28,32 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 DEAF = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to ignore: a shim outlives its task, and records its end even at shutdown."""
 
+END_DRAFT, ROOM = f"{ENDED}.{os.getpid()}", 4096
+"""Reserves bytes for the record of the end before the task begins: it may fill the disk."""
+
 RECORD_ATTEMPTS = 60
 """Attempts to record an end, a second apart: a full disk may get room."""
 
 PR_SET_CHILD_SUBREAPER = 36
 """Linux' prctl(2): orphans of the task become children of the shim."""
+
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+"""Linux' prctl(2): keep no capability over the next program."""
+
+OOM_SCORE = "/proc/self/oom_score_adj"
+"""Below 0, the kernel kills others first when memory runs out: meant for the daemon, not for tasks."""
+
+UMASK = 0o022
+"""Of tasks that do not run as the executor's user: what Unix users are used to."""
+
+MEMBERS = "cgroup.procs"
+"""The file of a cgroup with its processes; one that writes 0 there enters."""
+
+OOM_COUNTS = ("memory.events", "memory.oom_control")
+"""The files of a cgroup that count kills by the kernel, in version 2 and 1."""
+
+EMPTY_ATTEMPTS, EMPTY_AGAIN = 500, 0.01
+"""How often to look whether a cgroup is empty, and s in between: the dead take a moment to leave."""
 
 CHILDREN = f"/proc/self/task/{os.getpid()}/children"
 
@@ -116,27 +138,45 @@ def main(folder: str) -> int:
 
 def run_task(order: dict[str, Any]) -> None:
     adopt_orphans()
+    groups = order.get("groups", [])
     try:
+        overwrite(END_DRAFT, b"")
         pid = begin(order)
     except CannotRunError as problem:
+        remove_groups(groups)
         end({"code": problem.code, "error": str(problem), "begun": False})
         return
     except OSError as problem:
+        remove_groups(groups)
         end({"error": f"could not be started: {problem.strerror}", "begun": False})
         return
     hang_up()
-    end(wait(pid))
+    how = wait(pid)
+    killed = remove_groups(groups)
+    end(how | {"oom": killed and how.get("code") != 0})
 
 
 def end(how: dict[str, Any]) -> None:
-    entry = how | {"at": time.time()}
+    content = json.dumps(how | {"at": time.time()}).encode("ascii")
     for _ in range(RECORD_ATTEMPTS):
         try:
-            record(ENDED, entry)
+            overwrite(END_DRAFT, content)
+            os.replace(END_DRAFT, ENDED)
         except OSError:
             time.sleep(1.0)
         else:
             return
+
+
+def overwrite(name: str, content: bytes) -> None:
+    """Write a private file padded to `ROOM`: what replaces it needs no more of a disk that is full."""
+    padded = content.ljust(ROOM)
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if os.write(descriptor, padded) < len(padded):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
 def hang_up() -> None:
@@ -155,7 +195,7 @@ def adopt_orphans() -> None:
 
 def begin(order: dict[str, Any]) -> int:
     """Start the task's process. Its program begins only once the process is on record."""
-    output = open_log(order["output"])
+    output = open_log(order["output"], order.get("account"))
     held, go = os.pipe()
     told, tell = os.pipe()
     pid = os.fork()
@@ -182,11 +222,15 @@ def begin(order: dict[str, Any]) -> int:
     return pid
 
 
-def open_log(path: str) -> int:
+def open_log(path: str, account: dict[str, Any] | None) -> int:
     """Open the task's log; attempts append to it."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        if account is not None:
+            # Its user cannot reach it by name, but can by /dev/stdout.
+            os.fchown(log, account["uid"], account["gid"])
+        return log
     except OSError as problem:
         raise CannotRunError(NOT_RUNNABLE, f"cannot write its log: {problem.strerror}") from None
 
@@ -199,13 +243,62 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
             signal.signal(number, signal.SIG_DFL)
         os.write(tell, b"!")
         if os.read(held, 1):
+            enter(order.get("groups", []))
+            limit_harm()
+            if order.get("account") is not None:
+                drop_to(**order["account"])
+            umask = os.umask(0o077)
+            make_private(order.get("private", ""))
             settle(order["folder"], output, own=order.get("own_folder", True))
+            os.umask(umask if order.get("umask") is None else order["umask"])
             execute(order["argv"], order["environ"])
     except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
         os.write(tell, words.encode("utf-8", "backslashreplace")[:4096])  # more would not be atomic
     finally:
         os._exit(NOT_FOUND)
+
+
+def enter(groups: list[str]) -> None:
+    """Enter the task's cgroups."""
+    for group in groups:
+        try:
+            with open(os.path.join(group, MEMBERS), "w", encoding="ascii") as file:
+                file.write("0")
+        except OSError as problem:
+            raise CannotRunError(
+                NOT_RUNNABLE, f"cannot enter its cgroup {group}: {problem.strerror}"
+            ) from None
+
+
+def limit_harm() -> None:
+    """Leave no dumps of memory, which holds secrets, and be no harder to kill than other programs."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError, ValueError), open(OOM_SCORE, "r+", encoding="ascii") as file:
+        if int(file.read()) < 0:
+            file.write("0")
+
+
+def drop_to(uid: int, gid: int, groups: list[int]) -> None:
+    """Become the job's user for good."""
+    try:
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    except OSError as problem:
+        raise CannotRunError(NOT_RUNNABLE, f"cannot become user {uid}: {problem.strerror}") from None
+    # Kept capabilities (securebits) would let it return.
+    ctypes.CDLL(None).prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        kept = [line for line in file if line.startswith(("CapEff", "CapPrm"))]
+    if any(int(line.split()[1], 16) for line in kept):
+        raise CannotRunError(NOT_RUNNABLE, f"cannot become user {uid}: capabilities are kept")
+
+
+def make_private(folder: str) -> None:
+    """Make the job's own folder before anybody makes folders in it."""
+    with contextlib.suppress(OSError):  # not every job uses it
+        os.makedirs(folder, exist_ok=True)
 
 
 def settle(folder: str, output: int, *, own: bool) -> None:
@@ -305,6 +398,64 @@ def children() -> list[int]:
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []
+
+
+def remove_groups(groups: list[str], attempts: int = EMPTY_ATTEMPTS) -> bool:
+    """Kill what is left in cgroups and remove them; return whether the kernel has killed for memory."""
+    killed = any(oom_kills(group) for group in groups)
+    for attempt in range(attempts):
+        groups = [group for group in groups if not remove_group(group)]
+        if not groups or attempt + 1 == attempts:
+            break
+        time.sleep(EMPTY_AGAIN)
+    return killed
+
+
+def remove_group(group: str) -> bool:
+    """Kill the processes of a cgroup and remove it, if they are gone."""
+    for inside in below(group):
+        remove_group(inside)
+    for pid in members(group):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    try:
+        os.rmdir(group)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(group))  # after the last task
+    return True
+
+
+def below(group: str) -> list[str]:
+    """Return the cgroups that a task has made in its own."""
+    try:
+        return [entry.path for entry in os.scandir(group) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def members(group: str) -> list[int]:
+    """Return the processes of a cgroup; 0 are those of other containers."""
+    try:
+        with open(os.path.join(group, MEMBERS), encoding="ascii") as file:
+            return [pid for pid in map(int, file.read().split()) if pid]
+    except OSError:
+        return []
+
+
+def oom_kills(group: str) -> int:
+    """Return how many processes of a cgroup the kernel has killed for want of memory."""
+    for name in OOM_COUNTS:
+        try:
+            with open(os.path.join(group, name), encoding="ascii") as file:
+                counts = dict(line.split() for line in file)
+        except (OSError, ValueError):
+            continue
+        return int(counts.get("oom_kill", 0))
+    return 0
 
 
 if __name__ == "__main__":

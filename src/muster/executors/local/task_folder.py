@@ -4,12 +4,15 @@ import contextlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muster.executors.accounts import Account
 from muster.executors.local.identity import ProcessIdentity
-from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, claim, record
+from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, UMASK, claim, record
+from muster.executors.private_folder import make_private
 from muster.model.task import TaskOrder
 
 
@@ -26,6 +29,7 @@ class End:
     signal: int | None = None
     error: str = ""
     begun: bool = True
+    oom: bool = False
 
 
 class TaskFolder:
@@ -54,16 +58,36 @@ class TaskFolder:
         """The name of the task's log; empty if unknown."""
         return str((self._read(ORDER) or {}).get("log", ""))
 
-    def put_order(self, order: TaskOrder, output: Path) -> None:
+    def groups(self) -> list[str]:
+        """The task's cgroups."""
+        return [str(path) for path in (self._read(ORDER) or {}).get("groups", ())]
+
+    def memory(self) -> int:
+        """Bytes the task is limited to; 0: no limit."""
+        return int((self._read(ORDER) or {}).get("memory", 0))
+
+    def put_order(
+        self,
+        order: TaskOrder,
+        output: Path,
+        groups: Sequence[Path] = (),
+        account: Account | None = None,
+        umask: int | None = None,
+    ) -> None:
         """Write the order, unless there is one."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.path)
         content = {
             "argv": list(order.argv),
-            "environ": dict(order.environ),
+            "environ": {**(account.environ if account else {}), **order.environ},
             "folder": order.folder,
             "own_folder": order.own_folder,
             "log": order.log,
             "output": str(output),
+            "private": order.private,
+            "memory": order.memory,
+            "groups": [str(path) for path in groups],
+            "account": _identifiers(account) if account else None,
+            "umask": UMASK if account else umask,
         }
         if not self.ordered:
             record(str(self.path / ORDER), content)
@@ -89,11 +113,13 @@ class TaskFolder:
             signal=entry.get("signal"),
             error=str(entry.get("error", "")),
             begun=bool(entry.get("begun", True)),
+            oom=bool(entry.get("oom", False)),
         )
 
     def put_end(self, end: End) -> None:
         """Record an end that no shim has recorded, so that later readers agree."""
-        record(str(self.path / ENDED), {"at": end.at, "error": end.error, "begun": end.begun})
+        entry = {"at": end.at, "error": end.error, "begun": end.begun, "oom": end.oom}
+        record(str(self.path / ENDED), entry)
 
     def take_back(self) -> bool:
         """Void the order; False if a shim has claimed it."""
@@ -117,6 +143,10 @@ class TaskFolder:
         except ValueError:
             return {}
         return content if isinstance(content, dict) else {}
+
+
+def _identifiers(account: Account) -> dict[str, Any]:
+    return {"uid": account.uid, "gid": account.gid, "groups": list(account.groups)}
 
 
 def _identity(entry: dict[str, Any]) -> ProcessIdentity:

@@ -26,6 +26,8 @@ from muster.model.topology import MAX_DEVICES
 
 _ONE = Devices(None, Counts(1, 1))
 _NONE = Devices(None, Counts(0, 0))
+_LEAST_MEMORY = 1_000_000
+"""Bytes with which a shell starts, and with a quarter of which it is killed."""
 _SHORTHAND = ("devices", "gang", "cores", "memory")
 
 
@@ -147,6 +149,7 @@ def _shorthand_worker(entry: JobEntry) -> RoleSpec:
         raise FieldError(("devices",), problem)
     need = Need(0 if on_cpu else 1, entry.cores, entry.memory)
     _refuse_empty(need, ("devices",))
+    _refuse_tiny(need, ())
     return _spec(Role.WORKER, need, Counts(1, 1) if on_cpu else counts, entry.gang, ())
 
 
@@ -157,6 +160,7 @@ def _role(role: Role, entry: RoleEntry) -> RoleSpec:
     if entry.count.least == 0:
         raise FieldError((*loc, "count"), "must start at 1")
     _refuse_empty(need, loc)
+    _refuse_tiny(need, loc)
     return _spec(role, need, entry.count, entry.gang, loc)
 
 
@@ -172,6 +176,13 @@ def _per_task(devices: Devices, loc: Loc) -> int:
 def _refuse_empty(need: Need, loc: Loc) -> None:
     if need == Need():
         raise FieldError(loc, "a task without devices needs cores or memory, for example cores: 4")
+
+
+def _refuse_tiny(need: Need, loc: Loc) -> None:
+    if 0 < need.memory < _LEAST_MEMORY:
+        raise FieldError(
+            (*loc, "memory"), "no process starts with less than 1MB; write for example 2GB"
+        )
 
 
 def _spec(role: Role, need: Need, counts: Counts, gang: int | None, loc: Loc) -> RoleSpec:

@@ -1,6 +1,7 @@
 """How the end of a task is told, and whom it counts against."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,21 @@ def exited(code: int | None = None, number: int | None = None, error: str = "") 
         (exited(error="node n0 is lost"), "node n0 is lost", False),
         (exited(127, error="no such command"), "no such command", True),
         (exited(), "an unknown end", False),
+        (
+            replace(exited(number=signal.SIGKILL), oom=True, memory=2_000_000_000),
+            "killed by the kernel: out of memory (limit 2 GB)",
+            True,
+        ),
+        (
+            replace(exited(1), oom=True, memory=64_000_000),
+            "killed by the kernel: out of memory (limit 64 MB)",
+            True,
+        ),
+        (
+            replace(exited(number=signal.SIGKILL), oom=True),
+            "killed by the kernel: out of memory (the machine has none left)",
+            False,
+        ),
     ],
 )
 def test_ends_in_words_and_whose_fault_they_are(report: TaskExited, text: str, fault: bool) -> None:
@@ -36,5 +52,7 @@ def test_ends_in_words_and_whose_fault_they_are(report: TaskExited, text: str, f
 
 
 def test_blame_names_the_task_and_shows_its_last_lines() -> None:
+    starved = replace(exited(1), oom=True, memory=10**9)
+    assert blame(starved, "") == "worker-3 was killed by the kernel: out of memory (limit 1 GB)"
     assert blame(exited(1), "") == "worker-3 ended with exit code 1"
     assert blame(exited(1), "ValueError: x") == "worker-3 ended with exit code 1\nValueError: x"

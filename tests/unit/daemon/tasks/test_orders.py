@@ -1,13 +1,23 @@
 """From a gang's task to the order that an executor gets."""
 
+import contextlib
+import pwd
+import random
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.state import GangState
 from muster.daemon.tasks.orders import Orders, Surroundings, log_name
-from muster.model.job import Job, Origin, Program, Role
-from muster.model.task import TaskId, TaskOrdered
+from muster.daemon.tasks.ports import PortRows
+from muster.executors import environment
+from muster.executors.accounts import Submitters
+from muster.model.job import Job, Need, Origin, Program, Role, RoleSpec
+from muster.model.task import TaskExited, TaskId, TaskOrdered
 from muster.model.view import JobState
 from tests.builders import job, placement, running
 
@@ -78,6 +88,46 @@ def test_a_job_that_resumes_from_another_is_told_where(tmp_path: Path) -> None:
     assert order.environ["MUSTER_RESUME_FROM"] == "/jobs/3-train/checkpoint"
 
 
+def test_a_job_of_another_user_has_its_folder_and_login_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("TMPDIR", "/root/tmp")
+    somebody = next(entry for entry in pwd.getpwall() if entry.pw_uid)
+    separate = around(submitters=Submitters("root", separate=True))
+    state, gang = gang_of(replace(asked(), user=somebody.pw_name))
+    order = Orders(separate).make(state, gang, gang.tasks[0].task)
+    assert order is not None
+    assert order.user == somebody.pw_name
+    assert Path(order.folder).is_relative_to(somebody.pw_dir)
+    assert order.folder == f"{order.private}/work"
+    assert not {"HOME", "TMPDIR", "USER"} & set(order.environ)  # the executor knows them
+    other = around(submitters=Submitters("root", separate=True), secret="another")
+    assert other.folder_of(state.job) != separate.folder_of(state.job)
+
+
+def test_the_daemons_own_jobs_and_all_where_users_are_not_separated_stay_with_it() -> None:
+    for submitters in (Submitters("root", separate=True), Submitters("root", separate=False)):
+        state, gang = gang_of(replace(asked(), user="root"))
+        order = Orders(around(submitters=submitters)).make(state, gang, gang.tasks[0].task)
+        assert order is not None
+        assert (order.user, order.folder) == ("", "/jobs/7-train/work")
+
+
+def test_only_what_the_user_stated_is_a_limit() -> None:
+    """A slot's need may be the planner's estimate, which is no reason to kill anybody."""
+    state, gang = gang_of(asked())
+    stated = replace(state.job.workers, need=Need(1, 1_500, 2_000_000_000))
+    for need, roles in ((Need(1, 1_500, 2_000_000_000), (stated,)), (Need(1), (bare(state.job),))):
+        named = replace(state, job=replace(state.job, roles=roles))
+        order = Orders(around()).make(named, gang, gang.tasks[0].task)
+        assert order is not None
+        assert (order.memory, order.millicores) == (need.memory, need.millicores)
+
+
+def bare(job: Job) -> RoleSpec:
+    """Workers of which nothing but devices is stated."""
+    return replace(job.workers, need=Need(1))
+
+
 def test_a_task_that_has_ended_meanwhile_is_not_ordered() -> None:
     state, gang = gang_of(asked())
     gone = gang.tasks[0].task
@@ -90,6 +140,58 @@ def test_workers_of_a_generation_meet_at_one_port() -> None:
     orders = Orders(around())
     made = [orders.make(state, gang, each.task) for each in gang.tasks]
     assert len({order.environ["MASTER_PORT"] for order in made if order is not None}) == 1
+
+
+def port_of(orders: Orders, asked: Job, task: int = 0) -> int:
+    state, gang = gang_of(asked)
+    order = orders.make(state, gang, gang.tasks[task].task)
+    assert order is not None
+    return int(order.environ["MASTER_PORT"])
+
+
+def test_a_restarted_daemon_gives_the_rest_of_a_gang_the_port_of_the_first(tmp_path: Path) -> None:
+    """Killed between the orders of two workers, it would otherwise have them wait at two ports."""
+    before = Orders(around(), PortRows(tmp_path / "ports"))
+    first = port_of(before, asked(), task=0)
+    after = Orders(around(), PortRows(tmp_path / "ports", {7}))
+    assert port_of(after, asked(), task=1) == first
+
+
+def test_rows_of_jobs_that_are_over_are_not_kept(tmp_path: Path) -> None:
+    orders = Orders(around(), PortRows(tmp_path))
+    port_of(orders, asked())
+    port_of(orders, replace(asked(), number=8))
+    orders.forget(8)
+    assert [path.name for path in tmp_path.iterdir()] == ["7"]
+    PortRows(tmp_path, ())
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_jobs_never_get_the_same_ports_before_they_are_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often chance proposes them."""
+    proposed = [20_000, 20_001, 20_002, 20_500]
+    monkeypatch.setattr(random, "sample", lambda population, count: proposed)
+    monkeypatch.setattr(environment, "_bound", lambda host, port: contextlib.nullcontext())
+    orders = Orders(around())
+    ports = [port_of(orders, replace(asked(), number=number)) for number in (1, 2)]
+    assert ports == [20_000, 20_500]  # each has three
+
+
+def test_a_master_whose_port_a_stranger_took_is_a_loss_and_gets_another() -> None:
+    orders = Orders(around())
+    first = port_of(orders, asked())
+    failed = TaskExited(TaskId(7, 1, Role.WORKER, 0), 1.0, code=1)
+    assert orders.explained(failed) == failed  # its own fault
+    with socket.create_server(("127.0.0.1", first)):
+        other = replace(failed, task=TaskId(7, 1, Role.WORKER, 1))
+        killed, done = replace(failed, code=None, signal=9), replace(failed, code=0)
+        assert [orders.explained(each) for each in (other, killed, done)] == [other, killed, done]
+        told = orders.explained(failed)
+        assert (told.code, told.error) == (None, f"MASTER_PORT {first} was taken by another process")
+        assert not is_fault(told)
+        assert port_of(orders, asked()) != first
 
 
 def test_tasks_on_virtual_devices_get_threads_and_no_gpu() -> None:
