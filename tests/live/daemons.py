@@ -71,7 +71,8 @@ class Daemon:
         self.home, self.data = folder / "home", data or folder / "data"
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
-        self._options = ("--devices", str(devices), "--port", "0", *options)
+        size = () if "--topology" in options else ("--devices", str(devices))
+        self._options = (*size, "--port", "0", *options)
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from muster.client.errors import ClientError
 from muster.wire.records import LIVE, JobRecord
 from tests.live.daemons import LONG, Daemon, until
 from tests.live.idle import IdleWatch
@@ -103,7 +104,6 @@ class Day:
             self.drain: 3,
             self.resume: 4,
             self.change_pool: 2,
-            self.change_priority: 2,
             self.kill_worker: 4,
             self.kill_daemon: 2,
             self.fill_disk: 1,
@@ -153,7 +153,7 @@ class Day:
             fields |= {"devices": self._random.choice(["1..2", "1..4", "2..3"])}
         else:
             line = ["sh", "-c", COUNT.format(ticks=TICKS)]
-            fields |= {"devices": work.ranks, "resumes": True}
+            fields |= {"devices": work.ranks}
         self.daemon.submit(*line, name=name, **fields)
         self.works.append(work)
         return f"submit {name} {fields}"
@@ -198,7 +198,9 @@ class Day:
     def change_pool(self) -> str:
         """An administrator changes what a pool is entitled to."""
         reserved = self._random.choice([0, 1, 2, 3])
-        self.daemon.client.set_pool("lend", quotas={"cpu": {"reservation": reserved}})
+        rest = self.daemon.devices - reserved
+        for pool, count in (("lend", 0), ("default", rest), ("lend", reserved)):
+            self.daemon.client.set_pool(pool, quotas={"cpu": {"reservation": count}})
         return f"pool lend reserves {reserved}"
 
     def change_priority(self) -> str:
@@ -233,14 +235,24 @@ class Day:
         return "kill the daemon"
 
     def fill_disk(self) -> str:
-        """The daemon's disk is full for a while."""
+        """The daemon's disk is full for a while: a submission is taken or refused, a worker dies."""
         with self.fill():
-            self._await_cycle()
+            taken = self._try_to_submit()
+            killed = self.kill_worker()
         until(lambda: self.daemon.client.status().trouble == "", "the daemon writes again")
         self._watch.restart()
-        return "fill the disk"
+        return f"fill the disk, {taken}, {killed}"
 
     # --- ---
+
+    def _try_to_submit(self) -> str:
+        before = len(self.works)
+        try:
+            return self.submit()
+        except ClientError as error:
+            assert error.status == 503, error
+            assert len(self.works) == before
+            return "a submission is refused"
 
     def _await_cycle(self) -> None:
         before = self.daemon.client.status().cycles
