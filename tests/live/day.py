@@ -113,14 +113,21 @@ class Day:
         """Apply this many operations; each is followed by a cycle before the next one comes."""
         choices, weights = list(self._operations), list(self._operations.values())
         self.submit()
-        while len(self.done) < operations:
-            (operation,) = self._random.choices(choices, weights)
-            what = operation()
-            if what:
-                self.done.append(what)
-                self._watch.look(self.done)
-                self._await_cycle()
-                self._watch.look(self.done)
+        try:
+            while len(self.done) < operations:
+                (operation,) = self._random.choices(choices, weights)
+                self._apply(operation)
+        except Exception as error:
+            error.add_note(self.story())
+            raise
+
+    def _apply(self, operation: Callable[[], str]) -> None:
+        what = operation()
+        if what:
+            self.done.append(what)
+            self._watch.look()
+            self._await_cycle()
+            self._watch.look()
 
     def finish(self) -> None:
         """Let everything go on to its end, and look at how it went."""

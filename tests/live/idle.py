@@ -23,7 +23,7 @@ class IdleWatch:
         """Begin anew: the daemon was away."""
         self._since = {}
 
-    def look(self, story: list[str]) -> None:
+    def look(self) -> None:
         """Compare what waits with what is free."""
         client = self.daemon.client
         cycles = client.status().cycles
@@ -36,9 +36,11 @@ class IdleWatch:
         self._since = {number: self._since.get(number, cycles) for number in fitting}
         for number, since in self._since.items():
             job = fitting[number]
+            if cycles - since > CYCLES:
+                (self.daemon.folder / "idle.json").write_bytes(client.snapshot())
             assert cycles - since <= CYCLES, (
                 f"{free} devices idle for {cycles - since} cycles while {job.name} waits for "
-                f"{job.asked}: {job.code} {job.reason}\n" + "\n".join(story)
+                f"{job.asked}: {job.code} {job.reason}"
             )
 
 
