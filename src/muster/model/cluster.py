@@ -27,6 +27,8 @@ class Node:
     millicores: int
     memory: int
     state: NodeState = NodeState.UP
+    until: float | None = None
+    """When a draining node must be empty, in s; None: whenever its jobs have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,11 @@ class Cluster:
             memory=kind.memory,
             state=NodeState.UP,
         )
+
+
+def draining(cluster: Cluster) -> dict[str, Node]:
+    """Return the nodes that keep their tasks and take no new ones, by name."""
+    return {node.name: node for node in cluster.nodes if node.state is NodeState.DRAINING}
 
 
 def fragmentation(free: int, scattered: int) -> float:

@@ -152,6 +152,9 @@ class NodeReturned(_NodeFact):
 class NodeDraining(_NodeFact):
     """A node keeps its tasks and accepts no new ones."""
 
+    until: float | None = None
+    """When it must be empty, in s; None: whenever its jobs have ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolsSet:

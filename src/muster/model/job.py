@@ -116,6 +116,8 @@ class Job:
     program: Program = Program()
     number: int = 0
     """Assigned by the daemon, never reused; 0: none."""
+    resumes: bool = True
+    """Whether it continues from a checkpoint after a stop; else it starts over."""
 
     elastic: bool = field(init=False, repr=False, compare=False)
     """Whether it can run with more than its gang. Stored because every cycle asks it of every job."""

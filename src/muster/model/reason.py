@@ -20,10 +20,13 @@ class Code(StrEnum):
     SHRUNK = "resized.shrunk"
     SHRUNK_ASKED = "resized.asked"
     RESIZED_POLICY = "resized.policy"
+    RESIZED_DRAINED = "resized.drained"
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
+    MIGRATED_DRAINED = "migrated.drained"
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
+    PREEMPTED_DRAINED = "preempted.drained"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
     CHANGING = "running.changing"
@@ -49,10 +52,13 @@ SENTENCES: dict[Code, str] = {
     Code.SHRUNK: "another job's gang needs the workers above this job's minimum",
     Code.SHRUNK_ASKED: "the user asked for fewer tasks than it has",
     Code.RESIZED_POLICY: "the policy's share for it changed by more than a resize costs",
+    Code.RESIZED_DRAINED: "moved live off a draining node",
     Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
     Code.MIGRATED_POLICY: "the policy wants it on another device type",
+    Code.MIGRATED_DRAINED: "moved to other devices: its node is draining and must be empty soon",
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
+    Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
     Code.CONTINUES: "keeps running: no better size or placement found",
     Code.AT_MOST: "running with all it asked for",
     Code.CHANGING: "starting, resizing, migrating or stopping",
@@ -124,3 +130,5 @@ class Reason:
     """Device-seconds of work lost by the decision."""
     gain: float | None = None
     """Device-seconds of waiting expected to be saved."""
+    lost: float | None = None
+    """Seconds of work lost with a job that starts over."""

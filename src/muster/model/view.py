@@ -59,6 +59,17 @@ class JobState:
             return self.served
         return self.served + self.placement.devices * max(0.0, now - self.since)
 
+    @property
+    def keeps_work(self) -> bool:
+        """Whether it could be stopped and go on later; else a stop costs all it has done."""
+        return self.job.resumes or self.checkpointed is not None
+
+    def at_risk(self, now: float) -> float:
+        """Return the seconds of work that a stop would lose: since its last checkpoint or its start."""
+        if self.started is None:
+            return 0.0
+        return max(0.0, now - max(self.started, self.checkpointed or 0.0))
+
     def held(self) -> tuple[Slot, ...]:
         """Return every slot held now: during a change, both the old and the new ones."""
         now = self.placement.slots if self.placement else ()

@@ -5,17 +5,21 @@ it may exceed its limit. Some devices that a job could use belong to no entitlem
 several types asks for one of them only, and the policy may want it on another.
 
 Jobs that cannot be changed now (changing already, or running and not preemptible) count with what they
-hold or will hold; the policy deals to all others, `movable`.
+hold or will hold; the policy deals to all others, `movable`. Two more sorts of running jobs stay as
+they are: those on draining nodes, whose devices nobody else could use, and those that would start over
+after a stop, unless a waiting job that outranks them needs their devices.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from muster.model.cluster import Node, draining
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.pool import ROOT, Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
+from muster.policy.protected import protected
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30
@@ -40,9 +44,15 @@ class Room:
         self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
         self._given: Counter[int] = Counter()
         """Workers given to jobs whose servers need devices too."""
+        gone = draining(view.cluster)
+        stays = protected(view)
         self.movable: list[JobState] = []
         for state in view.jobs.values():
-            if state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None):
+            if gone and any(slot.node in gone for slot in state.held()):
+                self._bar(state, gone)
+            elif state.number in stays:
+                self._keep(state)
+            elif state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None):
                 self.movable.append(state)
             elif state.phase is not Phase.PREEMPTING:
                 self._keep(state)
@@ -127,6 +137,17 @@ class Room:
         if placement is not None:
             for device_type, devices in _by_type(self._view, placement).items():
                 self._enter(state.job, device_type, devices)
+
+    def _bar(self, state: JobState, gone: Mapping[str, Node]) -> None:
+        """Count a job with tasks on draining nodes; what it gives back there is nobody's."""
+        staying = state.target or state.placement
+        if state.phase is Phase.PREEMPTING or staying is None:
+            staying = Placement(())
+        else:
+            self._keep(state)
+        lost = [s for s in state.held() if s.node in gone and s not in staying.slots]
+        for device_type, devices in _by_type(self._view, Placement(tuple(lost))).items():
+            self._left[device_type] -= devices
 
     def _enter(self, job: Job, device_type: str, devices: int) -> None:
         self._left[device_type] -= devices

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 from math import inf
 
 from muster.core.cycle.cycle_state import CycleState, Rules
+from muster.core.cycle.drain import drain, next_clearing
 from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
+from muster.core.cycle.rearrange import excess
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import borrow, keep_promises, serve
-from muster.core.cycle.steer import excess, steer
+from muster.core.cycle.steer import steer
 from muster.core.quotas.pools import entitle
 from muster.core.why.explain import Explainer
 from muster.model.decision import Decision, Kept, Kind, Promise
@@ -40,7 +42,7 @@ class Decisions:
     entitlements: Entitlements
     migrations: tuple[MigrationReport, ...] = ()
     again: float = inf
-    """When the policy wants another cycle even if nothing happens, in s."""
+    """When another cycle is needed even if nothing happens, in s: for the policy or a deadline."""
 
 
 class Cycle:
@@ -74,6 +76,7 @@ class Cycle:
         cycle = CycleState(standing, entitled, shares.allocations, now, memory.mood, self._rules)
         # 3-5 plan, place, commit
         keep_promises(cycle, memory.promises)
+        drain(cycle)
         if shares.steers:
             steer(cycle)
         else:
@@ -87,7 +90,7 @@ class Cycle:
             Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
             entitled,
             tuple(cycle.outcome.migrations),
-            shares.again,
+            min(shares.again, next_clearing(standing, now)),
         )
 
 
@@ -107,7 +110,8 @@ def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
 def _queue(cycle: CycleState) -> None:
     """Trim, start gangs, let jobs borrow, and grow."""
     for state in cycle.view.jobs.values():
-        if state.reshaped and state.phase is Phase.RUNNING and cycle.untouched(state):
+        changes = not cycle.untouched(state) or state.number in cycle.drained
+        if state.reshaped and state.phase is Phase.RUNNING and not changes:
             _trim(cycle, state)
     for allocation in cycle.allocations.values():
         serve(cycle, allocation)

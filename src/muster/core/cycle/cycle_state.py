@@ -31,8 +31,10 @@ from muster.place.roomy import roomy
 from muster.place.spread import spread
 from muster.policy.base import Allocation
 
-Victim = tuple[int, float, int, Candidate]
-"""A gang that may be preempted, sorted by priority, cost per device and number."""
+Rank = tuple[bool, int]
+"""Whether a stop costs a gang all its work, and its priority: the lowest is preempted first."""
+Victim = tuple[Rank, float, int, Candidate]
+"""A gang that may be preempted, sorted by rank, cost per device and number."""
 
 STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even, "roomy": roomy}
 
@@ -85,6 +87,8 @@ class CycleState:
         are not tried until something changes."""
         self.too_little: dict[Request, float] = {}
         """The gain for which no migration paid, in device-seconds."""
+        self.drained: set[int] = set()
+        """Jobs that this cycle moves off draining nodes: nothing else is decided about them."""
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
         self._claims: list[Claim] = []
@@ -167,7 +171,11 @@ class CycleState:
 
     def is_coming(self) -> bool:
         """Whether anything is about to come free, by changes in progress or decided so far."""
-        return bool(self._given or self.leaving)
+        # What comes free on a draining node is not used again.
+        gone = self.standing.draining
+        if not gone:
+            return bool(self._given or self.leaving)
+        return any(slot.node not in gone for slot in (*self._given, *self.leaving))
 
     @cached_property
     def leaving_bits(self) -> Mapping[str, int]:
@@ -190,10 +198,13 @@ class CycleState:
 
     @cached_property
     def by_pool(self) -> Mapping[tuple[str, str], list[JobState]]:
-        """Running and starting jobs by pool and device type."""
+        """Running and starting jobs by pool and device type, less those wholly on draining nodes."""
         found: dict[tuple[str, str], list[JobState]] = defaultdict(list)
+        gone = self.standing.draining.keys()
         for state in self.view.jobs.values():
             if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
+                if gone and state.placement.nodes() <= gone:
+                    continue  # a stop would free nothing that can be used
                 for device_type in self.amounts(state.placement.slots):
                     found[state.job.pool, device_type].append(state)
         return found
@@ -216,7 +227,7 @@ class CycleState:
         return placement
 
     def victims(self, pool: str, device_type: str) -> Iterator[Victim]:
-        """Return gangs of a pool that may still be preempted, lowest priority first, then cheapest."""
+        """Return gangs of a pool that may still be preempted, lowest rank first, then cheapest."""
         key = (pool, device_type)
         if key not in self._victims:
             gangs = (state for state in self.by_pool[key] if state.job.preemptible)
@@ -231,9 +242,17 @@ class CycleState:
         """Return a job as a candidate to stop, priced by the work that would be lost."""
         slots = self.placement_of(state).slots
         devices = sum(slot.bits.bit_count() for slot in slots)
-        safe_since = max(state.started or 0.0, state.checkpointed or 0.0)
-        lost = max(0.0, self.now - safe_since) + state.job.pause
-        return (state.job.priority, lost, state.number, Candidate(state.number, slots, devices * lost))
+        lost = self.price(state)
+        rank = (not state.keeps_work, state.job.priority)
+        return (rank, lost, state.number, Candidate(state.number, slots, devices * lost))
+
+    def price(self, state: JobState) -> float:
+        """Return the seconds of work that a stop costs: what is at risk, and a pause."""
+        return state.at_risk(self.now) + state.job.pause
+
+    def lost(self, state: JobState) -> float | None:
+        """Return the seconds of work lost for good by a stop; None: it goes on from a checkpoint."""
+        return None if state.keeps_work else state.at_risk(self.now)
 
     def _whole(self, victim: Victim) -> bool:
         """Whether this cycle has not changed the job."""
@@ -310,6 +329,21 @@ class CycleState:
         """Preempt a whole gang; it holds its devices until it has stopped."""
         self._give_back(state.job, self.placement_of(state).slots)
         self.outcome.stops[state.number] = reason
+
+    def spare(self, state: JobState) -> None:
+        """Undo `stop`: the job keeps running."""
+        del self.outcome.stops[state.number]
+        self._keep(state.job, self.placement_of(state).slots)
+
+    def unshrink(self, state: JobState, slots: tuple[Slot, ...]) -> None:
+        """Undo a part of `shrink`: the job keeps these tasks."""
+        change = self.outcome.resizes[state.number]
+        placement = change.placement.with_slots(slots)
+        if state.placement is not None and set(placement.slots) == set(state.placement.slots):
+            del self.outcome.resizes[state.number]
+        else:
+            self.outcome.resizes[state.number] = replace(change, placement=placement)
+        self._keep(state.job, slots)
 
     def move(self, state: JobState, placement: Placement, reason: Reason) -> None:
         """Migrate a job; it holds both placements until it has moved."""
@@ -412,6 +446,14 @@ class CycleState:
         self._given += slots
         if self._later is not None:
             self._later.put_back(slots)
+
+    def _keep(self, job: Job, slots: tuple[Slot, ...]) -> None:
+        """Undo `_give_back`."""
+        self.quotas.keep(job, self.amounts(slots))
+        kept = set(slots)
+        self._given = [slot for slot in self._given if slot not in kept]
+        if self._later is not None:
+            self._later.take(slots)
 
     def close(self) -> None:
         """Restore the standing: decisions take effect only in a later view."""

@@ -15,7 +15,9 @@ The cheapest set is taken. A gang costs the work lost with it,
 
     devices x (seconds since its last checkpoint or start + pause)      [device-seconds]
 
-so among equals the newest is preempted. Lower priorities come first.
+so among equals the newest is preempted. Lower priorities come first. A gang that has no checkpoint to
+continue from, and so would start over, comes after all others, and gives way only to a higher priority
+or a hard claim.
 """
 
 from collections import Counter, defaultdict
@@ -106,12 +108,13 @@ def _tiers(cycle: CycleState, claim: _Claim) -> Iterator[list[Candidate]]:
         yield grown
     if not claim.hard and _at_best(cycle, claim, others, grown) < claim.request.plan.devices:
         return
-    gangs = merge(*(cycle.victims(pool, wanted) for pool in others), key=lambda v: v[:-1])
+    every = merge(*(cycle.victims(pool, wanted) for pool in others), key=lambda v: v[:-1])
+    gangs = (victim for victim in every if _gives_way(claim, victim))
     cheap = list(islice(gangs, FEW))
-    yield from _by_priority(cheap, [])
+    yield from _by_rank(cheap, [])
     dear = list(gangs)
     if dear or grown:
-        yield from _by_priority(cheap + dear, grown)
+        yield from _by_rank(cheap + dear, grown)
 
 
 def _at_best(cycle: CycleState, claim: _Claim, others: list[str], grown: list[Candidate]) -> int:
@@ -121,10 +124,16 @@ def _at_best(cycle: CycleState, claim: _Claim, others: list[str], grown: list[Ca
     return free + excess + sum(candidate.devices for candidate in grown)
 
 
-def _by_priority(victims: list[Victim], grown: list[Candidate]) -> Iterator[list[Candidate]]:
-    """Yield gangs up to each priority, lowest first, with growth."""
-    for priority in sorted({victim[0] for victim in victims}):
-        whole = [victim[-1] for victim in victims if victim[0] <= priority]
+def _gives_way(claim: _Claim, victim: Victim) -> bool:
+    """Whether the claim is strong enough for what a stop costs the gang."""
+    starts_over, priority = victim[0]
+    return not starts_over or claim.hard or claim.state.job.priority > priority
+
+
+def _by_rank(victims: list[Victim], grown: list[Candidate]) -> Iterator[list[Candidate]]:
+    """Yield gangs up to each rank, lowest first, with growth."""
+    for rank in sorted({victim[0] for victim in victims}):
+        whole = [victim[-1] for victim in victims if victim[0] <= rank]
         going = {candidate.job for candidate in whole}
         yield whole + [candidate for candidate in grown if candidate.job not in going]
 
@@ -275,7 +284,7 @@ def _keeps_contract(cycle: CycleState, state: JobState, leaving: list[Slot]) -> 
 
 def _growth(cycle: CycleState, state: JobState) -> list[Candidate]:
     """Return each worker above the job's least, the last to join first."""
-    if state.phase is not Phase.RUNNING:
+    if state.phase is not Phase.RUNNING or state.number in cycle.drained:
         return []
     workers = [s for s in cycle.placement_of(state).slots if s.role is Role.WORKER]
     above = sorted(workers, key=lambda s: s.index)[cycle.least(state.job) :]
@@ -300,8 +309,10 @@ def _carry_out(cycle: CycleState, state: JobState, clearing: Clearing) -> None:
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
-            reason = Reason(Code.PREEMPTED, beneficiary=state.job.name, cost=candidate.cost)
-            cycle.stop(cycle.view.jobs[candidate.job], reason)
+            victim = cycle.view.jobs[candidate.job]
+            lost = cycle.lost(victim)
+            name = state.job.name
+            cycle.stop(victim, Reason(Code.PREEMPTED, beneficiary=name, cost=candidate.cost, lost=lost))
     for number, slots in _shrunk(clearing.removed).items():
         reason = Reason(Code.SHRUNK, beneficiary=state.job.name, cost=cost[number])
         cycle.shrink(cycle.view.jobs[number], tuple(slots), reason)

@@ -12,7 +12,7 @@ from muster.core.cycle.option_cache import OptionCache
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
-from muster.model.cluster import Cluster, Node, NodeState
+from muster.model.cluster import Cluster, Node, NodeState, draining
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
@@ -33,6 +33,7 @@ class Standing:
         self.board = Board(view.cluster)
         self.ledger = Ledger(view)
         self.available = capacity(view.cluster)
+        self.draining = draining(view.cluster)
         self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
         self.waiting: dict[int, int] = {}
@@ -56,6 +57,7 @@ class Standing:
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
             self.available = capacity(view.cluster)
+            self.draining = draining(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
 
     def quotas(self, entitled: Entitlements) -> Quotas:

@@ -1,25 +1,23 @@
 """Steps 3 to 5 for a policy that steers: give every job exactly what the policy says.
 
-First jobs with too much shrink or stop, then, in the policy's order, jobs with too little get what is
-free. Released devices are held until the executor reports them free, so a job that needs them waits for
-the next cycle instead of being changed twice.
+First jobs with too much shrink or stop, unless that serves nobody (`take_back`), then, in the policy's
+order, jobs with too little get what is free. Released devices are held until the executor reports them
+free, so a job that needs them waits for the next cycle instead of being changed twice.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.make_room import migrate
-from muster.core.cycle.options import Option
+from muster.core.cycle.rearrange import excess, rearranged, within_contract
 from muster.core.cycle.start_gangs import place_on
+from muster.core.cycle.take_back import take_back
+from muster.core.cycle.wanted import elsewhere, options_for
 from muster.model.job import Job, Role
-from muster.model.placement import Placement, Slot
+from muster.model.placement import Placement
 from muster.model.plan import Plan
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
-from muster.place.contract import spanned
-from muster.place.grow import grow
-from muster.place.request import Request
 from muster.planner.counts import missing, plan_for
 from muster.policy.base import Allocation
 
@@ -38,6 +36,7 @@ def steer(cycle: CycleState) -> None:
                 _let_go(cycle, state, allocation)
     if enlarged:
         _stop_to_enlarge(cycle, enlarged)
+    take_back(cycle)
     blocked: list[tuple[JobState, Allocation]] = []
     for allocation in cycle.allocations.values():
         state = cycle.view.jobs[allocation.job]
@@ -67,7 +66,7 @@ def _stop_to_change(
     """
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
-    if _elsewhere(cycle, state, allocation) or goal.devices > state.placement.devices:
+    if elsewhere(cycle, state, allocation) or goal.devices > state.placement.devices:
         enlarged.append((state, allocation))
     elif _miscounts(state, goal):
         cycle.stop(state, _SHARE)
@@ -85,7 +84,7 @@ def _stop_to_enlarge(cycle: CycleState, enlarged: list[tuple[JobState, Allocatio
         place = cycle.strategy(state.job)
         requests = (
             cycle.options.request(state.job, allocation.most, option, allocation.servers)
-            for option in _options(cycle, state.job, allocation)
+            for option in options_for(cycle, state.job, allocation)
         )
         found = next((p for request in requests if (p := place(board, request)) is not None), None)
         board.take((found or state.placement).slots)
@@ -116,18 +115,10 @@ def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
     assert state.placement is not None
     goal = plan_for(state.job, allocation.most, allocation.servers)
     goes = excess(state, goal)
-    if not goes or missing(goal, state.placement).parts or _elsewhere(cycle, state, allocation):
+    if not goes or missing(goal, state.placement).parts or elsewhere(cycle, state, allocation):
         return  # it has too little of something: `_change` does both at once
-    if _within_contract(cycle, state, state.placement.without(goes)):
+    if within_contract(cycle, state.job, state.placement.without(goes)):
         cycle.shrink(state, goes, _SHARE)
-
-
-def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
-    """Return the tasks that a job has beyond a plan."""
-    assert state.placement is not None
-    placed = state.placement
-    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
-    return tuple(slot for role, count in roles for slot in _last(placed, role, count))
 
 
 def _miscounts(state: JobState, goal: Plan) -> bool:
@@ -135,23 +126,6 @@ def _miscounts(state: JobState, goal: Plan) -> bool:
     placed = state.placement
     assert placed is not None
     return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
-
-
-def _last(placement: Placement, role: Role, count: int) -> list[Slot]:
-    """Return tasks from the nodes where the job has fewest, which leaves the rest on few nodes."""
-    slots = [slot for slot in placement.slots if slot.role is role]
-    here = Counter(slot.node for slot in slots)
-    slots.sort(key=lambda slot: (here[slot.node], slot.node, -slot.index))
-    return slots[: max(0, count)]
-
-
-def _within_contract(cycle: CycleState, state: JobState, placement: Placement) -> bool:
-    """Whether the contract, which may be stricter with fewer devices, still holds."""
-    option = cycle.options.used_by(state.job, placement)
-    if option is None:
-        return False
-    widest = cycle.options.widest(state.job, placement.devices, option)
-    return spanned(cycle.view.cluster, placement) <= widest
 
 
 def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
@@ -189,7 +163,7 @@ def _find(
 ) -> tuple[Placement | None, Code]:
     """Return a placement on the first option of the wanted type that has one, or the obstacle."""
     found: list[Code] = []
-    for option in _options(cycle, job, allocation):
+    for option in options_for(cycle, job, allocation):
         request = cycle.options.request(job, workers, option, allocation.servers)
         # The policy respects entitlements; limits and reservations are left to check.
         placement, obstacle = place_on(cycle, job, request, borrow=job.preemptible)
@@ -200,42 +174,10 @@ def _find(
     return None, Code.WAITING_DEVICES if only_room else found[0]
 
 
-def _options(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
-    """Return the job's options, of the type the policy wants if it names one."""
-    every = list(dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))))
-    wanted = _wanted(cycle, job, allocation)
-    return every if wanted is None else [o for o in every if cycle.options.types(o) in ((wanted,), ())]
-
-
-def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
-    """Return the device type the policy names, unless the gang could never be placed there: policies do
-    not know contracts."""
-    wanted = allocation.device_type
-    if wanted is None:
-        return None
-    gangs = (
-        cycle.options.request(job, job.workers.gang, option)
-        for option in cycle.options.pure(job)
-        if cycle.options.types(option) in ((wanted,), ())
-    )
-    return wanted if any(cycle.options.holds(gang) for gang in gangs) else None
-
-
-def _elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
-    """Whether the policy wants the job on another device type."""
-    assert state.placement is not None
-    if allocation.device_type is None:
-        return False
-    held = cycle.amounts(state.placement.slots)
-    if not held or allocation.device_type in held:
-        return False
-    return _wanted(cycle, state.job, allocation) is not None
-
-
 def _change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     """Move, resize or re-batch a job to its target; False: it cannot move."""
     assert state.placement is not None
-    if _elsewhere(cycle, state, allocation):
+    if elsewhere(cycle, state, allocation):
         return not state.job.preemptible or _relocate(cycle, state, allocation)
     goal = plan_for(state.job, allocation.most, allocation.servers)
     if state.job.restarts:
@@ -268,66 +210,8 @@ def _rearrange(cycle: CycleState, state: JobState, allocation: Allocation) -> No
     amounts = dict.fromkeys(cycle.options.types(option), more)
     if more > 0 and cycle.quotas.verdict(state.job, amounts, borrow=state.job.preemptible) is not None:
         return
-    beside = _beside(cycle, state, request, option)
-    again = _placed_again(cycle, state, request)
-    best = min((p for p in (beside, again) if p is not None), key=_spread, default=None)
+    best = rearranged(cycle, cycle.board, state, request)
     if best is None or (best.count(Role.WORKER) < allocation.most and cycle.is_coming()):
         return
     if set(best.slots) != set(state.placement.slots):
         cycle.rearrange(state, best, _SHARE)
-
-
-def _spread(placement: Placement) -> tuple[int, int]:
-    """Most workers first, then fewest nodes."""
-    return (-placement.count(Role.WORKER), len(placement.nodes()))
-
-
-def _beside(cycle: CycleState, state: JobState, request: Request, option: Option) -> Placement | None:
-    """Return what it has without the excess, plus as many missing tasks as fit."""
-    assert state.placement is not None
-    kept = state.placement
-    if state.job.preemptible:
-        kept = kept.without(excess(state, request.plan))
-    slots = grow(cycle.board, Request(missing(request.plan, kept), option, request.widest), kept)
-    grown = kept.with_slots(slots)
-    return grown if _within_contract(cycle, state, grown) else None
-
-
-def _placed_again(cycle: CycleState, state: JobState, request: Request) -> Placement | None:
-    """Place the whole job as if its own devices were free; tasks that stay keep their index."""
-    assert state.placement is not None
-    if not state.job.preemptible:
-        return None
-    with cycle.board.lifted(state.placement.slots):
-        placement = cycle.strategy(state.job)(cycle.board, request)
-    if placement is None:
-        return None
-    placement = _renumbered(placement, state.placement)
-    # It holds the old slots until the tasks have left: new ones must fit beside them.
-    comes = (slot for slot in placement.slots if slot not in state.placement.slots)
-    return placement if cycle.board.has(comes) else None
-
-
-def _renumbered(new: Placement, old: Placement) -> Placement:
-    """Return the new placement with the indices of tasks that stay in place."""
-    there: dict[tuple[Role, str, int], list[Slot]] = {}
-    for slot in old.slots:
-        there.setdefault((slot.role, slot.node, slot.bits), []).append(slot)
-    kept: list[Slot] = []
-    comes: list[Slot] = []
-    for slot in new.slots:
-        matches = there.get((slot.role, slot.node, slot.bits))
-        if matches:
-            kept.append(matches.pop(0))
-        else:
-            comes.append(slot)
-    taken = {(slot.role, slot.index) for slot in kept}
-    return Placement((*kept, *(_numbered(slot, taken) for slot in comes)))
-
-
-def _numbered(slot: Slot, taken: set[tuple[Role, int]]) -> Slot:
-    index = 0
-    while (slot.role, index) in taken:
-        index += 1
-    taken.add((slot.role, index))
-    return Slot(slot.role, index, slot.node, slot.bits, slot.need)

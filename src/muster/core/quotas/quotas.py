@@ -123,9 +123,9 @@ class Quotas:
         bounds = self._bounds(job, amounts, self.held, self.fixed_held, borrow=borrow)
         return next((bound for bound in bounds if bound.over > 0), None)
 
-    def overshoots(self, job: Job, amounts: Amounts) -> list[Bound]:
+    def overshoots(self, job: Job, amounts: Amounts, *, borrow: bool = False) -> list[Bound]:
         """Return the rules that would be broken even after all changes in progress."""
-        bounds = self._bounds(job, amounts, self.used, self.fixed, borrow=False)
+        bounds = self._bounds(job, amounts, self.used, self.fixed, borrow=borrow)
         return [bound for bound in bounds if bound.over > 0]
 
     def binding(self, job: Job, amounts: Amounts, code: Code) -> Quantity | None:
@@ -193,6 +193,10 @@ class Quotas:
     def give_back(self, job: Job, amounts: Amounts) -> None:
         """Remove devices a job gives back; it holds them until the executor reports it done."""
         self._tallies.add(self.used, self.fixed, job, amounts, -1)
+
+    def keep(self, job: Job, amounts: Amounts) -> None:
+        """Undo `give_back`: the job keeps them after all."""
+        self._tallies.add(self.used, self.fixed, job, amounts, 1)
 
     def _bounds(
         self, job: Job, amounts: Amounts, held: Tally, fixed: Tally, *, borrow: bool

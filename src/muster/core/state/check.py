@@ -74,9 +74,17 @@ def _check_decision(view: View, decision: Decision) -> None:
     _expect(changes == (decision.placement is not None), "a placement comes with every change")
     _expect(decision.generation == state.generation + changes, "each change is one generation")
     if decision.kind is Kind.PREEMPT:
-        _expect(state.job.preemptible, f"job {state.number}: only preemptible jobs are preempted")
+        may = state.job.preemptible or _must_leave(view, state)
+        _expect(
+            may, f"job {state.number}: only preemptible jobs are preempted, but for a node's deadline"
+        )
     if decision.placement is not None:
         _check_placement(view, state.job, decision.placement)
+
+
+def _must_leave(view: View, state: JobState) -> bool:
+    """Whether one of its nodes must be empty by some time."""
+    return any(view.cluster.node(slot.node).until is not None for slot in state.held())
 
 
 def _check_placement(view: View, job: Job, placement: Placement) -> None:

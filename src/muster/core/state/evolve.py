@@ -324,14 +324,14 @@ def _node_added(draft: _Draft, event: NodeAdded) -> None:
 
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
-    draft.put(_nothing_free(replace(node, state=NodeState.LOST)))
+    draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None)))
     for state in list(draft.jobs.values()):
         if any(slot.node == event.node for slot in state.held()):
             draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
-    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP))
+    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None))
     for state in draft.jobs.values():
         for slot in state.held():
             if slot.node == event.node:
@@ -343,7 +343,7 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        draft.put(replace(node, state=NodeState.DRAINING))
+        draft.put(replace(node, state=NodeState.DRAINING, until=event.until))
 
 
 def _pools_set(draft: _Draft, event: PoolsSet) -> None:
