@@ -93,10 +93,17 @@ def test_when_less_is_there_and_nothing_comes_it_starts_with_less() -> None:
 def test_when_more_is_about_to_come_it_waits_for_it() -> None:
     """r is stopped for it: better to start once with eight than now with six and again later."""
     runs = running(job("r", 2), on("n0", 1, 2))
-    told, _ = steer(
-        cluster(2, FOUR), [runs, job("j", 2, most=8)], exactly(number("r"), 0), exactly(number("j"), 8)
-    )
+    waits = job("j", 2, most=8, restarts=True)
+    told, _ = steer(cluster(2, FOUR), [runs, waits], exactly(number("r"), 0), exactly(number("j"), 8))
     assert (told["r"].kind, told["j"].kind) == (Kind.PREEMPT, Kind.WAIT)
+
+
+def test_one_that_grows_live_does_not_wait_for_what_is_about_to_come() -> None:
+    """Six are idle: it starts there, and the other two join."""
+    runs = running(job("r", 2), on("n0", 1, 2))
+    waits = job("j", 2, most=8)
+    told, _ = steer(cluster(2, FOUR), [runs, waits], exactly(number("r"), 0), exactly(number("j"), 8))
+    assert (told["r"].kind, sum(counts(told["j"]).values())) == (Kind.PREEMPT, 6)
 
 
 def test_below_the_gang_there_is_nothing() -> None:

@@ -174,9 +174,10 @@ def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
 
 
 def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]:
-    """Yield the target, then, unless more is coming free, fewer workers down to the gang."""
+    """Yield the target, then fewer workers down to the gang, unless more is coming free and it would
+    have to restart to have it."""
     yield allocation.most
-    if not cycle.is_coming():
+    if not job.restarts or not cycle.is_coming():
         yield from range(allocation.most - 1, job.workers.gang - 1, -1)
 
 
