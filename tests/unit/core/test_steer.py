@@ -93,10 +93,17 @@ def test_when_less_is_there_and_nothing_comes_it_starts_with_less() -> None:
 def test_when_more_is_about_to_come_it_waits_for_it() -> None:
     """r is stopped for it: better to start once with eight than now with six and again later."""
     runs = running(job("r", 2), on("n0", 1, 2))
-    told, _ = steer(
-        cluster(2, FOUR), [runs, job("j", 2, most=8)], exactly(number("r"), 0), exactly(number("j"), 8)
-    )
+    waits = job("j", 2, most=8, restarts=True)
+    told, _ = steer(cluster(2, FOUR), [runs, waits], exactly(number("r"), 0), exactly(number("j"), 8))
     assert (told["r"].kind, told["j"].kind) == (Kind.PREEMPT, Kind.WAIT)
+
+
+def test_one_that_grows_live_does_not_wait_for_what_is_about_to_come() -> None:
+    """Six are idle: it starts there, and the other two join."""
+    runs = running(job("r", 2), on("n0", 1, 2))
+    waits = job("j", 2, most=8)
+    told, _ = steer(cluster(2, FOUR), [runs, waits], exactly(number("r"), 0), exactly(number("j"), 8))
+    assert (told["r"].kind, sum(counts(told["j"]).values())) == (Kind.PREEMPT, 6)
 
 
 def test_below_the_gang_there_is_nothing() -> None:
@@ -402,3 +409,35 @@ def test_a_reservation_binds_what_is_not_preemptible() -> None:
     asked = job("j", 1, most=8, pool="p", preemptible=False)
     told, _ = steer(cluster(2, FOUR), [asked], exactly(number("j"), 6), pools=two_pools(reservation=3))
     assert sum(counts(told["j"]).values()) == 3
+
+
+# What no pool's own jobs can use
+
+
+def _two_pools() -> PoolTree:
+    quotas = {"a": Quota(reservation=3), "b": Quota(reservation=1)}
+    return PoolTree({name: Pool(name, "cluster", {"A100": quota}) for name, quota in quotas.items()})
+
+
+def test_the_rest_of_an_entitlement_that_fits_no_gang_is_lent() -> None:
+    """Pool a has one of its three left, too little for its gang of two; b has used its own."""
+    jobs = [
+        running(job("a1", 2, pool="a"), on("n0", 1, 2)),
+        running(job("b1", 1, pool="b"), on("n0", 4)),
+        job("a2", 2, pool="a"),
+        job("b2", 1, pool="b"),
+    ]
+    keep = [exactly(number("a1"), 2), exactly(number("b1"), 1)]
+    nothing = [exactly(number("a2"), 0), exactly(number("b2"), 0)]
+    told, _ = steer(cluster(1, FOUR), jobs, *keep, *nothing, pools=_two_pools())
+    assert (told["b2"].kind, told["b2"].reason.code) == (Kind.START, Code.STARTED_BORROWING)
+    assert told["a2"].kind is Kind.WAIT
+
+
+def test_nothing_is_lent_while_more_comes_free() -> None:
+    """The gang of pool a may start with what is idle and what comes."""
+    stops = running(job("b1", 1, pool="b"), on("n0", 4), phase=Phase.PREEMPTING)
+    jobs = [running(job("a1", 2, pool="a"), on("n0", 1, 2)), stops, job("a2", 2, pool="a")]
+    wanted = [exactly(number("a1"), 2), exactly(number("a2"), 0), exactly(number("b2"), 0)]
+    told, _ = steer(cluster(1, FOUR), [*jobs, job("b2", 1, pool="b")], *wanted, pools=_two_pools())
+    assert told["b2"].kind is Kind.WAIT

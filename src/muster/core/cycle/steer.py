@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.make_room import migrate
 from muster.core.cycle.rearrange import excess, rearranged, within_contract
-from muster.core.cycle.start_gangs import place_on
+from muster.core.cycle.start_gangs import find, place_on
 from muster.core.cycle.take_back import take_back
 from muster.core.cycle.wanted import elsewhere, options_for
 from muster.model.job import Job, Role
@@ -46,6 +46,28 @@ def steer(cycle: CycleState) -> None:
             blocked.append((state, allocation))
     if blocked and not cycle.is_coming():
         _break_deadlock(cycle, blocked)
+    if len(cycle.view.pools.pools) > 1 and not cycle.is_coming():
+        _lend_idle(cycle)
+
+
+def _lend_idle(cycle: CycleState) -> None:
+    """Start gangs beyond their pool's entitlement on what no job within its own can use.
+
+    The policy deals within entitlements; the rest of one, too small for any gang of its own pool, would
+    stay idle.
+    """
+    for allocation in cycle.allocations.values():
+        state = cycle.view.jobs[allocation.job]
+        job = state.job
+        likes = cycle.likes(job, job.workers.gang)
+        waits = state.phase is Phase.WAITING and not allocation.most and job.preemptible
+        if not waits or likes in cycle.turned_away:
+            continue
+        placement, obstacle = find(cycle, job, job.workers.gang, borrow=True)
+        if placement is not None:
+            cycle.start(job, placement, Reason(Code.STARTED_BORROWING))
+        else:
+            cycle.turned_away[likes] = obstacle
 
 
 def _to_change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
@@ -152,9 +174,10 @@ def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
 
 
 def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]:
-    """Yield the target, then, unless more is coming free, fewer workers down to the gang."""
+    """Yield the target, then fewer workers down to the gang, unless more is coming free and it would
+    have to restart to have it."""
     yield allocation.most
-    if not cycle.is_coming():
+    if not job.restarts or not cycle.is_coming():
         yield from range(allocation.most - 1, job.workers.gang - 1, -1)
 
 
