@@ -70,8 +70,8 @@ class Reader:
     def types(self, script: str) -> subprocess.CompletedProcess[str]:
         """Run a shell script to its end."""
         return subprocess.run(
-            ["bash"],
-            input=script,
+            ["bash", "-c", script],
+            stdin=subprocess.DEVNULL,  # not the script: what it runs could read the rest of it
             cwd=self.folder,
             env=self.environ,
             capture_output=True,
