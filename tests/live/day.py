@@ -105,6 +105,8 @@ class Day:
             self.resume: 4,
             self.change_pool: 2,
             self.change_priority: 2,
+            self.requeue: 1,
+            self.hold_for_a_while: 1,
             self.kill_worker: 4,
             self.kill_daemon: 2,
             self.fill_disk: 1,
@@ -220,13 +222,31 @@ class Day:
         self.daemon.client.set_priority(record.name, priority)
         return f"priority {record.name} {priority}"
 
+    def requeue(self) -> str:
+        """A user sends a running job back to the queue."""
+        record = self._any([job for job in self._live() if job.status == "running"])
+        if record is None:
+            return ""
+        self.daemon.client.requeue(record.name)
+        return f"requeue {record.name}"
+
+    def hold_for_a_while(self) -> str:
+        """A user holds a job, and releases it a cycle later."""
+        record = self._any(self._live())
+        if record is None or self._work(record).stopped:
+            return ""
+        self.daemon.client.hold(record.name)
+        self._await_cycle()
+        self.daemon.client.release(record.name)
+        return f"hold and release {record.name}"
+
     def kill_worker(self) -> str:
         """The machine takes a task's process."""
         record = self._any([job for job in self._live() if job.status == "running"])
         if record is None:
             return ""
         tasks = [task for task in self.daemon.detail(record.name).tasks if task.status == "running"]
-        mine = f"MUSTER_JOB_NUMBER={record.number}\0"
+        mine = f"MUSTER_JOB={record.name}\0"
         task = self._random.choice(tasks) if tasks else None
         if task is None:
             return ""

@@ -421,7 +421,7 @@ def _two_pools() -> PoolTree:
 
 def test_the_rest_of_an_entitlement_that_fits_no_gang_is_lent() -> None:
     """Pool a has one of its three left, too little for its gang of two; b has used its own."""
-    jobs = [
+    jobs: list[Job | JobState] = [
         running(job("a1", 2, pool="a"), on("n0", 1, 2)),
         running(job("b1", 1, pool="b"), on("n0", 4)),
         job("a2", 2, pool="a"),
@@ -437,7 +437,11 @@ def test_the_rest_of_an_entitlement_that_fits_no_gang_is_lent() -> None:
 def test_nothing_is_lent_while_more_comes_free() -> None:
     """The gang of pool a may start with what is idle and what comes."""
     stops = running(job("b1", 1, pool="b"), on("n0", 4), phase=Phase.PREEMPTING)
-    jobs = [running(job("a1", 2, pool="a"), on("n0", 1, 2)), stops, job("a2", 2, pool="a")]
+    jobs: list[Job | JobState] = [
+        running(job("a1", 2, pool="a"), on("n0", 1, 2)),
+        stops,
+        job("a2", 2, pool="a"),
+    ]
     wanted = [exactly(number("a1"), 2), exactly(number("a2"), 0), exactly(number("b2"), 0)]
     told, _ = steer(cluster(1, FOUR), [*jobs, job("b2", 1, pool="b")], *wanted, pools=_two_pools())
     assert told["b2"].kind is Kind.WAIT
