@@ -3,11 +3,15 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from muster.daemon.gang.events import GangEvent
 from muster.model.task import Fact
 from muster.store.batch import SubmissionKey
 from muster.wire.records import ActRecord
+
+if TYPE_CHECKING:
+    from muster.daemon.loop.state import State
 
 
 @dataclass(slots=True)
@@ -25,6 +29,8 @@ class Entry:
     """Of a submission."""
     act: ActRecord | None = None
     """For the audit log, written with the facts."""
+    current: "Callable[[State], list[Fact]] | None" = None
+    """Makes the facts again when they are folded: a cycle may have changed the job meanwhile."""
 
     def fail(self, error: Exception) -> None:
         """Report to the caller that nothing was done."""

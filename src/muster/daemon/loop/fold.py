@@ -66,7 +66,11 @@ def fold(state: State, sights: Mapping[int, Sight], entries: Sequence[Entry], no
 
 def _is_plain(entry: Entry) -> bool:
     """Whether no gang reacts to it and no job ends, as with submissions."""
-    return not entry.events and not any(isinstance(fact, _ALONE) for fact in entry.facts)
+    return (
+        not entry.events
+        and entry.current is None
+        and not any(isinstance(fact, _ALONE) for fact in entry.facts)
+    )
 
 
 def _fold_together(turn: Turn, entries: Sequence[Entry]) -> bool:
@@ -83,6 +87,8 @@ def _fold_together(turn: Turn, entries: Sequence[Entry]) -> bool:
 
 def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
     before = turn.state
+    if entry.current is not None:
+        entry.facts = entry.current(before)
     try:
         turn.state = before.after(entry.facts)
     except _REFUSED as problem:

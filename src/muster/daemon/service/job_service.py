@@ -11,6 +11,7 @@ from muster.core.state.evolve import evolve
 from muster.daemon.gang.state import Sight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
+from muster.daemon.loop.state import State
 from muster.daemon.service.administration import Administration
 from muster.daemon.service.audit import audited
 from muster.daemon.service.event_text import change_of
@@ -235,21 +236,15 @@ class JobService(Administration):
             return record
         if summary.stopping and not force:
             return record
-        now = self._daemon.clock.now()
-        gang = self._daemon.state.gangs.get(number)
-        facts: list[Fact] = [StopAsked(number, now, force), *_preempt(state, now)]
-        if state.phase is Phase.WAITING and not (gang and gang.tasks):
-            facts.append(Cancelled(number, now))
-        await self._put(Entry(facts))
+        await self._put_current(lambda state: _stopped(state, number, force, self.now()))
         return await self._record(number, caller)
 
     @audited("hold")
     async def hold(self, caller: Caller, which: str) -> JobRecord:
         state = await self._live(caller, which)
-        now = self._daemon.clock.now()
         if not state.held_by:
-            held = JobHeld(state.number, caller.user, now)
-            await self._put(Entry([held, *_preempt(state, now)]))
+            held = JobHeld(state.number, caller.user, self.now())
+            await self._put_current(lambda now: [held, *_preempted(now, held)])
         return await self._record(state.number, caller)
 
     @audited("release")
@@ -265,9 +260,8 @@ class JobService(Administration):
         state = await self._live(caller, which)
         if state.phase is Phase.WAITING:
             raise ConflictError(f"job {state.number} ({state.job.name}) is in the queue already")
-        now = self._daemon.clock.now()
-        asked = RequeueAsked(state.number, caller.user, now)
-        await self._put(Entry([asked, *_preempt(state, now)]))
+        asked = RequeueAsked(state.number, caller.user, self.now())
+        await self._put_current(lambda now: [asked, *_preempted(now, asked)])
         return await self._record(state.number, caller)
 
     @audited("priority")
@@ -399,11 +393,23 @@ class JobService(Administration):
         return await self._numbered(found[0].number) if found else None
 
 
-def _preempt(state: JobState, now: float) -> list[PreemptBegun]:
-    """Preempt a job with tasks, unless it is stopping already."""
-    if state.phase in (Phase.WAITING, Phase.PREEMPTING):
+def _stopped(state: State, number: int, force: bool, now: float) -> list[Fact]:
+    """What a stop means for a job as it is; nothing if it has ended."""
+    job, gang = state.view.jobs.get(number), state.gangs.get(number)
+    if job is None:
         return []
-    return [PreemptBegun(state.number, state.generation, now)]
+    asked = StopAsked(number, now, force)
+    if job.phase is Phase.WAITING and not (gang and gang.tasks):
+        return [asked, Cancelled(number, now)]
+    return [asked, *_preempted(state, asked)]
+
+
+def _preempted(state: State, asked: StopAsked | JobHeld | RequeueAsked) -> list[Fact]:
+    """Preempt a job with tasks, unless it is stopping already."""
+    job = state.view.jobs.get(asked.job)
+    if job is None or job.phase in (Phase.WAITING, Phase.PREEMPTING):
+        return []
+    return [PreemptBegun(asked.job, job.generation, asked.at)]
 
 
 def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:

@@ -10,6 +10,7 @@ from muster.core.state.evolve import EventError
 from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
+from muster.daemon.loop.state import State
 from muster.daemon.service.audit import Refusals, taken_act
 from muster.daemon.service.protocol import (
     Caller,
@@ -19,7 +20,7 @@ from muster.daemon.service.protocol import (
     UnavailableError,
 )
 from muster.model.event import Submitted
-from muster.model.task import job_of
+from muster.model.task import Fact, job_of
 from muster.store.errors import StoreError, UnwritableError
 from muster.wire.records import ActRecord, JobRecord
 
@@ -59,6 +60,10 @@ class Requests:
             raise UnavailableError(
                 f"nothing was changed: the journal cannot be written ({error})"
             ) from None
+
+    async def _put_current(self, facts: Callable[[State], list[Fact]]) -> None:
+        """Hand over facts that depend on what the job does by then: a cycle may overtake a request."""
+        await self._put(Entry(facts(self._daemon.state), current=facts))
 
     def _refuse_trouble(self) -> None:
         if self._daemon.trouble:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
+from muster.daemon.loop.entry import Entry
 from muster.daemon.service.protocol import ConflictError, NotFoundError, RefusedError
+from muster.model.event import PreemptBegun
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import (
     ADMIN,
@@ -153,5 +155,22 @@ def test_only_live_jobs_that_one_may_see_can_be_changed(tmp_path: Path) -> None:
                 await change(ANN, "a")
         with pytest.raises(ConflictError, match="succeeded"):
             await service.set_priority(ANN, "a", 1)
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("verb", ["stop", "hold", "requeue"])
+def test_a_request_that_a_cycle_overtakes_is_not_refused(tmp_path: Path, verb: str) -> None:
+    """The job is preempted after the request has looked at it and before it is written."""
+
+    async def scenario(made: RunningDaemon, _: Machine) -> None:
+        service = made.service
+        await service.submit(ANN, program("a"))
+        await running(made, "a")
+        state = state_of(made, "a")
+        preempted = PreemptBegun(state.number, state.generation, service.now())
+        made.daemon.post(Entry([preempted]))
+        record = await getattr(service, verb)(ANN, "a")
+        assert record.status in {"stop": ("stopping", "cancelled")}.get(verb, ("preempting", "waiting"))
 
     play(tmp_path, scenario)
