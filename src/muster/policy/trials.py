@@ -97,8 +97,8 @@ class Trials:
 
     def _enough(self, bid: Bid) -> float:
         """Return when it has been long enough where it is to be judged."""
-        since = bid.state.since
-        return -inf if since is None else since + bid.job.pause + TRIED
+        since = self.now if bid.state.since is None else bid.state.since
+        return since + bid.job.pause + TRIED
 
     def _again(self, bid: Bid, found: Mapping[int, Trial]) -> float:
         """Return when the job's trial ends, or could begin."""
@@ -113,10 +113,11 @@ class Trials:
 
 
 def _could(bid: Bid) -> bool:
-    """Whether it can be resized live, has been left what it holds, and could use more."""
-    if bid.job.restarts or bid.held >= bid.job.workers.most or bid.outlook.spread <= 0.0:
+    """Whether it can be resized live, keeps or starts with what it was dealt, and could use more."""
+    if bid.job.restarts or bid.workers >= bid.job.workers.most or bid.outlook.spread <= 0.0:
         return False
-    return 0 < bid.held == bid.workers and bid.type == bid.type_held
+    keeps = bid.held == bid.workers and bid.type == bid.type_held
+    return bid.workers > 0 and (keeps or not bid.held)
 
 
 def _failed(found: Mapping[int, Trial], bid: Bid) -> int:
