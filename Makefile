@@ -6,11 +6,11 @@ STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
 MKDOCS := $(VENV)/.mkdocs
 
-.PHONY: demo play test live daemon check format bench perf sim runtime torch docs site clean
+.PHONY: demo play test live daemon check format bench perf sim runtime torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ test: $(TORCH)  ## every test, real training included
 
 live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or not slow' tests/live tests/runtime
+
+docs-test: $(TORCH)  ## type what README, tutorials and how-tos say, the slow ones too (some 8 minutes)
+	$(BIN)/pytest -m 'slow or not slow' tests/docs
 
 check: $(STAMP)  ## ruff, mypy --strict, the import rules, the links of all pages
 	$(BIN)/ruff check .

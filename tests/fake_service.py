@@ -7,6 +7,7 @@ are not written here answer with an empty value of their type: a new one needs n
 import asyncio
 import inspect
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -17,6 +18,7 @@ from muster.daemon.service.protocol import (
     ForbiddenError,
     JobQuery,
     NotFoundError,
+    PoolRules,
     RefusedError,
     Service,
     Shape,
@@ -39,6 +41,7 @@ from muster.wire.records import (
     TaskRecord,
     TokenRecord,
 )
+from muster.wire.token_proof import digest, proof
 
 T = TypeVar("T")
 POLICIES = ("fifo", "muster")
@@ -184,10 +187,16 @@ class FakeService:
             and query.user in (None, record.user)
             and query.pool in (None, record.pool)
             and query.name in (None, record.name)
-            and (query.cursor is None or record.number < _number(query.cursor))
         ]
-        page = tuple(wanted[: query.limit])
-        return JobPage(page, str(page[-1].number) if len(wanted) > len(page) else None)
+        if query.active_first:
+            wanted.sort(key=lambda record: 2 if record.status in OVER else record.status == "waiting")
+            first = _number(query.cursor or "0")
+            page, rest = wanted[first:][: query.limit], wanted[first:][query.limit :]
+            counts = Counter(record.status for record in seen if query.user in (None, record.user))
+            return JobPage(tuple(page), str(first + len(page)) if rest else None, dict(counts))
+        wanted = [each for each in wanted if each.number < _number(query.cursor or str(1 << 62))]
+        page = wanted[: query.limit]
+        return JobPage(tuple(page), str(page[-1].number) if len(wanted) > len(page) else None)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         entry = self._find(caller, which)
@@ -262,6 +271,7 @@ class FakeService:
         parent: str | None,
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
+        rules: PoolRules | None = None,
     ) -> PoolRecord:
         self._admin(caller)
         if name == "cluster" or (parent is not None and parent not in {"cluster", *self.pool_records}):
@@ -276,6 +286,8 @@ class FakeService:
             quotas=tuple(kept.values()),
             shared=old.shared if shared is None else shared,
         )
+        if rules is not None and rules.allow is not None:
+            self.pool_records[name] = replace(self.pool_records[name], allow=rules.allow)
         return self.pool_records[name]
 
     async def remove_pool(self, caller: Caller, name: str) -> None:
@@ -323,6 +335,10 @@ class FakeService:
         self.identified += 1
         return self.secrets.get(secret)
 
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        known = [found for secret in self.secrets if (found := digest(secret)).startswith(prefix)]
+        return proof(known[0] if known else "00" * 32, nonce, port)
+
     async def status(self) -> StatusRecord:
         waiting = sum(entry.record.status == "waiting" for entry in self.entries.values())
         running = sum(entry.record.status == "running" for entry in self.entries.values())
@@ -352,7 +368,8 @@ class FakeService:
     def _find(self, caller: Caller, which: str) -> Entry:
         for number in sorted(self.entries, reverse=True):
             entry = self.entries[number]
-            if which in (str(number), entry.record.name) and self._may(caller, entry):
+            names = (str(number), entry.record.name, f"{entry.record.user}/{entry.record.name}")
+            if which in names and self._may(caller, entry):
                 return entry
         raise NotFoundError(f"you have no job {which!r}")
 

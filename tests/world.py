@@ -27,6 +27,11 @@ COMPLETES: dict[Phase, type[Started | Resized | Migrated | Preempted]] = {
 }
 
 
+def number_of(view: View, name: str) -> int:
+    """The live job of this name; in tests of the core, all are of one user."""
+    return next(number for number, state in view.jobs.items() if state.job.name == name)
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One cycle of a world."""
@@ -47,12 +52,12 @@ class Frame:
 
     def decision(self, job: str) -> Decision:
         """What was decided about a job that starts, changes or waits."""
-        return next(each for each in self.decided.decisions if each.job == self.before.names[job])
+        return next(each for each in self.decided.decisions if each.job == number_of(self.before, job))
 
     def reason(self, job: str) -> Reason:
         """Why, for any job."""
         unchanged = {each.job: each.reason for each in kept(self.before, self.decided)}
-        return unchanged.get(self.before.names[job]) or self.decision(job).reason
+        return unchanged.get(number_of(self.before, job)) or self.decision(job).reason
 
 
 @dataclass(slots=True)
@@ -84,7 +89,7 @@ class World:
 
     def state(self, name: str) -> JobState:
         """The state of a live job."""
-        return self.view.jobs[self.view.names[name]]
+        return self.view.jobs[number_of(self.view, name)]
 
     def phase(self, name: str) -> Phase:
         """Where a live job is in its life."""

@@ -58,7 +58,9 @@ class Rig:
         environ = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
         where = str(self.folder / "work")
         log = f"7/1/{task.name}.log"
-        self.executor.start(TaskOrder(task, "n0", (0,), self.argv(*words), environ, where, log))
+        argv = self.argv(*words)
+        order = TaskOrder(task, "n0", (0,), argv, environ, where, log, own_folder=True)
+        self.executor.start(order)
         return task
 
     def until(self, done: Callable[[], bool]) -> None:

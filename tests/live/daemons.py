@@ -65,13 +65,16 @@ class Daemon:
         devices: int = 4,
         data: Path | None = None,
         before: Sequence[str] = (),
+        cluster: Path | None = None,
     ) -> None:
-        """`before`: a command that is to become the daemon in the end."""
+        """`before`: a command that is to become the daemon in the end; `cluster`: a file with as many
+        devices."""
         self.folder, self.devices = folder, devices
         self.home, self.data = folder / "home", data or folder / "data"
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
-        self._options = ("--devices", str(devices), "--port", "0", *options)
+        of = ("--cluster", str(cluster)) if cluster else ("--devices", str(devices))
+        self._options = (*of, "--port", "0", *options)
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
 
@@ -161,6 +164,20 @@ class Daemon:
             self._client = Client(settings.url, settings.token)
         return self._client
 
+    @property
+    def url(self) -> str:
+        """Its address over TCP, for those who do not come through the Unix socket."""
+        found = read_settings({"MUSTER_HOME": str(self.home)}).http
+        assert found is not None
+        return found
+
+    @property
+    def token(self) -> str:
+        """The owner's token, which TCP needs."""
+        found = read_settings({"MUSTER_HOME": str(self.home), "MUSTER_URL": self.url}).token
+        assert found is not None
+        return found
+
     def client_of(self, user: str) -> Client:
         """Another user's."""
         secret = self.client.create_token(user, user).secret
@@ -180,7 +197,7 @@ class Daemon:
 
     def submit(self, *command: str, name: str, **fields: Any) -> Handle:
         """Submit a job that works in a folder which the test can look into."""
-        where = self.folder / "work" / name
+        where = self.work(name)
         return self.client.submit(
             {"command": list(command), "name": name, "folder": str(where), **fields}
         )

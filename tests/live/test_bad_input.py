@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from muster.client import Client, ClientError
-from muster.client.settings import read_settings
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until
 
@@ -57,15 +56,14 @@ FULL = "the journal cannot be written"
 
 def connection(daemon: Daemon) -> http.client.HTTPConnection:
     """To the daemon, with nothing between that would mend what is sent."""
-    parts = urlsplit(daemon.client.connection.url)
+    parts = urlsplit(daemon.url)
     assert parts.hostname
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
 
 
 def token(daemon: Daemon) -> dict[str, str]:
     """The owner's header."""
-    found = read_settings({"MUSTER_HOME": str(daemon.home)}).token
-    return {"Authorization": f"Bearer {found}"}
+    return {"Authorization": f"Bearer {daemon.token}"}
 
 
 def get(daemon: Daemon, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
@@ -196,9 +194,10 @@ def small_disk(tmp_path: Path) -> Iterator[Sequence[str]]:
 
 
 def test_on_a_full_disk_nothing_is_done_until_there_is_room(
-    make: Make, small_disk: Sequence[str]
+    make: Make, small_disk: Sequence[str], tmp_path: Path
 ) -> None:
-    daemon: Daemon = make(before=small_disk)
+    # A socket on that disk would be out of the client's sight.
+    daemon: Daemon = make("--socket", str(tmp_path / "muster.sock"), before=small_disk)
     daemon.start()
     daemon.sh("true", name="before").wait(60)
     # The daemon's own view of its folder; in ours nothing is mounted there.

@@ -85,6 +85,7 @@ class Gang:
                     compose(base, {"GLOO_SOCKET_IFNAME": "lo"}, gang.of(place)),
                     str(self.folder / "work"),
                     f"1/1/{place.name}.log",
+                    own_folder=True,
                 )
             )
         ends = self._ends(len(places))

@@ -50,7 +50,7 @@ def test_the_holders_that_a_reason_names_hold_devices(history: History) -> None:
     for frame in history.play(history.world()):
         for decision in frame.of(Kind.WAIT):
             for holder in decision.reason.holders:
-                state = frame.after.jobs[frame.after.names[holder.name]]
+                state = frame.after.jobs[number(holder.name)]
                 assert 0 < holder.devices <= sum(slot.bits.bit_count() for slot in state.held())
                 assert holder.pool == state.job.pool
                 assert state.number != decision.job

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from muster.core.cycle.cycle import Memory
 from muster.files.errors import InputError
 from muster.files.snapshot import CycleSnapshot, encode_snapshot, load_snapshot
-from muster.model.job import Program
+from muster.model.job import Origin, Program
 from muster.model.outlook import Outlook, Table
 from muster.model.view import View
 from muster.perf.learnt.tables import ByType
@@ -41,7 +41,8 @@ def believed(view: View) -> View:
 
 def a_snapshot(policy: str = "fifo") -> CycleSnapshot:
     """A queue of two jobs for one node, one of them with secrets."""
-    program = Program(environ=(("TOKEN", "hunter2"),))
+    secret = (("TOKEN", "hunter2"),)
+    program = Program(environ=secret, origin=Origin(secret, "/home/hunter2/python"))
     jobs = [
         builders.job("a", 4, command=("train", "--key", "hunter3"), program=program),
         builders.job("b", 8),

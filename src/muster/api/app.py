@@ -11,11 +11,19 @@ from starlette.routing import Match
 
 from muster import __version__
 from muster.api.gate import RequestGate
+from muster.api.hosts import Hosts
 from muster.api.limits import Limits
 from muster.api.openapi import describe
 from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
-from muster.api.routes.admin import node_routes, policy_routes, pool_routes, token_routes
+from muster.api.routes.admin import (
+    audit_routes,
+    limit_routes,
+    node_routes,
+    policy_routes,
+    pool_routes,
+    token_routes,
+)
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
@@ -31,6 +39,8 @@ ROUTES = (
     ("/v1", "events", event_routes),
     ("/v1/nodes", "nodes", node_routes),
     ("/v1/pools", "pools", pool_routes),
+    ("/v1/limits", "limits", limit_routes),
+    ("/v1/audit", "audit", audit_routes),
     ("/v1/policy", "policy", policy_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("", "daemon", daemon_routes),
@@ -42,11 +52,16 @@ def create_app(
     service: Service,
     *,
     limits: Limits | None = None,
+    hosts: Hosts | None = None,
     auth: bool = True,
-    anonymous: Caller = ANYBODY,
+    owner: Caller = ANYBODY,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """Make the API of a service. Without `auth` no token is needed, and every caller is `anonymous`."""
+    """Make the API of a service.
+
+    `owner`: the caller that the daemon's own Unix user is. Without `auth` no token is needed, and
+    everyone is the owner.
+    """
     limits = limits or Limits()
     tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
@@ -57,17 +72,19 @@ def create_app(
         RequestGate,
         tokens=tokens,
         limits=limits,
+        hosts=hosts or Hosts(),
         clock=clock,
-        anonymous=None if auth else anonymous,
+        auth=auth,
+        owner=owner,
     )
-    parts = Parts(service, limits, tokens, streams, auth)
+    parts = Parts(service, limits, tokens, streams)
     for prefix, tag, add_routes in ROUTES:
         router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED)
         add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(router.routes)
     _answer_errors(app)
-    app.state.streams = streams
+    app.state.streams, app.state.limits = streams, limits
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 

@@ -4,14 +4,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from muster.daemon.service.protocol import Shape
+from muster.daemon.service.protocol import PoolRules, Shape
+from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000
+MAX_AMOUNT = 10**12
 
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]
+Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
+Allowed = Annotated[str, Field(pattern=r"^@?[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
@@ -67,6 +71,36 @@ class PoolBody(_Body):
     shared: bool | None = Field(
         default=None, description="Whether its users may see and stop each other's jobs."
     )
+    allow: Annotated[list[Allowed], Field(max_length=1000)] | None = Field(
+        default=None,
+        description="Users, and Unix groups as @group, who may submit; an empty list: all. "
+        "Administrators always may.",
+    )
+    max_priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = Field(
+        default=None, description="Highest priority of a user's job."
+    )
+    devices_per_user: Devices | None = Field(
+        default=None, description="Most devices that one user's jobs may hold."
+    )
+    lifted: list[Literal["max_priority", "devices_per_user"]] = Field(
+        default_factory=list, description="Limits that no longer apply."
+    )
+
+    def rules(self) -> PoolRules:
+        allow = None if self.allow is None else tuple(self.allow)
+        return PoolRules(allow, self.max_priority, self.devices_per_user, tuple(self.lifted))
+
+
+class LimitBody(_Body):
+    """What one user may have at once; what is not given stays unchanged."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"jobs": 50}]})
+
+    jobs: Amount | None = Field(default=None, description="Most live jobs.")
+    size: Amount | None = Field(
+        default=None, description="Most bytes of the commands and environments of live jobs."
+    )
+    submissions: Amount | None = Field(default=None, description="Most submissions per minute.")
 
 
 class PolicyBody(_Body):

@@ -1,27 +1,42 @@
-"""Checks every request's size, token and rate; unexpected errors behind it become a 500."""
+"""Checks every request's sender, size, caller and rate; unexpected errors behind it become a 500."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from muster.api.failures import FailedLogins
+from muster.api.hosts import Hosts
 from muster.api.limits import Limits, RateLimiter
+from muster.api.peer import PEER, Peer, caller_of_uid
 from muster.api.problem import ProblemError, of_service, problem, problem_response
 from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, ServiceError
 
-OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/openapi.json"})
+OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/v1/proof", "/openapi.json"})
 """Paths that need no token."""
 
+JSON = b"application/json"
 CALLER = "muster.caller"
-SECRET = "muster.secret"
+LOGIN = "muster.login"
 
 log = structlog.get_logger("muster.api")
 
 
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How a caller was recognised."""
+
+    key: str
+    """What limits count by: the token, the Unix user or the address."""
+    secret: str | None = None
+    """The token, which may be revoked meanwhile."""
+
+
 class RequestGate:
-    """An ASGI middleware. `anonymous`: the caller if no tokens are required."""
+    """An ASGI middleware. `owner`: the daemon's own user, and without `auth` every caller."""
 
     def __init__(
         self,
@@ -29,12 +44,16 @@ class RequestGate:
         *,
         tokens: TokenCache,
         limits: Limits,
+        hosts: Hosts,
         clock: Callable[[], float],
-        anonymous: Caller | None,
+        auth: bool,
+        owner: Caller,
     ) -> None:
-        self._app, self._tokens, self._limits = app, tokens, limits
-        self._anonymous = anonymous
+        self._app, self._tokens, self._limits, self._hosts = app, tokens, limits, hosts
+        self._auth, self._owner = auth, owner
         self._rates = RateLimiter(limits.rate, limits.burst, clock)
+        self._open_rates = RateLimiter(limits.open_rate, limits.open_burst, clock)
+        self._failures = FailedLogins(clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,8 +68,11 @@ class RequestGate:
 
         try:
             headers: dict[bytes, bytes] = dict(scope["headers"])
+            peer: Peer | None = scope.get(PEER)
+            if peer is not None:
+                self._hosts.check(peer, headers)
             self._measure(headers)
-            await self._admit(scope, headers)
+            await self._admit(scope, headers, peer)
             await self._app(scope, self._counted(receive), sent)
         except ProblemError as error:
             if begun:
@@ -66,27 +88,46 @@ class RequestGate:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._limits.body:
             raise self._too_large()
-        kind = headers.get(b"content-type")
-        if kind is not None and length != b"0" and b"json" not in kind.lower():
-            shown = kind.decode("latin-1")
-            raise ProblemError(415, f"the body is {shown!r}, not JSON")
+        if int(length) or b"transfer-encoding" in headers:
+            kind = headers.get(b"content-type", b"")
+            if kind.partition(b";")[0].strip().lower() != JSON:
+                shown = kind.decode("latin-1") or "without a type"
+                raise ProblemError(415, f"the body is {shown!r}, not {JSON.decode()!r}")
 
-    async def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        secret = ""
-        caller = self._anonymous
-        if caller is None and scope["path"] not in OPEN_PATHS:
-            secret = _bearer(headers)
-            try:
-                caller = await self._tokens.caller(secret)
-            except ServiceError as error:
-                raise of_service(error) from None
-            if caller is None:
-                raise _unauthorized("the token is not valid")
-        wait = self._rates.wait(secret)
+    async def _admit(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> None:
+        caller, login = await self._login(scope["path"], headers, peer)
+        rates = self._rates if caller is not None else self._open_rates
+        wait = rates.wait(login.key)
         if wait > 0.0:
-            detail = f"more than {self._limits.rate:g} requests per second"
+            detail = f"more than {rates.rate:g} requests per second"
             raise ProblemError(429, detail, headers={"Retry-After": str(math.ceil(wait))})
-        scope[CALLER], scope[SECRET] = caller, secret
+        if peer is not None and caller is not None:
+            peer.trusted = True
+        scope[CALLER], scope[LOGIN] = caller, login
+
+    async def _login(
+        self, path: str, headers: dict[bytes, bytes], peer: Peer | None
+    ) -> tuple[Caller | None, Login]:
+        """Return the caller, None for strangers at an open path. A token counts before the Unix user:
+        who sends one means to be its user."""
+        key = peer.key if peer is not None else ""
+        tokened = self._auth and b"authorization" in headers
+        if peer is not None and peer.uid is not None and not tokened:
+            return caller_of_uid(peer.uid, self._owner), Login(key)
+        if not self._auth:
+            return self._owner, Login(key)
+        if path in OPEN_PATHS:
+            return None, Login(key)
+        secret = _bearer(headers)
+        try:
+            caller = await self._tokens.caller(secret)
+        except ServiceError as error:
+            raise of_service(error) from None
+        if caller is None:
+            if peer is not None:
+                await self._failures.hold(key)
+            raise _unauthorized("the token is not valid")
+        return caller, Login(secret, secret)
 
     def _counted(self, receive: Receive) -> Receive:
         """Cut the body off where it becomes too large, whatever length was announced."""

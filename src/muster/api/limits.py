@@ -22,13 +22,29 @@ class Limits:
     """Open streams of events and logs, per token."""
     heartbeat: float = 15.0
     """s between heartbeats of a silent stream: below the minute of most proxies."""
+    open_rate: float = 100.0
+    """Requests per s and peer that need no token, sustained."""
+    open_burst: int = 500
+    head: int = 64 << 10
+    """Bytes of a request's headers: browsers with many cookies send 16 kB."""
+    url: int = 16 << 10
+    head_time: float = 10.0
+    """s for a request's head to arrive."""
+    body_time: float = 30.0
+    """s for its body."""
+    read_time: float = 60.0
+    """s for a peer to read what it was sent."""
+    connections: int = 1024
+    """Open connections over TCP, and as many over the Unix socket."""
+    per_peer: int = 256
+    """Of these, from one address or Unix user."""
 
 
 class RateLimiter:
     """A token bucket for each caller."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
+        self.rate, self._burst, self._clock = rate, burst, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Tokens of each caller, and when they were counted."""
 
@@ -36,9 +52,9 @@ class RateLimiter:
         """Take a token from the bucket; return 0.0, or s until there is one."""
         now, full = self._clock(), float(self._burst)
         before, at = self._buckets.pop(key, (full, now))
-        tokens = min(full, before + (now - at) * self._rate)
+        tokens = min(full, before + (now - at) * self.rate)
         missing = max(0.0, 1.0 - tokens)
         self._buckets[key] = (tokens if missing else tokens - 1.0), now
         if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)
-        return missing / self._rate
+        return missing / self.rate

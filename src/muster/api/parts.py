@@ -1,14 +1,15 @@
 """What the routes share."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import Depends, Path, Request
+from pydantic import AfterValidator
 from starlette.responses import Response
 
-from muster.api.gate import CALLER, SECRET
+from muster.api.gate import CALLER, LOGIN, Login
 from muster.api.limits import Limits
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
@@ -23,7 +24,7 @@ MAX_NUMBER = 2**63 - 1
 async def caller_of(request: Request) -> Caller:
     """Return the caller, as the gate found it. (A sync function would run in a thread of its own.)"""
     caller: Caller = request.scope[CALLER]
-    return caller
+    return replace(caller, address=request.client.host if request.client else "")
 
 
 async def known_query(request: Request) -> None:
@@ -45,8 +46,22 @@ CHECKED = [Depends(known_query)]
 
 Who = Annotated[Caller, Depends(caller_of)]
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+_WHICH = r"^([A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}:)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+def _with_slash(which: str) -> str:
+    """`ann/train` for `ann:train`: a path has no other slashes than its own."""
+    return which.replace(":", "/")
+
+
 Which = Annotated[
-    str, Path(description="Number or name of the job.", pattern=_NAME, examples=["12", "resnet50"])
+    str,
+    Path(
+        description="Number or name of one of your jobs, or user:name.",
+        pattern=_WHICH,
+        examples=["12", "resnet50", "ada:resnet50"],
+    ),
+    AfterValidator(_with_slash),
 ]
 Named = Annotated[str, Path(pattern=_NAME, examples=["gpu1"])]
 
@@ -59,19 +74,18 @@ class Parts:
     limits: Limits
     tokens: TokenCache
     streams: Streams
-    auth: bool
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
         """Make a streaming answer, which ends when the caller's token is revoked."""
-        secret: str = request.scope[SECRET]
+        login: Login = request.scope[LOGIN]
 
         async def valid() -> bool:
-            return not self.auth or await self.tokens.caller(secret) is not None
+            return login.secret is None or await self.tokens.caller(login.secret) is not None
 
         return EventStream(
             events,
             streams=self.streams,
-            key=secret,
+            key=login.key,
             heartbeat=self.limits.heartbeat,
             valid=valid,
         )

@@ -1,5 +1,6 @@
 """Errors as problems of RFC 9457: what is wrong, by field, and what to do."""
 
+import math
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from muster.daemon.service.protocol import (
     ConflictError,
     ForbiddenError,
+    LimitedError,
     NotFoundError,
     RefusedError,
     ServiceError,
@@ -23,6 +25,7 @@ _STATUS = {
     ForbiddenError: 403,
     ConflictError: 409,
     RefusedError: 422,
+    LimitedError: 429,
     UnavailableError: 503,
 }
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
@@ -96,4 +99,6 @@ def problem_response(found: Problem, headers: dict[str, str] | None = None) -> R
 def of_service(error: ServiceError) -> ProblemError:
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
     headers = {"Retry-After": "1"} if status == 503 else None
+    if isinstance(error, LimitedError):
+        headers = {"Retry-After": str(math.ceil(error.wait))}
     return ProblemError(status, str(error), headers=headers)

@@ -39,9 +39,9 @@ class DaemonStatus:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Be the daemon of the folder inside the block; raises TakenError if another process is."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / PID_FILE
-    with path.open("a+", encoding="ascii") as file:
+    with open(path, "a+", encoding="ascii", opener=private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -53,6 +53,11 @@ def held(folder: Path) -> Iterator[None]:
         yield
         file.truncate(0)
         (folder / STATUS_FILE).unlink(missing_ok=True)
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, for `open`."""
+    return os.open(path, flags, 0o600)
 
 
 def holder(folder: Path) -> int | None:
@@ -73,7 +78,8 @@ def write_status(folder: Path, status: DaemonStatus) -> None:
     """Replace `daemon.json`. A full disk must not end the daemon, so failures are ignored."""
     draft = folder / f".{STATUS_FILE}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        draft.write_bytes(msgspec.json.encode(status))
+        with open(draft, "wb", opener=private) as file:
+            file.write(msgspec.json.encode(status))
         draft.replace(folder / STATUS_FILE)
 
 

@@ -45,7 +45,7 @@ def local(
         thread = _DaemonThread(folder, devices, policy)
         stack.callback(thread.close)
         thread.open()
-        app = create_app(thread.running.service, auth=False, anonymous=Caller(getpass.getuser(), True))
+        app = create_app(thread.running.service, auth=False, owner=Caller(getpass.getuser(), True))
         client = stack.enter_context(Client(transport=InProcess(app, thread.loop)))
         if data is None:
             stack.callback(_stop_all, client)

@@ -29,6 +29,14 @@ class UpOptions:
     """s between cycles when nothing changes."""
     log_format: str = "text"
     log_level: str = "info"
+    tls: bool = True
+    """Whether to encrypt off loopback; `tls_cert` encrypts anywhere."""
+    socket: Path | None = None
+    """A Unix socket for all users of this machine; None: one for the daemon's user, in `data`."""
+    allow_hosts: tuple[str, ...] = ()
+    """Names, beside the machine's own, under which clients reach it."""
+    simulate_devices: bool = False
+    """Whether to accept a cluster file with other devices than the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +52,8 @@ class Listening:
     """Where the command line finds its token; None: no tokens are needed."""
     jobs: int = 0
     """Live jobs found in the journal."""
+    socket: str | None = None
+    """The Unix socket that the command line uses."""
+    elsewhere: str | None = None
+    """What users of other machines set to reach it."""
+    warnings: tuple[str, ...] = ()

@@ -16,15 +16,16 @@ from pathlib import Path
 import structlog
 
 from muster.api.app import create_app
-from muster.api.listener import Tls, bound, serve, url_of
+from muster.api.listener import serve
+from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
+from muster.app.door import Door, limits_of_process
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
-from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
+from muster.client.settings import is_loopback, kept_settings, write_settings
 from muster.daemon.assembly import PortTakenError, RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import ClusterChangedError
-from muster.daemon.service.administration import digest
 from muster.daemon.service.protocol import Caller
 from muster.executors.discover import discover
 from muster.executors.local.executor import LocalExecutor
@@ -35,6 +36,7 @@ from muster.model.pool import PoolTree, single_pool
 from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
+from muster.wire.token_proof import digest
 
 log = structlog.get_logger()
 
@@ -63,7 +65,9 @@ def run(options: UpOptions, ready: Ready) -> None:
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
     cluster, pools = _cluster(options)
-    site = Site(cluster, pools, options.policy, options.data / "jobs")
+    site = Site(
+        cluster, pools, options.policy, options.data / "jobs", warning=_warning(options, cluster)
+    )
     try:
         with held(options.data):
             asyncio.run(_serve(options, site, ready))
@@ -83,6 +87,13 @@ def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
     return cluster, single_pool(cluster.devices_by_type())
 
 
+def _warning(options: UpOptions, cluster: Cluster) -> str:
+    """Return what the administrator should know of the cluster file, if anything."""
+    if options.cluster is None:
+        return ""
+    return missing_devices(cluster, str(options.cluster), options.simulate_devices)
+
+
 def executor_for(folder: Path) -> Executor:
     """Return the executor that runs tasks with these files; every other kind is chosen here."""
     return LocalExecutor(folder, time.time)
@@ -97,26 +108,35 @@ async def _serve(options: UpOptions, site: Site, ready: Ready) -> None:
     with contextlib.closing(open_store(options.store or str(options.data / "muster.db"))) as store:
         await _take_charge(options, store, stop)
         if not stop.is_set():
-            await _run(options, site, store, stop, ready)
+            # First of all: a port in use is reported before anything has happened.
+            with Door(options) as door:
+                await _run(
+                    options, site, store, stop, door, lambda said: _announce(options, said, ready)
+                )
 
 
-async def _run(options: UpOptions, site: Site, store: Store, stop: asyncio.Event, ready: Ready) -> None:
-    # First of all: a port in use is reported before anything has happened.
-    listening = bound(options.host, options.port)
+async def _run(
+    options: UpOptions, site: Site, store: Store, stop: asyncio.Event, door: Door, ready: Ready
+) -> None:
     folder = _folder(options, store)
     executor = executor_for(folder)
     site = replace(site, folder=folder / "jobs")
     running = await open_daemon(site, store, executor, Pace(interval=options.interval))
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
-        tls = Tls(options.tls_cert, options.tls_key) if options.tls_cert else None
-        said = _listening(options, running, store, url_of(listening, tls))
+        said = _listening(options, running, store, door)
         me = Caller(getpass.getuser(), admin=True)
-        app = create_app(running.service, auth=options.auth, anonymous=me)
+        app = create_app(
+            running.service,
+            limits=limits_of_process(),
+            hosts=door.hosts,
+            auth=options.auth,
+            owner=me,
+        )
         running.begin()
         watch = asyncio.create_task(_watch(running, store, executor, stop))
         try:
-            await serve(app, listening, stop, tls=tls, ready=lambda: _announce(options, said, ready))
+            await serve(app, door.sockets, stop, tls=door.context, ready=lambda: ready(said))
         finally:
             watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -170,36 +190,34 @@ def _folder(options: UpOptions, store: Store) -> Path:
     return options.data
 
 
-def _leave_token(options: UpOptions, store: Store, url: str, now: float) -> Path | None:
+def _leave_token(options: UpOptions, store: Store, door: Door, now: float) -> Path | None:
     """Let the user's own command line in, with the existing token if it is still valid."""
-    ca = str(options.tls_cert) if options.tls_cert else None
     if not options.auth:
-        write_settings(ClientSettings(url, None, ca))
+        write_settings(door.settings(None))
         return None
     token = _known_token(store)
     if token is None:
         token = secrets.token_urlsafe(32)
         store.revoke_token(OWNER)
         store.add_token(OWNER, getpass.getuser(), "admin", digest(token), now)
-    return write_settings(ClientSettings(url, token, ca))
+    return write_settings(door.settings(token))
 
 
 def _known_token(store: Store) -> str | None:
     with contextlib.suppress(ClientError):  # an unreadable file is replaced
-        if settings_path().exists():
-            token = read_settings({**os.environ, "MUSTER_URL": "", "MUSTER_API_TOKEN": ""}).token
-            if token and store.token(digest(token)) is not None:
-                return token
+        kept = kept_settings()
+        if kept and kept.token and store.token(digest(kept.token)) is not None:
+            return kept.token
     return None
 
 
-def _listening(options: UpOptions, running: RunningDaemon, store: Store, url: str) -> Listening:
+def _listening(options: UpOptions, running: RunningDaemon, store: Store, door: Door) -> Listening:
     daemon = running.daemon
     cluster = daemon.view.cluster
     counts = cluster.devices_by_type()
-    token_file = _leave_token(options, store, url, daemon.clock.now())
+    token_file = _leave_token(options, store, door, daemon.clock.now())
     return Listening(
-        url=url,
+        url=door.url,
         cluster=cluster.name,
         nodes=len(cluster.nodes),
         devices=sum(counts.values()),
@@ -208,7 +226,17 @@ def _listening(options: UpOptions, running: RunningDaemon, store: Store, url: st
         data=str(options.data),
         token_file=None if token_file is None else str(token_file),
         jobs=len(daemon.view.jobs),
+        socket=str(door.path),
+        elsewhere=door.elsewhere(),
+        warnings=_warnings(options, running.service.warning),
     )
+
+
+def _warnings(options: UpOptions, warning: str) -> tuple[str, ...]:
+    """Return what to print beside the announcement."""
+    plain = options.tls_cert is None and not options.tls and not is_loopback(options.host)
+    unencrypted = "without TLS everyone on the network can read tokens and jobs" if plain else ""
+    return tuple(filter(None, (warning, unencrypted)))
 
 
 class _Lines:

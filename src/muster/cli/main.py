@@ -5,6 +5,8 @@ import sys
 
 import typer
 
+from muster.cli.admin.audit import audit
+from muster.cli.admin.limits import limit
 from muster.cli.admin.nodes import node
 from muster.cli.admin.policies import policy
 from muster.cli.admin.pools import pool
@@ -29,8 +31,9 @@ app = typer.Typer(
 )
 app.add_typer(jobs)
 app.add_typer(machine)
-for noun in (pool, node, policy, token):
+for noun in (pool, node, policy, token, limit):
     app.add_typer(noun, rich_help_panel=ADMIN)
+app.add_typer(audit)
 app.add_typer(offline)
 app.add_typer(sim, rich_help_panel=OFFLINE)
 

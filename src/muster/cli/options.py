@@ -62,7 +62,9 @@ def _parameters(group: Any) -> list[Parameter]:
     ]
 
 
-Which = Annotated[str, typer.Argument(metavar="JOB", help="Number or name of a job.")]
+Which = Annotated[
+    str, typer.Argument(metavar="JOB", help="Number or name of a job; another user's: USER/NAME.")
+]
 Several = Annotated[list[str], typer.Argument(metavar="JOB...", help="Numbers or names of jobs.")]
 Listed = Annotated[ListFormat, option(None, "Output format.", "--output", "-o")]
 Printed = Annotated[Output, option(None, "Output format.", "--output", "-o")]

@@ -4,7 +4,8 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
-from muster.client.settings import TOKEN, URL, ClientSettings, read_settings
+from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
+from muster.client.settings import TOKEN, URL, read_settings
 from muster.wire.records import (
+    ActRecord,
     ChangeRecord,
     Forecast,
     JobDetail,
     JobPage,
     JobRecord,
+    LimitRecord,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
@@ -64,6 +68,8 @@ class Client:
     ) -> Handle:
         """Submit a job: a mapping like a job file, the path of a job file, or a training.
 
+        It runs in this folder and finds programs as this process does, unless it has a `folder` or an
+        `env` of its own; `folder=None` is a new folder.
         `key`: submitting again with the same key returns the same job. `env`: more variables of its
         environment. A training is submitted as the script that this process runs; inside the job, the
         same line runs the training.
@@ -91,7 +97,8 @@ class Client:
     def forecast(self, job: Mapping[str, Any] | str | Path, *, env: Env | None = None) -> Forecast:
         """Predict when and where a job would run if it were submitted now."""
         record = job if isinstance(job, Mapping) else read_file(Path(job))
-        return self.connection.call(Forecast, "POST", "/v1/forecast", body=with_variables(record, env))
+        body = self._complete(record, env)
+        return self.connection.call(Forecast, "POST", "/v1/forecast", body=body)
 
     def jobs(
         self,
@@ -102,7 +109,7 @@ class Client:
         name: str | None = None,
         page: int = 100,
     ) -> Iterator[JobRecord]:
-        """Yield the jobs that the caller may see, newest first."""
+        """Yield all jobs that the caller may see, newest first, reading page after page."""
         query = {"status": list(statuses), "user": user, "pool": pool, "name": name, "limit": page}
         cursor: str | None = None
         while True:
@@ -112,8 +119,24 @@ class Client:
             if cursor is None:
                 return
 
+    def active_jobs(
+        self,
+        *,
+        statuses: tuple[str, ...] = (),
+        user: str | None = None,
+        pool: str | None = None,
+        name: str | None = None,
+        page: int = 100,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """Return a page of jobs: those with tasks, then waiting, then ended ones; the first page (no
+        `cursor`) with the counts of all by status. `cursor`: the `next` of the page before."""
+        query = {"status": list(statuses), "user": user, "pool": pool, "name": name, "limit": page}
+        query |= {"cursor": cursor, "order": "active"}
+        return self.connection.call(JobPage, "GET", "/v1/jobs", query=query)
+
     def job(self, which: str | int) -> JobDetail:
-        """Return a job in detail, by number or name."""
+        """Return a job in detail: by number, by name, or another user's as `user/name`."""
         return self.connection.call(JobDetail, "GET", place("jobs", which))
 
     def record(self, which: str | int) -> JobRecord:
@@ -185,18 +208,54 @@ class Client:
         parent: str | None = None,
         quotas: Mapping[str, Mapping[str, Any]] | None = None,
         shared: bool | None = None,
+        allow: Sequence[str] | None = None,
+        max_priority: int | None = None,
+        devices_per_user: int | None = None,
+        lifted: Sequence[str] = (),
     ) -> PoolRecord:
         """Create or change a pool; what is not given stays unchanged.
 
-        `quotas`: `reservation`, `share` and `limit` by device type.
+        `quotas`: `reservation`, `share` and `limit` by device type. `allow`: users, and Unix groups as
+        `@group`, who may submit; empty: all. `lifted`: "max_priority" or "devices_per_user", where that
+        limit no longer applies.
         """
-        given = {"parent": parent, "quotas": quotas, "shared": shared}
+        given: dict[str, Any] = {"parent": parent, "quotas": quotas, "shared": shared}
+        given |= {"allow": None if allow is None else list(allow), "max_priority": max_priority}
+        given |= {"devices_per_user": devices_per_user, "lifted": list(lifted) or None}
         body = {field: value for field, value in given.items() if value is not None}
         return self.connection.call(PoolRecord, "PUT", place("pools", name), body=body)
 
     def remove_pool(self, name: str) -> None:
         """Remove a pool without jobs."""
         self.connection.ask("DELETE", place("pools", name))
+
+    def limits(self) -> list[LimitRecord]:
+        """List the limits of users: all for an administrator, otherwise the caller's."""
+        return self.connection.call(list[LimitRecord], "GET", "/v1/limits")
+
+    def set_limits(
+        self,
+        user: str = "*",
+        *,
+        jobs: int | None = None,
+        size: int | None = None,
+        submissions: int | None = None,
+    ) -> LimitRecord:
+        """Change the limits of a user, or of everybody without their own."""
+        given = {"jobs": jobs, "size": size, "submissions": submissions}
+        body = {field: value for field, value in given.items() if value is not None}
+        return self.connection.call(LimitRecord, "PUT", place("limits", user), body=body)
+
+    def reset_limits(self, user: str = "*") -> LimitRecord:
+        """Give a user everybody's limits again; of everybody, the defaults."""
+        return self.connection.call(LimitRecord, "DELETE", place("limits", user))
+
+    def audit(
+        self, *, user: str | None = None, since: float = 0.0, limit: int = 100
+    ) -> list[ActRecord]:
+        """Return the last entries of the audit log, oldest first. `since`: s since 1970."""
+        query: dict[str, Any] = {"user": user, "since": since, "limit": limit}
+        return self.connection.call(list[ActRecord], "GET", "/v1/audit", query=query)
 
     def policy(self) -> PolicyRecord:
         """Return the active policy and the names of all."""
@@ -237,9 +296,18 @@ class Client:
             given = {URL: self._url, TOKEN: self._token}
             environ = {**os.environ, **{name: text for name, text in given.items() if text is not None}}
             found = read_settings(environ)
-            settings = ClientSettings(found.url, found.token, self._ca or found.ca)
+            settings = replace(found, ca=self._ca or found.ca)
             self._open = DaemonConnection(settings, self._patience, self._transport)
         return self._open
+
+    @property
+    def same_machine(self) -> bool:
+        """Whether the daemon is known to run on this machine: in this process, or as the last
+        `muster up` of this user. A loopback address alone may lead elsewhere, through a tunnel."""
+        if self._transport is not None:
+            return True
+        kept = not (self._url or os.environ.get(URL))
+        return is_this_machine(self.connection.url, kept=kept)
 
     def close(self) -> None:
         if self._open is not None:
@@ -253,9 +321,16 @@ class Client:
         self.close()
 
     def _submit(self, record: Mapping[str, Any], key: str | None, env: Env | None) -> Handle:
-        body = with_variables(record, env)
+        body = self._complete(record, env)
         key = key or uuid.uuid4().hex
         return Handle(self, self.connection.call(JobRecord, "POST", "/v1/jobs", body=body, key=key))
+
+    def _complete(self, record: Mapping[str, Any], env: Env | None) -> dict[str, Any]:
+        """Return the job with its variables and where it is submitted; ClientError if it cannot run."""
+        complete = with_origin(with_variables(record, env), of_this_python(os.environ))
+        if self.same_machine:
+            refuse_unrunnable(complete)
+        return complete
 
     def _submit_training(
         self, training: Any, key: str | None, env: Env | None, fields: Mapping[str, Any]

@@ -1,17 +1,17 @@
 """Requests to a daemon, retried where that is safe, and streams that resume after a break."""
 
-import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 import msgspec
 
 from muster.client.errors import no_daemon, problem_of, raise_for
-from muster.client.settings import ClientSettings
+from muster.client.settings import UNIX, ClientSettings, is_loopback
 from muster.client.sse import Event, events
+from muster.client.trust import check_address, context_of, tracer
 
 T = TypeVar("T")
 
@@ -33,14 +33,13 @@ SILENCE = 45.0
 LOOK = 2.0
 """s of silence after which a stream with a deadline is reopened: how late it may notice it."""
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 Query = Mapping[str, str | int | bool | list[str] | None]
 
 
 def place(*steps: str | int) -> str:
-    """Return the path of a resource, with its parts quoted."""
-    return "/".join(["/v1", *(quote(str(step), safe="") for step in steps)])
+    """Return the path of a resource, with its parts quoted; `ann/train` is `ann:train` in it."""
+    return "/".join(["/v1", *(quote(str(step).replace("/", ":"), safe="") for step in steps)])
 
 
 class DaemonConnection:
@@ -52,14 +51,22 @@ class DaemonConnection:
     ) -> None:
         self.url = settings.url.rstrip("/")
         self._patience = patience
+        if transport is None:
+            check_address(settings)
+        path = unquote(self.url.removeprefix(UNIX)) if self.url.startswith(UNIX) else None
+        if path is not None and transport is None:
+            transport = httpx.HTTPTransport(uds=path, verify=False)
+        trace = tracer(settings)
+        self._extensions = {"trace": trace} if trace else {}
         self._http = httpx.Client(
-            base_url=self.url,
+            base_url="http://muster" if path is not None else self.url,
             headers={"Authorization": f"Bearer {settings.token}"} if settings.token else {},
             timeout=httpx.Timeout(ANSWER, connect=CONNECT),
             transport=transport,
-            verify=ssl.create_default_context(cafile=settings.ca) if settings.ca else True,
+            # Without TLS nothing is verified; loading the system's certificates takes 20 ms.
+            verify=context_of(settings.ca) if self.url.startswith("https") else False,
             # No proxy for this machine.
-            trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
+            trust_env=path is None and not is_loopback(urlsplit(self.url).hostname),
         )
 
     def call(
@@ -93,7 +100,12 @@ class DaemonConnection:
         while True:
             try:
                 answer = self._http.request(
-                    method, path, params=_given(query), json=body, headers=headers
+                    method,
+                    path,
+                    params=_given(query),
+                    json=body,
+                    headers=headers,
+                    extensions=self._extensions,
                 )
             except _BROKEN as error:
                 if not (idempotent or isinstance(error, httpx.ConnectError)) or not pauses.rest():
@@ -141,8 +153,10 @@ class DaemonConnection:
         # Every byte restarts the read timeout, so with a deadline it is short.
         silence = SILENCE if until is None else max(0.001, min(LOOK, until - time.monotonic()))
         timeout = httpx.Timeout(ANSWER, connect=CONNECT, read=silence)
-        params = _given(query)
-        with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer:
+        params, more = _given(query), self._extensions
+        with self._http.stream(
+            "GET", path, params=params, headers=headers, timeout=timeout, extensions=more
+        ) as answer:
             if not answer.is_success:
                 answer.read()
                 raise_for(answer)

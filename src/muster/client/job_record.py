@@ -1,6 +1,7 @@
 """The job to submit: from a file or a script."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +42,7 @@ def script_record(
 ) -> dict[str, Any]:
     """Make a job that runs a script as it would run here: this interpreter, this folder."""
     return {
-        "name": script.stem,
+        "name": script.stem if re.search("[A-Za-z]", script.stem) else f"job-{script.stem}",
         "command": [sys.executable, str(script.absolute()), *arguments],
         "folder": str(Path.cwd()),
         **fields,

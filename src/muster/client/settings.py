@@ -1,5 +1,6 @@
 """The daemon's address and token: from the environment, or from the file that `muster up` writes."""
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,11 @@ from muster.client.errors import ClientError
 HOME = "MUSTER_HOME"
 URL = "MUSTER_URL"
 TOKEN = "MUSTER_API_TOKEN"
+CA = "MUSTER_CA"
+INSECURE = "MUSTER_INSECURE"
+UNIX = "unix://"
+SHARED_SOCKET = Path("/run/muster/muster.sock")
+"""Where the daemon of a machine with several users listens by convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +25,14 @@ class ClientSettings:
     """A daemon's address, a token for it, and the certificates to trust."""
 
     url: str
+    """`unix:///path`, `https://...` or `http://...`."""
     token: str | None = None
     ca: str | None = None
+    """A file of certificates, or `sha256:` and the fingerprint of the daemon's own one."""
+    http: str | None = None
+    """The same daemon's address over HTTP, for other programs."""
+    insecure: bool = False
+    """Whether to send the token even where strangers could read it."""
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -36,14 +48,28 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> ClientSettings:
     """Return the settings in force. The file's token is used for the file's daemon only."""
-    url, token = environ.get(URL), environ.get(TOKEN)
-    kept = _kept(settings_path(environ), needed=not url)
-    if kept is not None and (not url or url.rstrip("/") == kept.url.rstrip("/")):
-        return ClientSettings(kept.url, token or kept.token, kept.ca)
+    url, token, ca = environ.get(URL), environ.get(TOKEN) or None, environ.get(CA) or None
+    insecure = environ.get(INSECURE) == "1"
+    kept = kept_settings(environ, needed=not url)
+    if kept is not None and (not url or url.rstrip("/") in (kept.url, kept.http)):
+        url = (url or kept.url).rstrip("/")
+        if not url.startswith(UNIX):  # there the kernel says who we are
+            token = token or kept.token
+        return ClientSettings(url, token, ca or kept.ca, kept.http, insecure)
+    if not url and SHARED_SOCKET.exists():
+        url = f"{UNIX}{SHARED_SOCKET}"
     if not url:
         hint = f"start one with muster up, or set {URL} and {TOKEN}"
         raise ClientError(0, "No Daemon", "the address of the daemon is unknown", hint)
-    return ClientSettings(url, token)
+    return ClientSettings(url, token, ca, insecure=insecure)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether a host is this machine for certain: by its address, not by a name to resolve."""
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def write_settings(settings: ClientSettings, environ: Mapping[str, str] = os.environ) -> Path:
@@ -59,7 +85,11 @@ def write_settings(settings: ClientSettings, environ: Mapping[str, str] = os.env
     return path
 
 
-def _kept(path: Path, needed: bool) -> ClientSettings | None:
+def kept_settings(
+    environ: Mapping[str, str] = os.environ, needed: bool = True
+) -> ClientSettings | None:
+    """Return what the file says, None without one; ClientError if it is unreadable and needed."""
+    path = settings_path(environ)
     try:
         return msgspec.json.decode(path.read_bytes(), type=ClientSettings)
     except FileNotFoundError:
@@ -68,4 +98,4 @@ def _kept(path: Path, needed: bool) -> ClientSettings | None:
         if not needed:
             return None
         hint = f"remove it and restart the daemon, or set {URL}"
-        raise ClientError(0, "Bad ClientSettings", f"{path} cannot be read: {error}", hint) from None
+        raise ClientError(0, "Bad Settings", f"{path} cannot be read: {error}", hint) from None

@@ -50,6 +50,8 @@ class Site:
     """The address at which tasks reach the coordinator and each other."""
     hosts: Mapping[str, str] | None = None
     """The address of each node; None: all are this machine."""
+    warning: str = ""
+    """What its administrator should know of it."""
 
 
 class RunningDaemon:
@@ -112,7 +114,9 @@ async def open_daemon(
 
     executor.listen(wake)
     reattach(daemon)
-    return RunningDaemon(daemon, tasks, site.cluster.name)
+    running = RunningDaemon(daemon, tasks, site.cluster.name)
+    running.service.warning = site.warning
+    return running
 
 
 async def _surroundings(

@@ -235,13 +235,16 @@ def _seats(alike: tuple[TaskPlace, ...], virtual: bool) -> dict[TaskPlace, _Seat
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a task inherits from the manager, without its virtual environment in PATH."""
+    """Return what a task inherits from the manager, without its virtual environment in PATH.
+
+    Python writes its output at once: a log is followed live, and a killed task loses none of it.
+    """
     kept = {name: value for name, value in environ.items() if INHERITED.fullmatch(name)}
     own = environ.get("VIRTUAL_ENV")
     if own and "PATH" in kept:
         folders = kept["PATH"].split(":")
         kept["PATH"] = ":".join(folder for folder in folders if folder != f"{own}/bin")
-    return kept
+    return {**kept, "PYTHONUNBUFFERED": "1"}
 
 
 def compose(

@@ -22,6 +22,7 @@ from muster import __version__
 from muster.core.cycle.cycle import Decisions, Memory, decide
 from muster.core.state.check import check
 from muster.files.errors import InputError
+from muster.model.job import Origin
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
 
@@ -83,7 +84,7 @@ def load_snapshot(path: Path) -> CycleSnapshot:
 
 
 def _without_secrets(state: JobState) -> JobState:
-    program = replace(state.job.program, environ=())
+    program = replace(state.job.program, environ=(), origin=Origin())
     return replace(state, job=replace(state.job, command=(), program=program))
 
 

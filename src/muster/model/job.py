@@ -59,6 +59,18 @@ class Locality:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a job was submitted, as its client saw it."""
+
+    environ: tuple[tuple[str, str], ...] = ()
+    """Variables by which programs are found (PATH, VIRTUAL_ENV, ...); `Program.environ` overrides
+    them."""
+    executable: str = ""
+    """The file that the command's first word named; empty: unknown."""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """How a job's command is run, stopped and restarted."""
 
@@ -82,6 +94,7 @@ class Program:
     """Gradient synchronisation: "auto", "ring", "sharded" or "dedicated"."""
     owners: str = "reduce"
     """What parameter owners do: "reduce" only, or "update" as well."""
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +135,11 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "elastic", any(spec.most > spec.gang for spec in self.roles))
+
+    @property
+    def full_name(self) -> str:
+        """`user/name`: names are unique among a user's live jobs."""
+        return f"{self.user}/{self.name}"
 
     @property
     def workers(self) -> RoleSpec:

@@ -24,6 +24,12 @@ class Pool:
     name: str
     parent: str = ROOT
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+    """Users, and Unix groups as `@group`, who may submit; empty: all. Administrators always may."""
+    max_priority: int | None = None
+    """Highest priority of a user's job; None: any."""
+    devices_per_user: int | None = None
+    """Most devices, of all types, that one user's jobs may hold; None: no limit."""
 
     def quota(self, device_type: str) -> Quota:
         """Return the pool's quota for a device type."""
@@ -67,6 +73,10 @@ class PoolTree:
         """Return the pools that take jobs."""
         return tuple(name for name in self.pools if not self.below[name])
 
+    def capped(self) -> frozenset[str]:
+        """Return the pools that limit the devices of each user."""
+        return frozenset(name for name, pool in self.pools.items() if pool.devices_per_user is not None)
+
     def ancestry(self, name: str) -> Iterator[str]:
         """Yield the pool and its ancestors, without the root."""
         while name != ROOT:
@@ -97,6 +107,10 @@ class PoolTree:
 
     def _reject_bad_quotas(self) -> None:
         for pool in self.pools.values():
+            if pool.devices_per_user is not None and pool.devices_per_user < 1:
+                raise PoolError(
+                    pool.name, f"devices_per_user must be at least 1, not {pool.devices_per_user}"
+                )
             for device_type, quota in pool.quotas.items():
                 problem = _fault(quota)
                 if problem is not None:

@@ -3,7 +3,7 @@
 `docs/reference/reasons.md` is generated from this file.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.model.topology import Level
@@ -28,6 +28,7 @@ class Code(StrEnum):
     AT_MOST = "running.at_most"
     CHANGING = "running.changing"
     WAITING_LIMIT = "waiting.limit"
+    WAITING_USER_LIMIT = "waiting.user_limit"
     WAITING_RESERVATION = "waiting.reservation"
     WAITING_QUOTA = "waiting.quota"
     WAITING_RECLAIM = "waiting.reclaim"
@@ -57,6 +58,7 @@ SENTENCES: dict[Code, str] = {
     Code.AT_MOST: "running with all it asked for",
     Code.CHANGING: "starting, resizing, migrating or stopping",
     Code.WAITING_LIMIT: "would exceed the pool's limit",
+    Code.WAITING_USER_LIMIT: "would exceed the pool's limit of devices per user",
     Code.WAITING_RESERVATION: "not preemptible, and the pool's reservation is used up",
     Code.WAITING_QUOTA: "the pool has used its entitlement, and no device is idle",
     Code.WAITING_RECLAIM: "the jobs on its devices are being stopped or shrunk",
@@ -77,6 +79,7 @@ class Holder:
     name: str
     pool: str
     devices: int
+    number: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Quantity:
     asked: int
     used: int
     bound: int
+    user: str = ""
+    """Whose use it is, if the bound is for each user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +129,5 @@ class Reason:
     """Device-seconds of work lost by the decision."""
     gain: float | None = None
     """Device-seconds of waiting expected to be saved."""
+    served: int = field(default=0, compare=False)
+    """Number of the beneficiary; 0: unknown."""

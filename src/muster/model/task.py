@@ -52,9 +52,11 @@ class TaskOrder:
     environ: Mapping[str, str]
     """Its whole environment: nothing is inherited from the executor."""
     folder: str
-    """Working folder; created if missing."""
+    """Working folder."""
     log: str
     """Log file below the log folder: `<job>/<generation>/<task>.log`. Attempts append to it."""
+    own_folder: bool = False
+    """Whether the folder is the job's own, to be created if missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,10 @@ class View:
     outlooks: Mapping[int, Outlook] = field(default_factory=dict)
     """What is believed about live jobs; others are unknown."""
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """Live jobs' numbers by name, to resolve user input and keep names unique."""
+    """Live jobs' numbers by full name, to resolve user input and keep a user's names unique."""
 
     def __post_init__(self) -> None:
-        if len(self.names) != len(self.jobs):
-            found = {state.job.name: number for number, state in self.jobs.items()}
+        # Views stored before names were per user have them without the user.
+        if len(self.names) != len(self.jobs) or "/" not in next(iter(self.names), "/"):
+            found = {state.job.full_name: number for number, state in self.jobs.items()}
             object.__setattr__(self, "names", found)

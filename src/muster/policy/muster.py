@@ -138,7 +138,7 @@ class _Deal:
         alike = {(bid.job.preemptible, bid.each, each): bid for bid in bids for each in bid.curves}
         found: dict[str, int] = {}
         for (_, devices, each), bid in alike.items():
-            most = self._room.most(bid.job, each) * devices
+            most = self._room.most(bid.job, each, any_user=True) * devices
             found[each] = max(found.get(each, 0), most)
         return found
 
@@ -173,6 +173,7 @@ class _Deal:
             if bid.number in first:
                 raised = tuple(value + bonus for value in offers[i].values[1:])
                 offers[i] = Offer(offers[i].counts, (0.0, *raised))
+        offers = self._within_user_limits(bids, offers)
         for bid, offer, place in zip(bids, offers, deal(offers, devices), strict=True):
             if not place:
                 continue
@@ -192,6 +193,18 @@ class _Deal:
             self.again = min(self.again, again)
         else:
             self.trials |= {bid.number: known[bid.number] for bid in self._open if bid.number in known}
+
+    def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
+        """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""
+        users: dict[str, list[int]] = defaultdict(list)
+        for i, bid in enumerate(bids):
+            if self._room.limits_users(bid.job):
+                users[bid.job.user].append(i)
+        for places in users.values():
+            left = self._room.left_to_user(bids[places[0]].job)
+            for i, most in zip(places, deal([offers[i] for i in places], left), strict=True):
+                offers[i] = Offer(offers[i].counts[: most + 1], offers[i].values[: most + 1])
+        return offers
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""

@@ -1,15 +1,16 @@
 """The devices that a policy can still give, by pool and type.
 
 A pool may use its entitlement, and beyond it what no pool is entitled to; neither it nor a pool around
-it may exceed its limit. Some devices that a job could use belong to no entitlement: a job that may use
-several types asks for one of them only, and the policy may want it on another.
+it may exceed its limit, nor a user what such a pool gives each. Some devices that a job could use
+belong to no entitlement: a job that may use several types asks for one of them only, and the policy may
+want it on another.
 
 Jobs that cannot be changed now (changing already, or running and not preemptible) count with what they
 hold or will hold; the policy deals to all others, `movable`.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
@@ -38,6 +39,11 @@ class Room:
         """By pool or cluster: sum over the pools below of entitlement or use, whichever is more."""
         self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
         self._types = tuple(t for t in view.cluster.device_types() if t in entitlements.capacity)
+        self._capped = view.pools.capped()
+        self._by_user: Counter[tuple[str, str]] = Counter()
+        """Devices given, by pool that limits those of each user, and user."""
+        self._had = _held_by_user(view, self._capped)
+        """Devices held, likewise: a limit set below them takes none."""
         self._given: Counter[int] = Counter()
         """Workers given to jobs whose servers need devices too."""
         self.movable: list[JobState] = []
@@ -58,17 +64,27 @@ class Room:
         there = self._entitled.capacity
         return tuple(t for t in job.device_types if t in there)
 
-    def most(self, job: Job, device_type: str) -> int:
-        """Return the workers that cluster and pools could still give the job on this type."""
+    def most(self, job: Job, device_type: str, *, any_user: bool = False) -> int:
+        """Return the workers that cluster and pools could still give the job on this type; `any_user`:
+        if the pool's limit for each user did not bind its user."""
         each = job.workers.need.devices
         if not each:
             return UNBOUNDED
-        devices = max(0, self._open(job, device_type))
+        devices = self._open(job, device_type)
+        devices = max(0, devices if any_user else min(devices, self.left_to_user(job)))
         most = devices // each
         if _devices_beside(job):
             while most and self._devices(job, most) > devices:
                 most -= 1
         return most
+
+    def left_to_user(self, job: Job) -> int:
+        """Return the devices that the pools around the job still leave to its user."""
+        pools = self._view.pools.pools
+        keys = [(pool, job.user) for pool in self._caps(job)]
+        most = (max(pools[key[0]].devices_per_user or 0, self._had[key]) for key in keys)
+        left = (each - self._by_user[key] for each, key in zip(most, keys, strict=True))
+        return max(0, min(left, default=UNBOUNDED))
 
     def take(self, job: Job, device_type: str, workers: int) -> None:
         """Give the job workers; a negative number takes them back."""
@@ -100,6 +116,14 @@ class Room:
                 devices = allowed - used
         return devices
 
+    def limits_users(self, job: Job) -> bool:
+        """Whether some pool around the job limits the devices of each user."""
+        return bool(self._caps(job))
+
+    def _caps(self, job: Job) -> Collection[str]:
+        """Return the pools around the job that limit the devices of each user."""
+        return self._capped.intersection(self._view.pools.ancestry(job.pool)) if self._capped else ()
+
     def _bounds(self, leaf: str, device_type: str) -> tuple[_Bound, ...]:
         """Return the bounds of a leaf, from wide to narrow, cached."""
         key = (leaf, device_type)
@@ -130,10 +154,23 @@ class Room:
 
     def _enter(self, job: Job, device_type: str, devices: int) -> None:
         self._left[device_type] -= devices
+        for capped in self._caps(job):
+            self._by_user[capped, job.user] += devices
         for pool, around, entitled, _ in self._bounds(job.pool, device_type):
             used = self._used[pool]
             self._used[pool] = used + devices
             self._spoken_for[around] += max(entitled, used + devices) - max(entitled, used)
+
+
+def _held_by_user(view: View, capped: Collection[str]) -> Counter[tuple[str, str]]:
+    """Return the devices that users hold or will hold, in the pools that limit them."""
+    found: Counter[tuple[str, str]] = Counter()
+    for state in view.jobs.values() if capped else ():
+        placement = state.target or state.placement
+        if placement is not None:
+            for pool in set(capped).intersection(view.pools.ancestry(state.job.pool)):
+                found[pool, state.job.user] += placement.devices
+    return found
 
 
 def _devices_beside(job: Job) -> bool:

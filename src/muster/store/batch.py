@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from muster.model.task import Fact
-from muster.wire.records import JobRecord, PredictionRecord
+from muster.wire.records import ActRecord, JobRecord, PredictionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class SubmissionKey:
+    """A caller's idempotency key, and what was submitted with it."""
+
+    user: str
+    """Who chose the key: the caller, not the user that the job is for."""
+    key: str
+    number: int
+    digest: str = ""
+    """Of the job as sent; empty: unknown, submitted before it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One transaction: stored as a whole or not at all."""
 
@@ -24,11 +36,12 @@ class Batch:
     """In order."""
     records: tuple[JobRecord, ...] = ()
     """Each replaces the record of its number."""
-    keys: tuple[tuple[str, str, int], ...] = ()
-    """User, idempotency key of a submission, and the number of its job."""
+    keys: tuple[SubmissionKey, ...] = ()
     predictions: tuple[tuple[int, PredictionRecord], ...] = ()
     """Job number and prediction; each replaces that of the same job, kind and moment."""
     notes: tuple[Note, ...] = ()
+    acts: tuple[ActRecord, ...] = ()
+    """For the audit log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, or_, select
 
 from muster.model.task import Fact, job_of
 from muster.store.batch import Journalled
@@ -52,13 +52,23 @@ def read(connection: Connection, after: int, limit: int) -> list[Journalled]:
 
 
 def changes(
-    connection: Connection, after: int | None, number: int | None, limit: int
+    connection: Connection,
+    after: int | None,
+    number: int | None,
+    limit: int,
+    users_or_pools: tuple[str, tuple[str, ...]] | None = None,
 ) -> list[Journalled]:
-    """Return facts with job names, oldest first: the first after a number, or the last of all."""
+    """Return facts with job names, oldest first: the first after a number, or the last of all.
+
+    Those of others are left out here and not later, so that a full page of theirs hides nothing.
+    """
     named = journal.outerjoin(jobs, jobs.c.number == journal.c.number)
     query = select(journal.c.seq, journal.c.kind, journal.c.body, jobs.c.name).select_from(named)
     if number is not None:
         query = query.where(journal.c.number == number)
+    if users_or_pools is not None:
+        user, pools = users_or_pools
+        query = query.where(or_(jobs.c.user == user, jobs.c.pool.in_(pools)))
     if after is None:
         latest = query.order_by(journal.c.seq.desc()).limit(limit)
         return _entries(connection.execute(latest))[::-1]

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
 than the rest of opening it."""
 
@@ -51,6 +51,7 @@ keys = sa.Table(
     sa.Column("user", sa.Text, primary_key=True),
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("number", BIG, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False, server_default=""),
 )
 
 predictions = sa.Table(
@@ -90,4 +91,18 @@ settings = sa.Table(
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float(53), nullable=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("act", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Index("audit_user", "user", "id"),
 )

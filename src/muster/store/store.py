@@ -4,19 +4,19 @@ Calls block on the database and are thread-safe. Everything written is committed
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
-from muster.store import journal, lists
-from muster.store.batch import Batch, Journalled, Note, Snapshot
+from muster.store import audit_log, journal, lists
+from muster.store.batch import Batch, Journalled, Note, Snapshot, SubmissionKey
 from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
 from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots, tokens
-from muster.wire.records import JobRecord, PredictionRecord, TokenRecord
+from muster.wire.records import ActRecord, JobRecord, PredictionRecord, TokenRecord
 
 KEEP_EVENTS = 1_000_000
 """Facts kept before the older snapshot, for people to read; some 120 to 400 MB."""
@@ -48,7 +48,7 @@ class Store:
         facts = journal.prepared(batch.facts)
         rows = lists.job_rows(batch.records)
         made = lists.prediction_rows(batch.predictions)
-        given = [{"user": user, "key": key, "number": number} for user, key, number in batch.keys]
+        given = [asdict(key) for key in batch.keys]
         with self._database.writing() as connection:
             span = journal.append(connection, facts)
             lists.put(connection, jobs, rows)
@@ -56,6 +56,7 @@ class Store:
             lists.put(connection, predictions, made)
             lists.add(connection, notes, [asdict(note) for note in batch.notes])
             self._prune_notes(connection, batch.notes)
+            audit_log.append(connection, batch.acts)
         return span
 
     def snapshot(self, seq: int, body: bytes) -> None:
@@ -97,12 +98,16 @@ class Store:
             return journal.last(connection)
 
     def changes(
-        self, after: int | None, number: int | None = None, limit: int = 500
+        self,
+        after: int | None,
+        number: int | None = None,
+        limit: int = 500,
+        users_or_pools: tuple[str, tuple[str, ...]] | None = None,
     ) -> list[Journalled]:
         """Return facts of one job or all, with job names, oldest first: the first after a number, or
-        (None) the last ones."""
+        (None) the last ones. `users_or_pools`: as in `jobs`."""
         with self._database.reading() as connection:
-            return journal.changes(connection, after, number, limit)
+            return journal.changes(connection, after, number, limit, users_or_pools)
 
     def jobs(
         self,
@@ -117,8 +122,7 @@ class Store:
     ) -> list[JobRecord]:
         """Return jobs, newest first. `before`: the last number of the previous page.
         `users_or_pools`: jobs of this user, and any user's in these pools."""
-        columns = ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
-        wanted = [column == value for column, value in columns if value is not None]
+        wanted = _wanted(user, pool, name)
         if statuses:
             wanted.append(jobs.c.status.in_(statuses))
         if before is not None:
@@ -130,26 +134,42 @@ class Store:
         """Return the job of a number."""
         return self._job(select(jobs.c.body).where(jobs.c.number == number))
 
-    def named(self, name: str) -> JobRecord | None:
-        """Return the newest job of a name."""
-        query = select(jobs.c.body).where(jobs.c.name == name)
+    def named(self, user: str, name: str) -> JobRecord | None:
+        """Return a user's newest job of a name."""
+        query = select(jobs.c.body).where(jobs.c.name == name, jobs.c.user == user)
         return self._job(query.order_by(jobs.c.number.desc()).limit(1))
 
-    def counts(self) -> dict[str, int]:
-        """Return the number of jobs by status."""
+    def counts(
+        self,
+        *,
+        user: str | None = None,
+        users_or_pools: tuple[str, tuple[str, ...]] | None = None,
+        pool: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, int]:
+        """Return the number of jobs by status; the arguments are as in `jobs`."""
         query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
-        return {row[0]: row[1] for row in self._rows(query)}
+        query = query.where(*_wanted(user, pool, name))
+        ways = [query]
+        if users_or_pools is not None:  # one query for each index
+            mine, shared = users_or_pools
+            ways = [query.where(jobs.c.user == mine)]
+            if shared:
+                ways.append(query.where(jobs.c.pool.in_(shared), jobs.c.user != mine))
+        found: Counter[str] = Counter()
+        for way in ways:
+            found.update({row[0]: row[1] for row in self._rows(way)})
+        return dict(found)
 
     def highest(self) -> int:
         """Return the highest job number so far; 0: none."""
         with self._database.reading() as connection:
             return connection.scalar(select(func.max(jobs.c.number))) or 0
 
-    def key(self, user: str, key: str) -> int | None:
-        """Return the number of the job a user submitted with this key."""
-        query = select(keys.c.number).where(keys.c.user == user, keys.c.key == key)
-        with self._database.reading() as connection:
-            return connection.scalar(query)
+    def key(self, user: str, key: str) -> SubmissionKey | None:
+        """Return what a caller submitted with this key."""
+        rows = self._rows(select(keys).where(keys.c.user == user, keys.c.key == key))
+        return SubmissionKey(**rows[0]._mapping) if rows else None
 
     def predictions(self, number: int) -> list[PredictionRecord]:
         """Return the predictions about a job, oldest first."""
@@ -182,6 +202,11 @@ class Store:
         rows = self._rows(_TOKENS.where(tokens.c.digest == digest))
         return TokenRecord(*rows[0]) if rows else None
 
+    def token_digest(self, prefix: str) -> str | None:
+        """Return the digest of a token by its first digits."""
+        rows = self._rows(select(tokens.c.digest).where(tokens.c.digest.between(prefix, prefix + "g")))
+        return str(rows[0][0]) if rows else None
+
     def touch_token(self, digest: str, at: float) -> None:
         """Record when a token was last used."""
         with self._database.writing() as connection:
@@ -191,6 +216,16 @@ class Store:
         """Remove a token; return whether it existed."""
         with self._database.writing() as connection:
             return connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount > 0
+
+    def add_acts(self, acts: Sequence[ActRecord]) -> None:
+        """Append to the audit log."""
+        with self._database.writing() as connection:
+            audit_log.append(connection, acts)
+
+    def acts(self, *, user: str | None, since: float, limit: int) -> list[ActRecord]:
+        """Return the last entries of the audit log, oldest first."""
+        with self._database.reading() as connection:
+            return audit_log.read(connection, user, since, limit)
 
     def setting(self, key: str) -> str | None:
         """Return the text stored under this key."""
@@ -229,6 +264,11 @@ class Store:
             if self._unpruned[kind] > NOTES_BETWEEN:
                 lists.prune_notes(connection, kind, self._keep_notes)
                 self._unpruned[kind] = 0
+
+
+def _wanted(user: str | None, pool: str | None, name: str | None) -> list[ColumnElement[bool]]:
+    columns = ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
+    return [column == value for column, value in columns if value is not None]
 
 
 _TOKENS = select(tokens.c.name, tokens.c.user, tokens.c.role, tokens.c.created, tokens.c.used)

@@ -99,6 +99,8 @@ class ChangeRecord:
     job: str | None
     text: str
     """For people."""
+    number: int | None = None
+    """Of the job: names may be reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,24 @@ def prediction_error(predicted: float, real: float, made: float) -> float | None
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramRecord:
+    """What a job's tasks run, where and with which variables; secrets are masked."""
+
+    executable: str = ""
+    """The file that the command's first word named at submission; empty: unknown."""
+    folder: str = ""
+    """Working folder; empty: a folder of the job's own."""
+    shell: bool = False
+    """Whether `sh -c` runs the command."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables that the job sets."""
+    inherited: dict[str, str] = field(default_factory=dict)
+    """Variables taken from where it was submitted; `env` overrides them."""
+    host: str = ""
+    """Machine on which it was submitted."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobDetail:
     """A job as in `muster show`."""
 
@@ -134,14 +154,18 @@ class JobDetail:
     predictions: tuple[PredictionRecord, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     """Step and loss, thinned out."""
+    program: ProgramRecord | None = None
+    """None: the journal no longer has its submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs, newest first, and the cursor of the next page."""
+    """Jobs, and the cursor of the next page."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    """All jobs that the caller may see of this user, pool and name, by status; on the first page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +229,12 @@ class PoolRecord:
     leaf: bool = True
     shared: bool = False
     """Whether its users may see and stop each other's jobs."""
+    allow: tuple[str, ...] = ()
+    """Users, and Unix groups as "@group", who may submit; empty: all. Administrators always may."""
+    max_priority: int | None = None
+    """Highest priority of a user's job."""
+    devices_per_user: int | None = None
+    """Most devices that one user's jobs may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +248,44 @@ class TokenRecord:
     created: float
     used: float | None = None
     secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRecord:
+    """What one user may have at once, and has."""
+
+    user: str
+    """"*": everybody without limits of their own."""
+    jobs: int
+    """Most live jobs."""
+    size: int
+    """Most bytes of the commands and environments of live jobs."""
+    submissions: int
+    """Most submissions per minute."""
+    own: bool = False
+    """Whether the limits were set for this user."""
+    live: int = 0
+    """Live jobs."""
+    used: int = 0
+    """Bytes of their commands and environments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActRecord:
+    """An entry of the audit log: who did what, when and from where."""
+
+    at: float
+    user: str
+    act: str
+    """Such as "submit", "stop" or "set pool"."""
+    target: str = ""
+    """What it was done to: a job, a node, a pool, a token."""
+    outcome: str = "done"
+    """"done" or "refused"."""
+    detail: str = ""
+    """What was asked for, or why it was refused."""
+    address: str = ""
+    """Where the request came from; empty: this machine, without a network address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +319,5 @@ class StatusRecord:
     """What is wrong, such as a full disk; empty if nothing."""
     counts: dict[str, int] = field(default_factory=dict)
     """Jobs by status."""
+    warning: str = ""
+    """What its administrator should know, such as devices that do not exist; empty if nothing."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar, cast
 
 import httpx
@@ -15,6 +16,7 @@ from fastapi import FastAPI
 from muster.api.app import create_app
 from muster.api.limits import Limits
 from muster.api.listener import Tls, bound, serve, url_of
+from muster.api.unix_socket import bound_unix
 from muster.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.service.protocol import Service
@@ -54,13 +56,25 @@ class Api:
     def listening(self, tls: Tls | None = None) -> Iterator[str]:
         """The same API on a socket of this machine; its address."""
         listening = bound()
+        with self._served(listening, tls):
+            yield url_of(listening, secure=tls is not None)
+
+    @contextmanager
+    def on_unix_socket(self, path: Path) -> Iterator[str]:
+        """The same API on a Unix socket; its address."""
+        with self._served(bound_unix(path, 0o600), None):
+            yield f"unix://{path}"
+
+    @contextmanager
+    def _served(self, listening: socket.socket, tls: Tls | None) -> Iterator[None]:
         begun, stop = threading.Event(), asyncio.Event()
+        context = tls.context() if tls else None
         serving = asyncio.run_coroutine_threadsafe(
-            serve(self.app, listening, stop, tls=tls, ready=begun.set), self.loop
+            serve(self.app, [listening], stop, tls=context, ready=begun.set), self.loop
         )
         assert begun.wait(30)
         try:
-            yield url_of(listening, tls)
+            yield
         finally:
             self.loop.call_soon_threadsafe(stop.set)
             serving.result(30)

@@ -1,13 +1,19 @@
 """Tokens, limits and errors: what every request meets."""
 
 import asyncio
+import os
 
 import pytest
+from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
+from muster.api.gate import CALLER, RequestGate
+from muster.api.hosts import Hosts
 from muster.api.limits import Limits
+from muster.api.peer import PEER, Peer
 from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
+from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api
 
 JOB = {"command": "python train.py"}
@@ -44,6 +50,37 @@ def test_how_the_daemon_is_needs_no_token(api: Api) -> None:
 def test_where_no_tokens_are_asked_for_everybody_is_an_administrator() -> None:
     with running_api(auth=False) as api:
         assert api.http(None).post("/v1/jobs", json=JOB).json()["user"] == "nobody"
+
+
+@pytest.mark.parametrize("auth", [True, False])
+@pytest.mark.parametrize("header", [(), ((b"authorization", b"Bearer ada"),)])
+def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
+    auth: bool, header: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    """Without tokens a header must not make an administrator of anybody."""
+    found: list[Caller] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        found.append(scope[CALLER])
+
+    async def ask() -> None:
+        identify = FakeService().identify
+        gate = RequestGate(
+            app,
+            tokens=TokenCache(identify, Now()),
+            limits=Limits(),
+            hosts=Hosts(),
+            clock=Now(),
+            auth=auth,
+            owner=Caller("owner", admin=True),
+        )
+        scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": header}
+        for uid in (os.geteuid(), 65534):
+            await gate({**scope, PEER: Peer(f"uid {uid}", uid=uid)}, asyncio.Queue().get, print)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    ada = [Caller("ada")] * 2
+    assert found == (ada if auth and header else [Caller("owner", admin=True), Caller("nobody")])
 
 
 def test_a_token_that_was_revoked_is_refused_at_once(api: Api) -> None:
@@ -104,11 +141,42 @@ def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
         assert answer.headers["Connection"] == "close"
 
 
-@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
-def test_a_body_that_is_not_json_is_refused_with_what_helps(api: Api, kind: str) -> None:
-    answer = api.http().post("/v1/jobs", content=b"a=b", headers={"Content-Type": kind})
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "text/plain; charset=application/json",
+        "text/plain;json",
+        "application/jsonx",
+        "",
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_not_json_is_refused_with_what_helps(api: Api, kind: str, chunked: bool) -> None:
+    """A page of another site can send all of these without asking; none may submit a job."""
+    body = b'{"command": "true"}'
+    headers = {"Content-Type": kind} if kind else {}
+    content = iter([body]) if chunked else body
+    answer = api.http().post("/v1/jobs", content=content, headers=headers)
     assert answer.status_code == 415
     assert "--json" in answer.json()["hint"]
+    assert not api.service.entries
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_json_may_have_parameters(api: Api, kind: str) -> None:
+    body = b'{"command": "true"}'
+    assert api.http().post("/v1/jobs", content=body, headers={"Content-Type": kind}).status_code == 201
+
+
+def test_the_answer_with_a_token_is_kept_by_nobody_and_errors_repeat_no_secret(api: Api) -> None:
+    made = api.http().post("/v1/tokens", json={"name": "t", "user": "ada"})
+    assert made.headers["Cache-Control"] == "no-store"
+    for given in ("Bearer hunter2hunter2", "hunter2hunter2", "Basic hunter2hunter2"):
+        answer = api.http(None).get("/v1/jobs", headers={"Authorization": given})
+        assert answer.status_code == 401
+        assert "hunter2" not in answer.text
 
 
 def test_errors_are_problems_whatever_is_wrong(api: Api) -> None:
@@ -157,6 +225,7 @@ def test_a_name_that_leads_elsewhere_leads_nowhere(api: Api, path: str) -> None:
     api.do(lambda: api.service.start(1))
     with api.listening() as url, connected(url) as sender:
         # As it is: a client would tidy it up.
-        sender.sendall(f"GET {path} HTTP/1.1\r\nAuthorization: Bearer root\r\n\r\n".encode())
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer root\r\n\r\n"
+        sender.sendall(head.encode())
         status = sender.recv(65536).split()[1]
     assert status in {b"404", b"422"}

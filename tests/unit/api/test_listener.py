@@ -6,16 +6,12 @@ import socket
 import ssl
 import subprocess
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
 
-from muster.api.app import create_app
 from muster.api.limits import Limits
-from muster.api.listener import Tls, bound, serve
-from muster.daemon.service.protocol import Service
-from tests.fake_service import FakeService
+from muster.api.listener import Tls, bound
 from tests.unit.api.harness import Api, connected, running_api
 
 HUNDRED_MB = 100_000_000
@@ -93,12 +89,8 @@ def test_tls_by_file(api: Api, tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
-    async def begin() -> None:
-        app = create_app(cast(Service, FakeService()))
-        await serve(app, listening, asyncio.Event(), tls=Tls(tmp_path / "none.pem"))
-
-    with bound() as listening, pytest.raises(FileNotFoundError):
-        asyncio.run(begin())
+    with pytest.raises(FileNotFoundError):
+        Tls(tmp_path / "none.pem").context()
 
 
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_said_at_once() -> None:

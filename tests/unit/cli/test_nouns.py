@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from muster.files.errors import InputError
 from muster.wire.records import PoolRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
@@ -123,3 +124,45 @@ def test_a_snapshot_is_written_to_a_file_or_to_standard_output(lab: Lab, tmp_pat
     assert (tmp_path / "now.json").read_bytes() == muster("snapshot", "-").stdout_bytes.strip()
     assert lab.paths("GET") == ["/v1/snapshot"] * 2
     assert "nowhere" in str(muster("snapshot", tmp_path / "nowhere/now.json", code=1).exception)
+
+
+def test_who_may_use_a_pool_is_set_and_shown(lab: Lab) -> None:
+    text = muster(
+        "pool", "set", "research", "--allow", "ada", "--allow", "@vision", "--devices-per-user", "4"
+    ).stdout
+    assert lab.requests[-1][2] == {"quotas": {}, "allow": ["ada", "@vision"], "devices_per_user": 4}
+    assert "may submit: ada, @vision; administrators always may" in text
+    muster("pool", "set", "research", "--allow", "everybody", "--max-priority", "none")
+    assert lab.requests[-1][2] == {"quotas": {}, "allow": [], "lifted": ["max_priority"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--devices-per-user", "0"], "--devices-per-user: must be at least 1, not 0"),
+        (["--max-priority", "high"], "--max-priority: 'high' is not a whole number"),
+        (["--allow", "everybody", "--allow", "ada"], "--allow: everybody allows all"),
+    ],
+)
+def test_rules_that_make_no_sense_are_one_line(lab: Lab, options: list[str], problem: str) -> None:
+    refused = muster("pool", "set", "research", *options, code=1).exception
+    assert isinstance(refused, InputError)
+    assert problem in str(refused)
+
+
+def test_limits_of_users_are_set_listed_and_reset(lab: Lab) -> None:
+    muster("limit", "set", "ada", "--jobs", "50", "--size", "10MB")
+    assert lab.requests[-1] == ("PUT", "/v1/limits/ada", {"jobs": 50, "size": 10_000_000})
+    muster("limit", "set", "--submissions", "30")
+    assert lab.requests[-1] == ("PUT", "/v1/limits/*", {"submissions": 30})
+    muster("limit", "reset", "ada")
+    assert lab.requests[-1][:2] == ("DELETE", "/v1/limits/ada")
+    assert "USER" in muster("limit", "list").stdout
+    assert "give --jobs, --size or --submissions" in muster("limit", "set", code=2).stderr
+
+
+def test_the_audit_log_is_read(lab: Lab) -> None:
+    assert words(muster("audit", "--since", "1d", "-u", "ada").stdout)[0] == (
+        "AT USER FROM ACT ON OUTCOME DETAIL"
+    )
+    assert json.loads(muster("audit", "-o", "json").stdout) == []

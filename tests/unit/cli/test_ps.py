@@ -15,7 +15,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_live_jobs_are_listed_with_figures_and_reasons(lab: Lab) -> None:
-    heading, waiting, running = (" ".join(line.split()) for line in muster("ps").stdout.splitlines())
+    heading, running, waiting = (" ".join(line.split()) for line in muster("ps").stdout.splitlines())
     assert heading == "ID NAME POOL STATUS WORKERS STEP LOSS AGE FINISH WHY"
     assert waiting == "13 bert research waiting 0/1..8 - - 1h00m unknown waiting.devices"
     assert running == (
@@ -35,7 +35,7 @@ def test_columns_stand_under_their_headings(lab: Lab) -> None:
 
 def test_all_includes_what_is_over(lab: Lab) -> None:
     lines = muster("ps", "-a").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["ID", "13", "12", "11", "10"]
+    assert [line.split()[0] for line in lines] == ["ID", "12", "13", "11", "10"]
     failed = next(line for line in lines if " failed " in line)
     assert failed.endswith("30m00s ago  worker-0 ended with code 3")
     assert lines[-1].endswith("30m00s ago  -")
@@ -49,7 +49,7 @@ def test_lists_are_narrowed_by_user_pool_and_number(lab: Lab) -> None:
 
 
 def test_the_wide_list_has_more_columns_and_the_reason_in_words(lab: Lab) -> None:
-    heading, waiting, _ = muster("ps", "-o", "wide").stdout.splitlines()
+    heading, _, waiting = muster("ps", "-o", "wide").stdout.splitlines()
     assert {"USER", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE"} < set(heading.split())
     assert waiting.endswith("not enough devices are free; asks 8, 2 free")
 
@@ -57,18 +57,51 @@ def test_the_wide_list_has_more_columns_and_the_reason_in_words(lab: Lab) -> Non
 def test_json_is_the_records(lab: Lab) -> None:
     lab.put(a_waiting_job(loss=float("nan")), a_job())
     told = json.loads(muster("ps", "-o", "json").stdout)
-    assert [job["number"] for job in told] == [13, 12]
-    assert told[0]["loss"] is None
-    assert told[1]["command"] == ["python", "train.py", "--lr", "0.1"]
+    assert [job["number"] for job in told] == [12, 13]
+    assert told[1]["loss"] is None
+    assert told[0]["command"] == ["python", "train.py", "--lr", "0.1"]
 
 
 def test_hints_are_for_people(lab: Lab, seen: None) -> None:
-    assert muster("ps").stdout.splitlines()[-1] == "why: muster show 13 · logs: muster logs -f 13"
-    assert muster("ps", "-n", "1").stdout.splitlines()[-1] == "There are more: muster ps -n 2"
+    assert muster("ps").stdout.splitlines()[-1] == "why: muster show 12 · logs: muster logs -f 12"
+    assert muster("ps", "-n", "1").stdout.splitlines()[-2] == (
+        "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps --page 2"
+    )
     assert "muster show" not in muster("ps", "-o", "json").stdout
-    lab.put()
+    lab.put(an_ended_job(14, "done", "succeeded"))
     assert muster("ps").stdout.splitlines()[-1] == "No active jobs; use -a for all."
+    lab.put()
     assert muster("ps", "-a").stdout.splitlines()[-1] == "No jobs yet: muster run train.py"
+
+
+def test_of_many_jobs_the_running_one_is_listed_and_all_are_counted(lab: Lab, seen: None) -> None:
+    waiting = [a_waiting_job(number, f"w{number}") for number in range(2, 131)]
+    ended = [an_ended_job(200 + number, f"e{number}", "succeeded") for number in range(1200)]
+    lab.put(a_job(1, "runs"), *waiting, *ended)
+    lines = muster("ps").stdout.splitlines()
+    assert lines[1].split()[:2] == ["1", "runs"]
+    assert lines[101:] == [
+        "130 live: 1 running, 129 waiting; 1,200 ended; showing 100, next: muster ps --page 2",
+        "why: muster show 1 · logs: muster logs -f 1",
+    ]
+    second = muster("ps", "--page", "2").stdout.splitlines()
+    assert [line.split()[0] for line in second[1:31]] == [str(number) for number in range(31, 1, -1)]
+    assert second[31] == "130 live: 1 running, 129 waiting; 1,200 ended; showing 30"
+    assert len(muster("ps", "-a", "-n", "1500").stdout.splitlines()) == 1 + 1330 + 2
+
+
+def test_a_script_is_told_that_it_reads_a_page(lab: Lab) -> None:
+    result = muster("ps", "-n", "1", "-o", "json")
+    assert len(json.loads(result.stdout)) == 1
+    assert "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps --page 2" in result.stderr
+    assert muster("ps", "-o", "json").stderr == ""
+
+
+def test_users_are_named_where_there_are_several(lab: Lab) -> None:
+    assert "USER" not in muster("ps").stdout
+    heading, *_, last = (line.split() for line in muster("ps", "-a").stdout.splitlines())
+    assert heading[:3] == ["ID", "USER", "NAME"]
+    assert last[:3] == ["10", "bob", "cnn"]
 
 
 def test_without_a_terminal_there_are_no_hints(lab: Lab) -> None:

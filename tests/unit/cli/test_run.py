@@ -64,6 +64,7 @@ def test_a_wrapper_on_the_path_is_seen_through(tmp_path: Path) -> None:
 
 
 def test_any_program_can_be_run(lab: Lab, here: Path) -> None:
+    (here / "train.sh").touch(mode=0o755)
     record = submitted(lab, "--", "./train.sh", "a", "-b")
     assert record["command"] == ["./train.sh", "a", "-b"]
     assert record["name"] == "train"
@@ -80,6 +81,65 @@ def test_options_say_what_the_job_asks_for(
     assert record["env"] == {"A": "b=c", "SEED": "7"}
     assert (record["elastic"], record["folder"]) == ("restart", str(here.parent))
     assert record["command"][1] == str(here / "train.py")
+
+
+def test_a_job_without_devices_can_be_given_cores_and_memory(lab: Lab, here: Path) -> None:
+    record = submitted(lab, "train.py", "-d", "0", "--cores", "0.5", "--memory", "2GB")
+    assert (record["devices"], record["cores"], record["memory"]) == ("0", "0.5", "2GB")
+    (need,) = {spec.need for spec in lab.service.entries[14].job.roles}
+    assert (need.devices, need.millicores, need.memory) == (0, 500, 2 * 10**9)
+
+
+def test_any_field_of_a_job_file_can_be_set(lab: Lab, here: Path) -> None:
+    words = ("--set", "locality.widest=node", "--set", "any_of=[V100, P100]", "--set", "failures=3")
+    submitted(lab, "train.py", *words)
+    job = lab.service.entries[14].job
+    assert (job.locality.widest.word, job.device_types) == ("node", ("V100", "P100"))
+    assert job.program.failures == 3
+
+
+def test_a_job_takes_along_what_finds_its_programs_and_no_secret(
+    lab: Lab, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "bin").mkdir()
+    (here / "bin/train").touch(mode=0o755)
+    for name, text in (("PATH", f"{here}/bin"), ("CONDA_PREFIX", "/conda"), ("API_TOKEN", "geheim")):
+        monkeypatch.setenv(name, text)
+    record = submitted(lab, "--", "train")
+    assert record["origin"]["executable"] == f"{here}/bin/train"
+    env = record["origin"]["env"]
+    assert (env["PATH"], env["CONDA_PREFIX"]) == (f"{here}/bin", "/conda")
+    assert "API_TOKEN" not in env
+    assert "HOME" not in env
+
+
+def test_variables_of_a_kind_are_taken_along_together(
+    lab: Lab, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", "/hf")
+    monkeypatch.setenv("HF_TOKEN", "mine")
+    assert submitted(lab, "train.py", "--env", "HF_*")["env"] == {"HF_HOME": "/hf", "HF_TOKEN": "mine"}
+
+
+NOT_HERE = {
+    "a command": (("--", "torchrn", "a.py"), "command: no such command: torchrn (PATH of the subm"),
+    "a program": (("--", "./no.sh"), "command: no such command: ./no.sh (paths count from /"),
+    "a folder": (("train.py", "--folder", "/not/there"), "folder: /not/there does not exist; create"),
+    "a file as folder": (("train.py", "--folder", "train.py"), "train.py is not a folder"),
+    "a command in the job's own PATH": (
+        ("--env", "PATH=/not/there", "--", "python", "a.py"),
+        "no such command: python (PATH of the submission: /not/there)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "problem"), NOT_HERE.values(), ids=NOT_HERE)
+def test_what_this_machine_lacks_is_told_at_submission(
+    words: tuple[str, ...], problem: str, lab: Lab, here: Path
+) -> None:
+    result = muster("run", "-y", *words, code=2)
+    assert problem in result.stderr
+    assert "/v1/jobs" not in lab.paths("POST")
 
 
 def test_servers_stand_beside_the_workers(lab: Lab, here: Path) -> None:
@@ -107,6 +167,8 @@ REFUSED = {
     "a variable without a name": ("train.py --env =1", "has no name"),
     "a script that is not there": ("no.py", "does not exist"),
     "arguments for a file": ("job.yaml -- --lr 1", "takes no arguments"),
+    "nothing at all": ("train.py -d 0", "0 needs cores or memory; add for example --cores 4"),
+    "a field without a value": ("train.py --set locality", "is not FIELD=VALUE"),
     "devices that are none": ("train.py -d four --servers 1", "'four' has no count"),
 }
 

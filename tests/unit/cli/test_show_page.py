@@ -8,7 +8,7 @@ import pytest
 
 from muster.cli.render.job_page import LAST, job_page
 from muster.cli.render.sparkline import sparkline
-from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord
+from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord, ProgramRecord
 from tests.unit.cli.lab import a_job, a_task, a_waiting_job
 
 NOW = 1_000_000.0
@@ -71,13 +71,31 @@ def test_tasks_say_how_they_ended() -> None:
         a_task(2, 2, status="ended", error="the node is gone"),
     )
     found = [line for line in lines(JobDetail(a_job(), tasks)) if line.startswith("worker-")]
-    for line, end in zip(found, ("code 3", "signal 9", "the node is gone"), strict=True):
+    for line, end in zip(found, ("exit code 3", "signal 9 (SIGKILL)", "the node is gone"), strict=True):
         assert f"  {end} " in line
 
 
 def test_losses_are_a_line_of_bars() -> None:
     detail = JobDetail(a_job(), losses=((1, 2.0), (2, 1.0), (3, 0.0)))
     assert any(line.endswith("█▅▁  2 to 0") for line in lines(detail))
+
+
+def test_a_job_shows_what_it_runs_where_and_with_which_variables() -> None:
+    program = ProgramRecord(
+        "/venv/bin/python",
+        "/home/ada",
+        env={"SEED": "7", "API_TOKEN": "***"},
+        inherited={"PATH": "/venv/bin"},
+    )
+    found = lines(JobDetail(a_job(), program=program))
+    at = found.index("  command   python train.py --lr 0.1")
+    assert found[at + 1 : at + 6] == [
+        "  program   /venv/bin/python",
+        "  folder    /home/ada",
+        "  env       API_TOKEN=***",
+        "            SEED=7",
+        "  inherits  PATH=/venv/bin",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def options_of(started_by: Run, *words: object) -> UpOptions:
 
 def test_a_daemon_gets_what_was_asked_for(tmp_path: Path, started_by: Run) -> None:
     words = (
-        "--devices 8 --policy fifo --host 0.0.0.0 --port 0 --no-auth --interval 5s --log-format json"
+        "--devices 8 --policy fifo --host 0.0.0.0 --port 0 --no-auth --let-anyone-run-code "
+        "--interval 5s --log-format json --no-tls --allow-host gpu1 --allow-host gpu1.lab"
     )
     options = options_of(
         started_by, *words.split(), "--data", tmp_path, "--store", "postgresql://db/muster"
@@ -110,6 +111,8 @@ def test_a_daemon_gets_what_was_asked_for(tmp_path: Path, started_by: Run) -> No
         auth=False,
         interval=5.0,
         log_format="json",
+        tls=False,
+        allow_hosts=("gpu1", "gpu1.lab"),
     )
 
 
@@ -136,6 +139,15 @@ REFUSED = {
     "--policy musterd": "did you mean 'muster'?",
     "--interval 0": "--interval: must be above 0",
     "--interval 60": "'60' has no unit",
+    "--no-auth --host 0.0.0.0": "--no-auth: with --host 0.0.0.0 everyone who can reach this machine",
+    "--no-auth --host ::": "or add --let-anyone-run-code",
+    "--no-auth --host gpu1": "or add --let-anyone-run-code",
+    "--no-auth --host 0.0.0.0 -d": "or add --let-anyone-run-code",
+    "--store postgresql://muster:hunter2@db/muster": "--store-file",
+    "--store postgresql://db/muster?password=hunter2": "MUSTER_STORE",
+    "--store postgresql://muster:hunter2@[db/muster": "~/.pgpass",
+    "--store a.db --store-file b": "--store: conflicts with --store-file",
+    "--store-file /nowhere/at/all": "--store-file: cannot read /nowhere/at/all",
 }
 
 
@@ -144,6 +156,29 @@ def test_options_that_cannot_be_are_refused(words: str, problem: str, started_by
     started_by(lambda *_: pytest.fail("it was started"))
     result = muster("up", *words.split(), code=1)
     assert problem in str(result.exception)
+    assert "hunter2" not in result.output + str(result.exception)
+
+
+def test_the_stores_password_comes_from_a_file_or_the_environment(
+    tmp_path: Path, started_by: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "postgresql://muster:hunter2@db/muster"
+    (tmp_path / "store").write_text(f"{url}\n", encoding="utf-8")
+    assert options_of(started_by, "--store-file", tmp_path / "store").store == url
+    monkeypatch.setenv("MUSTER_STORE", url)
+    assert options_of(started_by).store == url
+    assert options_of(started_by, "--store", "a.db").store == "a.db"
+
+
+def test_paths_of_certificates_are_made_absolute(
+    tmp_path: Path, started_by: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are handed to clients, which work elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    words = ("--tls-cert", "c.pem", "--tls-key", "k.pem", "--socket", "m.sock")
+    options = options_of(started_by, *words)
+    assert (options.tls_cert, options.tls_key) == (tmp_path / "c.pem", tmp_path / "k.pem")
+    assert options.socket == tmp_path / "m.sock"
 
 
 def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path, started_by: Run) -> None:
@@ -207,6 +242,16 @@ def test_a_daemon_that_does_not_start_shows_its_log(
     assert started.returncode == 1
     assert "did not start" in started.stderr
     assert "the disk is full" in started.stderr
+
+
+def test_a_daemon_that_does_not_start_shows_no_lines_of_an_earlier_one(
+    daemon: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "daemon.log").write_text("the disk was on fire\n", encoding="utf-8")
+    started = daemon("-d", "--policy", "fifo")
+    assert "the disk is full" in started.stderr
+    assert "on fire" not in started.stderr
 
 
 def test_a_standby_in_the_background_says_so_and_is_left_running(

@@ -65,6 +65,7 @@ def test_a_file_is_submitted_as_it_is_written(
         "operations: 1M\nactivations: 1kB\nlayers: {dense: 1}\nsamples: 100\nsample_bytes: 4B\n"
         "batch: 8\ntensors:\n  - [w, 4kB, 1]\n"
     )
+    (tmp_path / "work").mkdir()
     monkeypatch.setenv("SECRET", "mine")
     api.client().submit(tmp_path / "007.yaml", env={"GIVEN": "here"})
     job = api.service.entries[1].job
@@ -73,6 +74,43 @@ def test_a_file_is_submitted_as_it_is_written(
     assert dict(job.program.environ) == {"SEED": "007", "SECRET": "mine", "GIVEN": "here"}
     assert job.model is not None
     assert job.model.name == "tiny"
+
+
+def test_a_job_runs_where_it_is_submitted_with_this_pythons_environment(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Activated or not: `python` is the one that submits."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    (tmp_path / "job.yaml").write_text("command: python train.py\n")
+    for number, job in enumerate((JOB, "job.yaml"), 1):
+        api.client().submit(job)
+        program = api.service.entries[number].job.program
+        assert program.folder == str(tmp_path)
+        assert program.origin.executable == f"{sys.prefix}/bin/python"
+        environ = dict(program.origin.environ)
+        assert environ["PATH"].split(":") == [f"{sys.prefix}/bin", "/usr/bin", "/bin"]
+        assert environ["VIRTUAL_ENV"] == sys.prefix
+
+
+def test_a_job_can_have_a_folder_of_its_own(api: Api) -> None:
+    api.client().submit(JOB, folder=None)
+    assert api.service.entries[1].job.program.folder == ""
+
+
+def test_what_this_machine_lacks_is_told_before_anything_is_sent(api: Api, tmp_path: Path) -> None:
+    for more, field in (({"command": "no-such-program"}, "command"), ({"folder": "/no"}, "folder")):
+        with pytest.raises(ClientError) as caught:
+            api.client().submit({**JOB, **more})
+        assert [each.field for each in caught.value.errors] == [field]
+    assert not api.service.entries
+
+
+def test_another_machine_may_have_what_this_one_lacks(api: Api) -> None:
+    with api.listening() as url, Client(url, "root") as client:
+        client.submit({**JOB, "command": "no-such-program", "folder": "/not/here"})
+    assert api.service.entries[1].job.program.folder == "/not/here"
 
 
 def test_a_variable_that_nobody_gives_is_told_before_anything_is_sent(api: Api) -> None:

@@ -9,6 +9,7 @@ from muster.client import (
     ClientError,
     ClientSettings,
     read_settings,
+    settings,
     settings_path,
     write_settings,
 )
@@ -21,9 +22,9 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 def test_what_was_written_down_is_found(home: dict[str, str]) -> None:
-    settings = ClientSettings("http://127.0.0.1:7", "secret", "/ca.pem")
-    path = write_settings(settings, home)
-    assert read_settings(home) == settings
+    written = ClientSettings("http://127.0.0.1:7", "secret", "/ca.pem")
+    path = write_settings(written, home)
+    assert read_settings(home) == written
     assert path == settings_path(home)
     assert path.stat().st_mode & 0o777 == 0o600
     write_settings(ClientSettings("http://127.0.0.1:8"), home)
@@ -44,6 +45,27 @@ def test_a_token_is_shown_to_its_own_daemon_only(home: dict[str, str]) -> None:
     write_settings(ClientSettings("http://127.0.0.1:7", "secret"), home)
     assert read_settings({**home, "MUSTER_URL": "http://127.0.0.1:7/"}).token == "secret"
     assert read_settings({**home, "MUSTER_URL": "http://127.0.0.1:8"}).token is None
+
+
+def test_a_daemon_is_known_by_its_socket_and_by_its_address(home: dict[str, str]) -> None:
+    """Its token goes to the address, the socket needs none."""
+    write_settings(ClientSettings("unix:///m.sock", "secret", "/ca.pem", "http://127.0.0.1:7"), home)
+    assert (read_settings(home).url, read_settings(home).token) == ("unix:///m.sock", None)
+    over_tcp = read_settings({**home, "MUSTER_URL": "http://127.0.0.1:7/"})
+    assert (over_tcp.url, over_tcp.token, over_tcp.ca) == ("http://127.0.0.1:7", "secret", "/ca.pem")
+    assert read_settings({**home, "MUSTER_API_TOKEN": "t"}).token == "t"
+    elsewhere = {**home, "MUSTER_URL": "https://gpu1:7077", "MUSTER_CA": "sha256:12"}
+    assert read_settings(elsewhere) == ClientSettings("https://gpu1:7077", ca="sha256:12")
+
+
+def test_the_socket_of_the_machine_is_found_without_settings(
+    home: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "SHARED_SOCKET", tmp_path / "muster.sock")
+    with pytest.raises(ClientError, match="unknown"):
+        read_settings(home)
+    (tmp_path / "muster.sock").touch()
+    assert read_settings(home).url == f"unix://{tmp_path}/muster.sock"
 
 
 def test_without_settings_it_is_said_what_helps(

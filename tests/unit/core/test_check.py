@@ -17,7 +17,7 @@ from muster.model.view import JobState, View
 from muster.policy.fifo import Fifo
 from tests.builders import GB, TASK, cluster, job, mixed, node_set, placement, slot, view
 from tests.numbers import number
-from tests.world import flat, on
+from tests.world import World, flat, on
 
 WHY = Reason(Code.STARTED)
 POOLS = flat(default=Quota(reservation=4, limit=8), other=Quota())
@@ -195,6 +195,14 @@ def test_a_pool_above_its_limit() -> None:
     seen = view(cluster(2), jobs, POOLS)
     places = placement(*(("n1", 1 << i) for i in range(3)))
     assert "default: no pool is above its limit" in broken(seen, start("j", places))
+
+
+def test_a_limit_set_below_what_is_in_use_stops_no_other_decision() -> None:
+    """Else the whole cluster would stand still until enough of that pool's jobs have ended."""
+    limited = flat(a=Quota(limit=2), b=Quota())
+    jobs: list[Job | JobState] = [on(job("old", 3, pool="a"), "n0", 0b111), job("other", 2, pool="b")]
+    world = World(view(cluster(1), jobs, limited), 10.0)
+    assert world.cycle().names(Kind.START) == {"other"}
 
 
 def test_a_pool_above_its_limit_while_the_old_devices_are_still_held() -> None:

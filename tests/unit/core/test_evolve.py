@@ -216,18 +216,25 @@ def test_two_jobs_without_a_number_are_refused() -> None:
 
 def test_a_name_is_free_again_once_its_job_is_over() -> None:
     another = Submitted(job("j", number=9), 3.0)
-    with pytest.raises(NameTakenError, match="'j'"):
+    with pytest.raises(NameTakenError, match="'nobody/j'"):
         evolve(started(), [another])
     seen = evolve(started(), [Cancelled(number("j"), 3.0), another])
-    assert (seen.names, list(seen.jobs)) == ({"j": 9}, [9])
-    with pytest.raises(NameTakenError, match="'j'"):
+    assert (seen.names, list(seen.jobs)) == ({"nobody/j": 9}, [9])
+    with pytest.raises(NameTakenError, match="'nobody/j'"):
         evolve(seen, [Submitted(job("j", number=10), 4.0)])
+
+
+def test_users_may_have_jobs_of_one_name() -> None:
+    seen = evolve(started(), [Submitted(job("j", number=9, user="bob"), 3.0)])
+    assert seen.names == {"nobody/j": number("j"), "bob/j": 9}
+    over = evolve(seen, [Cancelled(number("j"), 4.0)])
+    assert over.names == {"bob/j": 9}
 
 
 def test_a_late_end_leaves_the_name_in_use() -> None:
     stopped = evolve(started(), [PreemptBegun(number("j"), 1, 3.0), Preempted(number("j"), 1, 4.0)])
     seen = evolve(stopped, [Ended(number("j"), 1, Outcome.SUCCEEDED, 5.0)])
-    assert seen.names == {"j": number("j")}
+    assert seen.names == {"nobody/j": number("j")}
 
 
 UNKNOWN: list[Event] = [

@@ -65,7 +65,7 @@ def program(name: str = "", *argv: str, workers: int = 1, user: str = "ann", **f
 
 def state_of(made: RunningDaemon, name: str) -> JobState:
     """The state of a live job."""
-    return made.daemon.view.jobs[made.daemon.view.names[name]]
+    return next(each for each in made.daemon.view.jobs.values() if each.job.name == name)
 
 
 async def until(made: RunningDaemon, reached: Callable[[], bool]) -> None:

@@ -181,6 +181,7 @@ def test_of_the_manager_a_task_gets_little_and_no_virtual_environment() -> None:
         "LC_ALL": "C.UTF-8",
         "HTTPS_PROXY": "http://proxy",
         "SSL_CERT_FILE": "/etc/ca",
+        "PYTHONUNBUFFERED": "1",
     }
 
 

@@ -80,4 +80,5 @@ def workers(policy: Policy, seen: View, now: float = 0.0, memory: object = None)
     answer = ask(policy, seen, now, memory)
     assert all(each.least == each.most for each in answer.allocations)
     dealt = {name_of(each.job): each.most for each in answer.allocations}
-    return {name: dealt[name] for name in seen.names if name in dealt}
+    names = [state.job.name for state in seen.jobs.values()]
+    return {name: dealt[name] for name in names if name in dealt}

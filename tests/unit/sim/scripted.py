@@ -37,7 +37,7 @@ class Script:
         begun = [act for at, act in self.acts if at <= now]
         wanted = begun[-1] if begun else {}
         again = next((at for at, _ in self.acts if at > now), inf)
-        found = tuple(_said(job, what) for job, what in wanted.items() if job in view.names)
+        found = tuple(_said(job, what) for job, what in wanted.items() if number(job) in view.jobs)
         return Shares(found, memory, steers=True, again=again)
 
 

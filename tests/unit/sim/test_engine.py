@@ -94,8 +94,8 @@ def test_an_arrival_an_end_and_a_lost_node_at_one_moment_are_one_cycle() -> None
     made = setting(Fifo(), incidents=(NodeLost("n1", 100.0),))
     played = frames(made, arrival(job("a", 4)), arrival(job("b", 4), at=25.0))
     assert [(f.now, sorted(f.before.names)) for f in played] == [
-        (0.0, ["a"]),
-        (25.0, ["b"]),
+        (0.0, ["nobody/a"]),
+        (25.0, ["nobody/b"]),
         (50.0, []),
     ]
 
@@ -103,7 +103,10 @@ def test_an_arrival_an_end_and_a_lost_node_at_one_moment_are_one_cycle() -> None
 def test_the_incident_comes_last_at_its_moment() -> None:
     made = setting(Fifo(), incidents=(NodeLost("n0", 25.0), NodeLost("n1", 25.0)))
     played = frames(replace(made, until=100.0), arrival(job("a", 4)), arrival(job("b", 4), at=25.0))
-    assert [(f.now, sorted(f.before.names)) for f in played][:2] == [(0.0, ["a"]), (25.0, ["b"])]
+    assert [(f.now, sorted(f.before.names)) for f in played][:2] == [
+        (0.0, ["nobody/a"]),
+        (25.0, ["nobody/b"]),
+    ]
     assert kinds(played) == [(0.0, "a", "start")]
 
 

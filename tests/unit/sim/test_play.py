@@ -64,7 +64,7 @@ def test_a_job_that_can_never_move_does_not_loop_for_ever() -> None:
     frames = played(
         view(cluster(1)), Arrival(0.0, job("never", 9)), Arrival(0.0, job("j", duration=5.0))
     )
-    assert set(frames[-1].after.names) == {"never"}
+    assert set(frames[-1].after.names) == {"nobody/never"}
     assert starts(frames) == [(0.0, "j")]
 
 

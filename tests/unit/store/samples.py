@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from muster.model.event import Submitted
-from muster.store.batch import Batch
+from muster.store.batch import Batch, SubmissionKey
 from muster.wire.records import JobRecord
 from tests.builders import job
 
@@ -26,5 +26,5 @@ def arrivals(numbers: Iterable[int]) -> Batch:
     return Batch(
         facts=tuple(submission(number) for number in numbers),
         records=tuple(record(number) for number in numbers),
-        keys=tuple(("ann", f"key-{number}", number) for number in numbers),
+        keys=tuple(SubmissionKey("ann", f"key-{number}", number) for number in numbers),
     )

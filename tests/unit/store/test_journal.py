@@ -19,7 +19,7 @@ from muster.model.task import (
     job_of,
 )
 from muster.store import store as store_module
-from muster.store.batch import Batch, Journalled, Snapshot
+from muster.store.batch import Batch, Journalled, Snapshot, SubmissionKey
 from muster.store.database import Database
 from muster.store.errors import StoreError, UnwritableError
 from muster.store.store import Store, open_store
@@ -73,7 +73,7 @@ def test_a_batch_that_contradicts_the_store_writes_nothing(store: Store) -> None
     store.write(arrivals((1,)))
     changes = (record(2), record(1, status="running"))
     with pytest.raises(UnwritableError):
-        store.write(Batch((submission(2),), changes, keys=(("ann", "key-1", 2),)))
+        store.write(Batch((submission(2),), changes, keys=(SubmissionKey("ann", "key-1", 2),)))
     assert (store.last_seq(), store.highest(), store.counts()) == (1, 1, {"waiting": 1})
     assert store.write(arrivals((2,))) == (2, 2)
 
@@ -83,7 +83,7 @@ def test_a_batch_that_contradicts_the_store_writes_nothing(store: Store) -> None
     [
         Batch(records=(record(1), record(2, submitted=nan))),
         Batch(records=(record(2**70),)),
-        Batch(keys=(("ann", "\ud800", 1),)),
+        Batch(keys=(SubmissionKey("ann", "\ud800", 1),)),
         Batch(predictions=((1, PredictionRecord(1.0, "start", nan)),)),
     ],
 )
@@ -155,7 +155,7 @@ def test_jobs_that_shared_a_name_are_told_apart(store: Store) -> None:
     assert [entry.seq for entry in store.changes(None, number=1)] == [1, 2, 6]
     assert [entry.seq for entry in store.changes(None, number=2)] == [3, 4, 5]
     assert {entry.name for entry in store.changes(None)} == {"train"}
-    newest = store.named("train")
+    newest = store.named("ann", "train")
     assert newest is not None
     assert newest.number == 2
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.store.batch import Batch, Note
+from muster.store.batch import Batch, Note, SubmissionKey
 from muster.store.errors import UnwritableError
 from muster.store.store import Store, open_store
 from muster.wire.records import JobRecord, PredictionRecord, TokenRecord
@@ -80,8 +80,8 @@ def test_a_record_replaces_the_one_before(store: Store) -> None:
 def test_jobs_are_looked_up_by_number_and_name(fleet: Store) -> None:
     assert fleet.job(4) == FLEET[3]
     assert fleet.job(7) is None
-    assert fleet.named("train") == FLEET[4]
-    assert fleet.named("nothing") is None
+    assert fleet.named(FLEET[4].user, "train") == FLEET[4]
+    assert fleet.named("ann", "nothing") is None
 
 
 def test_jobs_are_counted_by_status(fleet: Store) -> None:
@@ -94,12 +94,13 @@ def test_an_empty_store_has_no_jobs(store: Store) -> None:
 
 
 def test_a_key_belongs_to_its_user(store: Store) -> None:
-    store.write(Batch(keys=(("ann", "k", 1), ("bob", "k", 2))))
-    assert (store.key("ann", "k"), store.key("bob", "k")) == (1, 2)
+    store.write(Batch(keys=(SubmissionKey("ann", "k", 1, "d"), SubmissionKey("bob", "k", 2))))
+    assert store.key("ann", "k") == SubmissionKey("ann", "k", 1, "d")
+    assert store.key("bob", "k") == SubmissionKey("bob", "k", 2)
     assert store.key("cyd", "k") is None
     with pytest.raises(UnwritableError):
-        store.write(Batch(keys=(("ann", "k", 3),)))
-    assert store.key("ann", "k") == 1
+        store.write(Batch(keys=(SubmissionKey("ann", "k", 3),)))
+    assert store.key("ann", "k") == SubmissionKey("ann", "k", 1, "d")
 
 
 def test_what_came_of_a_prediction_replaces_it(store: Store) -> None:

@@ -82,7 +82,7 @@ def test_its_live_jobs_are_as_they_were(store: Store) -> None:
         6: "fixed",
         7: "queued",
     }
-    assert state.view.names == {"elastic": 5, "fixed": 6, "queued": 7}
+    assert state.view.names == {"root/elastic": 5, "root/fixed": 6, "root/queued": 7}
     phases = (Phase.RUNNING, Phase.RUNNING, Phase.WAITING)
     assert tuple(jobs[number].phase for number in (5, 6, 7)) == phases
     placed = jobs[5].placement

@@ -1,11 +1,29 @@
 """Nodes, pools, the policy and tokens."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from muster.api.bodies import PolicyBody, PoolBody, TokenBody
+from muster.api.bodies import LimitBody, PolicyBody, PoolBody, TokenBody
 from muster.api.parts import Named, Parts, Who, answers, reply
-from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, TokenRecord
+from muster.wire.records import (
+    ActRecord,
+    LimitRecord,
+    NodeRecord,
+    PolicyRecord,
+    PoolRecord,
+    TokenRecord,
+)
+
+Limited = Annotated[
+    str,
+    Path(
+        description="User; `*`: everybody.",
+        pattern=r"^(\*|[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62})$",
+        examples=["ada"],
+    ),
+]
 
 
 def node_routes(router: APIRouter, parts: Parts) -> None:
@@ -43,13 +61,64 @@ def pool_routes(router: APIRouter, parts: Parts) -> None:
     async def set_pool(who: Who, name: Named, body: PoolBody) -> Response:
         """What is not given stays unchanged. Administrators only."""
         quotas = {device_type: quota.quota() for device_type, quota in body.quotas.items()}
-        return reply(await service.set_pool(who, name, body.parent, quotas, body.shared))
+        rules = body.rules()
+        return reply(await service.set_pool(who, name, body.parent, quotas, body.shared, rules))
 
     @router.delete("/{name}", summary="Remove a pool", status_code=204)
     async def remove_pool(who: Who, name: Named) -> Response:
         """Conflicts if the pool has jobs. Administrators only."""
         await service.remove_pool(who, name)
         return Response(status_code=204)
+
+
+def limit_routes(router: APIRouter, parts: Parts) -> None:
+    service = parts.service
+
+    @router.get(
+        "",
+        summary="List the limits of users",
+        responses=answers(list[LimitRecord], "Everybody's, then users'."),
+    )
+    async def limits(who: Who) -> Response:
+        """All for an administrator, otherwise the caller's own."""
+        return reply(await service.limits(who))
+
+    @router.put(
+        "/{user}",
+        summary="Change the limits of a user",
+        responses=answers(LimitRecord, "The limits."),
+    )
+    async def set_limits(who: Who, user: Limited, body: LimitBody) -> Response:
+        """What is not given stays unchanged. `*`: of everybody without their own. Administrators
+        only."""
+        return reply(await service.set_limits(who, user, body.model_dump()))
+
+    @router.delete(
+        "/{user}",
+        summary="Give a user everybody's limits again",
+        responses=answers(LimitRecord, "The limits."),
+    )
+    async def reset_limits(who: Who, user: Limited) -> Response:
+        """Of `*`: the defaults again. Administrators only."""
+        return reply(await service.set_limits(who, user, None))
+
+
+def audit_routes(router: APIRouter, parts: Parts) -> None:
+    service = parts.service
+
+    @router.get(
+        "", summary="Read the audit log", responses=answers(list[ActRecord], "The last, oldest first.")
+    )
+    async def acts(
+        who: Who,
+        user: Annotated[
+            str | None, Query(max_length=63, description="Only what this user did.")
+        ] = None,
+        since: Annotated[float, Query(ge=0, description="Only from this time on, in s.")] = 0.0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="Most entries.")] = 100,
+    ) -> Response:
+        """Who did what, when and from where. Administrators only."""
+        return reply(await service.acts(who, user, since, limit))
 
 
 def policy_routes(router: APIRouter, parts: Parts) -> None:

@@ -1,11 +1,40 @@
 """The daemon itself: status, snapshot, metrics, health."""
 
-from fastapi import APIRouter
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
 from muster.api.parts import Parts, Who, answers, reply
 from muster.wire.records import StatusRecord
+from muster.wire.token_proof import PREFIX
+
+Prefix = Annotated[
+    str,
+    Query(
+        description=f"The first {PREFIX} hex digits of the token's SHA-256 digest.",
+        pattern=rf"^[0-9a-f]{{{PREFIX}}}$",
+        examples=["9f86d081884c7d65"],
+    ),
+]
+Nonce = Annotated[
+    str,
+    Query(
+        description="Random, of the client's own making.",
+        pattern=r"^[0-9a-f]{32,64}$",
+        examples=["5c1a0b7e9d4f42a6b8e3c0d1f2a49b76"],
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofRecord:
+    """A proof that a token is known."""
+
+    proof: str
+
 
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 _SNAPSHOT = {"application/json": {"schema": {"type": "object"}}}
@@ -20,6 +49,19 @@ def daemon_routes(router: APIRouter, parts: Parts) -> None:
     async def status() -> Response:
         """Needs no token; tells of jobs only their number."""
         return reply(await service.status())
+
+    @router.get(
+        "/v1/proof",
+        summary="Prove that a token is known",
+        responses=answers(ProofRecord, "The proof."),
+    )
+    async def prove(request: Request, token: Prefix, nonce: Nonce) -> Response:
+        """HMAC-SHA256 of the text `muster token proof|NONCE|PORT`, keyed with the SHA-256 digest of the
+        token whose hex form begins with `token`. A client checks it before it sends the token itself;
+        unknown tokens get an answer of the same form. Needs no token."""
+        server = request.scope.get("server") or ("", None)
+        found = await service.prove(token, nonce, server[1] or 0)
+        return reply(ProofRecord(found), headers={"Cache-Control": "no-store"})
 
     @router.get(
         "/v1/snapshot",

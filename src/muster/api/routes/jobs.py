@@ -69,7 +69,7 @@ def job_routes(router: APIRouter, parts: Parts) -> None:
         record = await service.submit(who, await _sent_job(request, who), key)
         return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
 
-    @router.get("/jobs", summary="List jobs", responses=answers(JobPage, "A page, newest first."))
+    @router.get("/jobs", summary="List jobs", responses=answers(JobPage, "A page."))
     async def jobs(
         who: Who,
         status: Annotated[list[Status] | None, Query(description="Only these statuses.")] = None,
@@ -80,16 +80,24 @@ def job_routes(router: APIRouter, parts: Parts) -> None:
             str | None, Query(max_length=200, description="`next` of the previous page.")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=1000, description="Most jobs of a page.")] = 100,
+        order: Annotated[
+            Literal["newest", "active"],
+            Query(
+                description="All by number; or jobs with tasks, then waiting, then ended ones, and on "
+                "the first page the counts of all. Only the first misses no job while they change."
+            ),
+        ] = "newest",
     ) -> Response:
         """The jobs visible to the caller."""
-        query = JobQuery(tuple(status or ()), user, pool, name, cursor, limit)
+        active = order == "active"
+        query = JobQuery(tuple(status or ()), user, pool, name, cursor, limit, active)
         return reply(await service.jobs(who, query))
 
     @router.get(
         "/jobs/{which}", summary="Show a job", responses=answers(JobDetail, "The job and its tasks.")
     )
     async def job(who: Who, which: Which) -> Response:
-        """In detail; of several jobs with that name the newest."""
+        """In detail; of several of your jobs with that name the newest."""
         return reply(await service.job(who, which))
 
     @router.delete("/jobs/{which}", summary="Stop a job", responses=answers(JobRecord, "The job."))

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from muster.cli.parse import parsed
-from muster.files.errors import one_of
-from muster.files.source.quantity import MAX_TASKS, parse_number, parse_whole
+from muster.files.errors import InputError, one_of
+from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS, parse_number, parse_whole
 from muster.wire.records import PoolRecord, QuotaRecord
 
 Quotas = dict[str, dict[str, int | float | None]]
@@ -17,7 +17,7 @@ Given = Sequence[str] | None
 
 T = TypeVar("T")
 
-NO_LIMIT = "none"
+NO_LIMIT, EVERYBODY = "none", "everybody"
 
 
 def changed_quotas(
@@ -44,6 +44,36 @@ def changed_quotas(
         device_type: {"reservation": each.reservation, "share": each.share, "limit": each.limit}
         for device_type, each in quotas.items()
     }
+
+
+def changed_rules(
+    allow: Given, max_priority: str | None, devices_per_user: str | None
+) -> dict[str, Any]:
+    """Return what changes about who may use the pool, as the client takes it."""
+    rules: dict[str, Any] = {"allow": None if allow is None else _allowed(allow)}
+    given = {"max_priority": max_priority, "devices_per_user": devices_per_user}
+    rules["lifted"] = [name for name, text in given.items() if text == NO_LIMIT]
+    if max_priority not in (None, NO_LIMIT):
+        rules["max_priority"] = parsed("--max-priority", max_priority, _priority)
+    if devices_per_user not in (None, NO_LIMIT):
+        rules["devices_per_user"] = parsed("--devices-per-user", devices_per_user, _some_devices)
+    return rules
+
+
+def _allowed(names: Sequence[str]) -> list[str]:
+    if EVERYBODY not in names:
+        return list(names)
+    if len(names) > 1:
+        raise InputError.at("--allow", f"{EVERYBODY} allows all; leave the others out")
+    return []
+
+
+def _priority(text: str) -> int:
+    return parse_whole(text, -MAX_PRIORITY, MAX_PRIORITY)
+
+
+def _some_devices(text: str) -> int:
+    return parse_whole(text, 1, MAX_TASKS)
 
 
 def _each(

@@ -32,7 +32,7 @@ def show(name: Named, output: Listed = "table") -> None:
 
     from muster.cli.render.answers import as_json
     from muster.cli.render.job_table import job_table
-    from muster.cli.render.pool_table import named, pool_table
+    from muster.cli.render.pool_table import named, pool_rules, pool_table
     from muster.wire.records import LIVE
 
     with daemon(listing=_LISTING) as client:
@@ -43,6 +43,8 @@ def show(name: Named, output: Listed = "table") -> None:
         wide = output == "wide"
         jobs = list(client.jobs(pool=name, statuses=LIVE))
         typer.echo(pool_table([found], wide=True))
+        for line in pool_rules(found):
+            typer.echo(line)
         typer.echo(f"\n{job_table(jobs, time.time(), wide=wide)}" if jobs else "\nNo active jobs.")
 
 
@@ -67,24 +69,44 @@ def set_(
         bool | None,
         option(None, "Whether its users see and stop each other's jobs.", "--shared/--private"),
     ] = None,
+    allow: Annotated[
+        list[str] | None,
+        option(
+            None,
+            "User who may submit, or @group of this machine; repeatable; `everybody` allows all. "
+            "Administrators always may.",
+            metavar="USER|@GROUP",
+        ),
+    ] = None,
+    max_priority: Annotated[
+        str | None, option(None, "Highest priority of users' jobs; `none`: any.", metavar="N")
+    ] = None,
+    devices_per_user: Annotated[
+        str | None, option(None, "Most devices of one user; `none`: no limit.", metavar="N")
+    ] = None,
 ) -> None:
     """Create or change a pool; what is not given stays unchanged.
 
-    An amount without a type is for the cluster's only device type.
+    An amount without a type is for the cluster's only device type. Who may submit, priorities and
+    devices per user bind the pools below as well.
 
     Examples:
       muster pool set research --reservation 4 --share 2
       muster pool set vision --parent research --limit V100:8 --limit P100:none
+      muster pool set research --allow ada --allow @vision --devices-per-user 4
     """
-    from muster.cli.admin.pool_quotas import changed_quotas
-    from muster.cli.render.pool_table import pool_table
+    from muster.cli.admin.pool_quotas import changed_quotas, changed_rules
+    from muster.cli.render.pool_table import pool_rules, pool_table
 
     with daemon(listing=_LISTING) as client:
         before = next((each for each in client.pools() if each.name == name), None)
         types = {node.device_type for node in client.nodes() if node.device_type}
         quotas = changed_quotas(before, sorted(types), reservation, share, limit)
-        after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared)
+        rules = changed_rules(allow, max_priority, devices_per_user)
+        after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared, **rules)
         typer.echo(pool_table([after], wide=True))
+        for line in pool_rules(after):
+            typer.echo(line)
 
 
 @pool.command()

@@ -54,14 +54,40 @@ def up(
         str | None,
         option(
             NETWORK,
-            "PostgreSQL URL or SQLite file. (default: SQLite in the folder)",
+            "PostgreSQL URL without password, or SQLite file. (default: SQLite in the folder)",
             metavar="URL|FILE",
         ),
+    ] = None,
+    store_file: Annotated[
+        Path | None,
+        option(NETWORK, "File with the store's URL, password included.", metavar="FILE"),
     ] = None,
     data: Data = None,
     tls_cert: Annotated[Path | None, option(NETWORK, "TLS certificate.", metavar="FILE")] = None,
     tls_key: Annotated[Path | None, option(NETWORK, "TLS key.", metavar="FILE")] = None,
-    auth: Annotated[bool, option(NETWORK, "Require tokens.", "--auth/--no-auth")] = True,
+    tls: Annotated[
+        bool, option(NETWORK, "Encrypt what other machines send and get.", "--tls/--no-tls")
+    ] = True,
+    auth: Annotated[bool, option(NETWORK, "Require tokens over TCP.", "--auth/--no-auth")] = True,
+    let_anyone_run_code: Annotated[
+        bool, option(NETWORK, "Allow --no-auth for other machines.", "--let-anyone-run-code")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        option(NETWORK, "Another name of this machine; may be repeated.", metavar="NAME"),
+    ] = None,
+    socket: Annotated[
+        Path | None,
+        option(
+            NETWORK,
+            "Unix socket for all users of this machine. (default: one for you, in the folder)",
+            metavar="PATH",
+        ),
+    ] = None,
+    simulate_devices: Annotated[
+        bool,
+        option(CLUSTER, "Accept a cluster file with GPUs that are not here.", "--simulate-devices"),
+    ] = False,
 ) -> None:
     """Start the daemon of this machine: it accepts jobs and shares the devices among them.
 
@@ -73,10 +99,11 @@ def up(
       muster up --topology 2x4 -d        two nodes of four, in the background
       muster up --cluster lab.yaml       nodes and pools from a file
     """
-    from muster.cli.daemon.start import checked_interval, refuse_both, run_up
+    from muster.cli.daemon.start import checked_interval, refuse_both, refuse_exposed, run_up, store_of
     from muster.cli.parse import policy_of
 
     refuse_both(devices=devices, topology=topology, cluster=cluster, tls_cert=tls_cert, tls_key=tls_key)
+    refuse_exposed(host, auth=auth, consent=let_anyone_run_code)
     options = UpOptions(
         data=data_folder(data),
         devices=devices,
@@ -85,13 +112,17 @@ def up(
         policy=policy_of("--policy", policy),
         host=host,
         port=port,
-        store=store,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
+        store=store_of(store, store_file),
+        tls_cert=tls_cert and tls_cert.absolute(),
+        tls_key=tls_key and tls_key.absolute(),
         auth=auth,
         interval=checked_interval(interval),
         log_format=log_format,
         log_level=log_level,
+        tls=tls,
+        socket=socket and socket.absolute(),
+        allow_hosts=tuple(allow_host or ()),
+        simulate_devices=simulate_devices,
     )
     raise typer.Exit(run_up(options, detach=detach))
 

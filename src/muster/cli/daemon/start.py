@@ -1,14 +1,16 @@
 """`muster up`: checks the options, starts the daemon in the foreground or background, announces it."""
 
 import errno
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
-from muster.app.daemon_folder import TakenError, read_status
+from muster.app.daemon_folder import TakenError, private, read_status
 from muster.app.options import Listening, UpOptions
 from muster.cli.exits import OTHER_FAILURE
 from muster.cli.parse import seconds_of
@@ -16,6 +18,8 @@ from muster.cli.render.terminal import complain
 from muster.cli.render.words import counted
 from muster.files.errors import InputError
 
+STORE = "MUSTER_STORE"
+"""The store's URL, where the process list does not show it."""
 _DETACHED = 60.0
 """s for a daemon in the background to get ready: a journal of millions of facts takes a few."""
 _LOOK = 0.05
@@ -32,6 +36,48 @@ def refuse_both(**given: object) -> None:
     for one, other in (("--tls-key", "--tls-cert"), ("--tls-cert", "--tls-key")):
         if one in named and other not in named:
             raise InputError.at(one, f"requires {other}")
+
+
+def refuse_exposed(host: str, *, auth: bool, consent: bool) -> None:
+    """Reject a daemon for which any machine of the network could run code here."""
+    from muster.client.settings import is_loopback
+
+    if not auth and not consent and not is_loopback(host):
+        raise InputError.at(
+            "--no-auth",
+            f"with --host {host} everyone who can reach this machine could run code on it; "
+            "leave it out, or add --let-anyone-run-code",
+        )
+
+
+def store_of(given: str | None, file: Path | None) -> str | None:
+    """Return the store's URL or path: from the command line without a password, since every user of the
+    machine can read that; with one from a file or `MUSTER_STORE`."""
+    if given is not None and file is not None:
+        raise InputError.at("--store", "conflicts with --store-file; give one of them")
+    if file is not None:
+        try:
+            return file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise InputError.at("--store-file", f"cannot read {file}: {error}") from None
+    if given is not None and _has_password(given):
+        raise InputError.at(
+            "--store",
+            "the process list shows its password to every user; put the URL into a file "
+            f"(--store-file FILE) or into {STORE}, or the password into ~/.pgpass",
+        )
+    return given or os.environ.get(STORE) or None
+
+
+def _has_password(url: str) -> bool:
+    """Return whether a URL has a password, in any of the places that libpq reads one from."""
+    if "://" not in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or any("password" in name for name, _ in parse_qsl(parts.query))
+    except ValueError:  # the store says what is wrong with it
+        return "@" in url
 
 
 def checked_interval(text: str) -> float:
@@ -73,19 +119,25 @@ def announced(listening: Listening) -> str:
         "folder": listening.data,
         "token": listening.token_file or "not needed",
     }
+    if listening.socket:
+        facts["socket"] = listening.socket
+    if listening.elsewhere:
+        facts["others"] = listening.elsewhere
     if listening.jobs:
         facts["jobs"] = f"{counted(listening.jobs, 'job')} reattached"
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]
+    lines += [f"  warning  {text}" for text in listening.warnings]
     following = "next: muster run train.py · muster ps · muster top · muster down"
     return "\n".join([f"muster is listening on {listening.url}", *lines, following])
 
 
 def _start_in_background(data: Path) -> int:
     """Run the same command without `-d`, and return when its status file says ready or standby."""
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = data / "daemon.log"
     command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
-    with path.open("ab") as log:
+    with open(path, "ab", opener=private) as log:
+        begun = log.tell()
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -102,6 +154,8 @@ def _start_in_background(data: Path) -> int:
             return 0
         time.sleep(_LOOK)
     complain(f"the daemon did not start; the end of its log, {path}:")
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]:
+    # Only its own lines: earlier daemons wrote to the same file.
+    said = path.read_bytes()[begun:].decode(errors="replace")
+    for line in said.splitlines()[-_TAIL:]:
         typer.echo(f"  {line}", err=True)
     return child.poll() or OTHER_FAILURE

@@ -37,11 +37,12 @@ def ps(
         str | None, option(None, "Only this user's.", "--user", "-u", metavar="NAME")
     ] = None,
     pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
-    limit: Annotated[int, option(None, "At most N jobs.", "-n", min=1, metavar="N")] = 100,
+    limit: Annotated[int, option(None, "At most N jobs of a page.", "-n", min=1, metavar="N")] = 100,
+    page: Annotated[int, option(None, "Which page.", "--page", min=1, metavar="N")] = 1,
     output: Listed = "table",
     watch: Watched = False,
 ) -> None:
-    """List jobs, newest first: progress, expected finish, and why they wait.
+    """List jobs: those that run, then those that wait, with -a those that ended; each newest first.
 
     Examples:
       muster ps -w                watch them
@@ -50,7 +51,7 @@ def ps(
     """
     from muster.cli.jobs.list_jobs import list_jobs
 
-    list_jobs(output, every=every, user=user, pool=pool, limit=limit, watch=watch)
+    list_jobs(output, every=every, user=user, pool=pool, limit=limit, page=page, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)

@@ -1,44 +1,110 @@
 """`muster ps`."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
+from muster.cli.render import terminal
 from muster.cli.render.answers import as_json
 from muster.cli.render.job_table import job_table
-from muster.cli.render.terminal import hint
+from muster.cli.render.terminal import complain, hint
 from muster.cli.watch import shown
-from muster.wire.records import LIVE, JobRecord
+from muster.wire.records import LIVE, OVER, JobRecord
+
+if TYPE_CHECKING:
+    from muster.client import Client
 
 PAGE = 1000
 """Jobs per request: the API's maximum."""
 
 
+@dataclass(slots=True)
+class Listing:
+    """The jobs of one page of `ps`, and the counts of all."""
+
+    statuses: tuple[str, ...]
+    user: str | None
+    pool: str | None
+    limit: int
+    page: int
+    jobs: list[JobRecord] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    more: bool = False
+
+    def fetch(self, client: "Client") -> None:
+        """Ask for the page: active jobs come first."""
+        first = (self.page - 1) * self.limit
+        found = list(islice(self._from(client), first, first + self.limit + 1))
+        self.jobs, self.more = found[: self.limit], len(found) > self.limit
+
+    def _from(self, client: "Client") -> Iterator[JobRecord]:
+        cursor: str | None = None
+        while True:
+            page = client.active_jobs(
+                statuses=self.statuses,
+                user=self.user,
+                pool=self.pool,
+                page=min(self.page * self.limit + 1, PAGE),
+                cursor=cursor,
+            )
+            self.counts = page.counts or self.counts
+            yield from page.jobs
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def summary(self) -> str:
+        """`130 live: 1 running, 129 waiting; 2,311 ended; showing 100, next: muster ps --page 2`."""
+        live = {status: self.counts[status] for status in LIVE if self.counts.get(status)}
+        running = sum(count for status, count in live.items() if status != "waiting")
+        ended = sum(self.counts.get(status, 0) for status in OVER)
+        parts = [f"{running + live.get('waiting', 0):,} live"]
+        if live:
+            parts[0] += f": {running:,} running, {live.get('waiting', 0):,} waiting"
+        parts.append(f"{ended:,} ended")
+        if self.more or self.page > 1:
+            parts.append(f"showing {len(self.jobs):,}")
+        if self.more:
+            parts[-1] += f", next: muster ps{' -a' if not self.statuses else ''} --page {self.page + 1}"
+        return "; ".join(parts)
+
+
 def list_jobs(
-    form: ListFormat, *, every: bool, user: str | None, pool: str | None, limit: int, watch: bool
+    form: ListFormat,
+    *,
+    every: bool,
+    user: str | None,
+    pool: str | None,
+    limit: int,
+    page: int,
+    watch: bool,
 ) -> None:
-    """Print the jobs, and what to type next."""
-    found: list[JobRecord] = []
-    most = limit + 1  # to know whether there are more
+    """Print the jobs, how many there are, and what to type next."""
+    listing = Listing(() if every else LIVE, user, pool, limit, page)
 
     def answer() -> str:
-        page = min(most, PAGE)
-        jobs = client.jobs(statuses=() if every else LIVE, user=user, pool=pool, page=page)
-        found[:] = islice(jobs, most)
+        listing.fetch(client)
         if form == "json":
-            return as_json(found[:limit], indent=0 if watch else 2)
-        return job_table(found[:limit], time.time(), wide=form == "wide")
+            return as_json(listing.jobs, indent=0 if watch else 2)
+        return job_table(listing.jobs, time.time(), wide=form == "wide")
 
     def note() -> None:
-        if form == "json":
+        if form == "json" or not terminal.on_terminal():
+            if listing.more:  # a script must not take a page for all
+                complain(listing.summary())
             return
-        if not found:
-            hint("No jobs yet: muster run train.py" if every else "No active jobs; use -a for all.")
-        elif len(found) > limit:
-            hint(f"There are more: muster ps -n {2 * limit}")
-        else:
-            hint(f"why: muster show {found[0].number} · logs: muster logs -f {found[0].number}")
+        hint(listing.summary())
+        if listing.jobs:
+            first = listing.jobs[0].number
+            hint(f"why: muster show {first} · logs: muster logs -f {first}")
+        elif not any(listing.counts.values()):
+            hint("No jobs yet: muster run train.py")
+        elif not every:
+            hint("No active jobs; use -a for all.")
 
     with daemon() as client:
         shown(answer, watch=watch, note=note)

@@ -40,6 +40,12 @@ class RunRequest:
             metavar="N|N..M",
         ),
     ] = None
+    cores: Annotated[
+        str | None, option(REQUEST, "CPU cores of each worker: 4, 0.5. (default: 0)", metavar="N")
+    ] = None
+    memory: Annotated[
+        str | None, option(REQUEST, "Memory of each worker: 16GB. (default: 0B)", metavar="SIZE")
+    ] = None
     servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None
     name: Annotated[
         str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
@@ -52,7 +58,8 @@ class RunRequest:
         list[str] | None,
         option(
             REQUEST,
-            "Environment variable; without a value, passed on from here. Repeatable.",
+            "Environment variable; without a value, or for all that match HF_*, passed on from here. "
+            "Repeatable.",
             metavar="NAME[=VALUE]",
         ),
     ] = None
@@ -61,6 +68,15 @@ class RunRequest:
     ] = None
     elastic: Annotated[
         Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
+    ] = None
+    fields: Annotated[
+        list[str] | None,
+        option(
+            REQUEST,
+            "Any other field of a job file, such as locality=node. Repeatable.",
+            "--set",
+            metavar="FIELD=VALUE",
+        ),
     ] = None
 
     @property

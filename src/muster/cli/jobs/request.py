@@ -1,7 +1,7 @@
 """`muster run`: from the command line to the job to submit."""
 
+import fnmatch
 import getpass
-import os
 import re
 import shutil
 import subprocess
@@ -13,9 +13,11 @@ from typing import Any
 
 from muster.cli.jobs.options import RunRequest
 from muster.cli.parse import parsed
+from muster.client.origin import carried, with_origin
 from muster.files.errors import InputError
 from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
+from muster.files.source.yaml_source import read_value
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 63
@@ -29,9 +31,14 @@ to a worker it computes little."""
 
 
 def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the job as the API takes it: the fields of a job file, overridden by options."""
-    record = _from_file(request) if request.job_file else _from_words(request)
+    """Return the job as the API takes it: the fields of a job file, overridden by options, and where
+    it is submitted."""
+    record = _from_file(request) if request.job_file else _from_words(request, environ)
     record |= _given(request)
+    for each in request.fields or ():
+        _set(record, each)
+    if record.get("devices") == "0" and not record.keys() & {"cores", "memory", "roles"}:
+        raise InputError.at("--devices", "0 needs cores or memory; add for example --cores 4")
     if request.servers is not None:
         record |= _with_servers(record, request.servers)
     env = _environment(record.get("env") or {}, request.env or (), environ)
@@ -40,7 +47,7 @@ def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any
     user = _login()
     if user is not None:
         record.setdefault("user", user)
-    return record
+    return with_origin(record, carried(environ))
 
 
 def _from_file(request: RunRequest) -> dict[str, Any]:
@@ -48,10 +55,10 @@ def _from_file(request: RunRequest) -> dict[str, Any]:
     if request.arguments:
         problem = f"takes no arguments, but got {request.arguments[0]!r}; add them to its command"
         raise InputError.at(str(path), problem)
-    return {"folder": str(Path.cwd()), **read_job(path).record}
+    return read_job(path).record
 
 
-def _from_words(request: RunRequest) -> dict[str, Any]:
+def _from_words(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
     first, rest = request.target, request.arguments or []
     command = [first, *rest]
     if first.endswith(".py"):
@@ -59,8 +66,8 @@ def _from_words(request: RunRequest) -> dict[str, Any]:
             raise InputError.at(first, "does not exist; give its path from this directory")
         # Absolute only where the job works in another folder.
         script = first if request.folder is None else str(Path(first).absolute())
-        command = [interpreter(os.environ), script, *rest]
-    return {"name": _named_after(first), "command": command, "folder": str(Path.cwd())}
+        command = [interpreter(environ), script, *rest]
+    return {"name": _named_after(first), "command": command}
 
 
 def interpreter(environ: Mapping[str, str]) -> str:
@@ -95,12 +102,16 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def _named_after(word: str) -> str:
     plain = _NOT_IN_NAMES.sub("-", Path(word).stem).strip("-._")
-    return plain[:_LONGEST_NAME] or "job"
+    if not re.search("[A-Za-z]", plain):  # digits alone would be a number
+        plain = f"job-{plain}".rstrip("-")
+    return plain[:_LONGEST_NAME]
 
 
 def _given(request: RunRequest) -> dict[str, Any]:
     options = {
         "devices": request.devices,
+        "cores": request.cores,
+        "memory": request.memory,
         "name": request.name,
         "pool": request.pool,
         "priority": request.priority,
@@ -110,6 +121,20 @@ def _given(request: RunRequest) -> dict[str, Any]:
     return {field: value for field, value in options.items() if value is not None}
 
 
+def _set(record: dict[str, Any], text: str) -> None:
+    """Set a field of the record as `--set` writes it; dots lead into mappings."""
+    field, equals, value = text.partition("=")
+    *above, last = field.split(".")
+    if not equals or not all((*above, last)):
+        raise InputError.at("--set", f"{text!r} is not FIELD=VALUE; write for example locality=node")
+    inner = record
+    for key in above:
+        below = inner.get(key)
+        inner[key] = dict(below) if isinstance(below, dict) else {}
+        inner = inner[key]
+    inner[last] = read_value(value, f"--set {field}")
+
+
 def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
     """Return roles: workers as `--devices` or the file has them, and parameter servers."""
     if "roles" in record:
@@ -117,20 +142,27 @@ def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
     text = str(record.pop("devices", "1"))
     devices = parsed("--devices", text, parse_devices)
     each = "1" if devices.device_type is None else f"{devices.device_type}:1"
-    worker = {"count": text.rpartition(":")[2], "devices": each}
+    moved: dict[str, Any] = {
+        field: record.pop(field) for field in ("gang", "cores", "memory") if field in record
+    }
+    worker = {"count": text.rpartition(":")[2], "devices": each, **moved}
     return {"roles": {"worker": worker, "server": {"count": str(servers), "cores": SERVER_CORES}}}
 
 
 def _environment(
     written: Mapping[str, str | None], options: Sequence[str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Merge the file's variables with the options'; those without a value come from `environ`."""
+    """Merge the file's variables with the options'; those without a value come from `environ`, and
+    `HF_*` stands for all that it has of that name."""
     wanted: dict[str, str | None] = dict(written)
     for option in options:
         name, equals, value = option.partition("=")
         if not name:
             raise InputError.at("--env", f"{option!r} has no name; write for example SEED=7")
-        wanted[name] = value if equals else None
+        if not equals and "*" in name:
+            wanted |= {found: environ[found] for found in fnmatch.filter(environ, name)}
+        else:
+            wanted[name] = value if equals else None
     found: dict[str, str] = {}
     for name, given in wanted.items():
         text = environ.get(name) if given is None else given

@@ -81,8 +81,12 @@ def _stay(client: "Client", handle: "Handle", how: Submission) -> int:
 def plan_text(record: Mapping[str, Any], forecast: Forecast, now: float) -> str:
     """The forecast: plan and placement, expected start and finish."""
     command = record.get("command", "")
+    line = command if isinstance(command, str) else shlex.join(map(str, command))
+    program = str(record.get("origin", {}).get("executable", ""))
     facts = {
-        "command": command if isinstance(command, str) else shlex.join(map(str, command)),
+        "command": line,
+        "program": "" if line.startswith(program) else program,
+        "folder": str(record.get("folder", "")),
         "pool": str(record.get("pool", "default")),
         "plan": forecast.plan,
         "where": forecast.placement,

@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from muster.client import Client
 
 _MOST_JOBS = 100
-"""Jobs to ask for: more would cost the daemon more than fits the screen."""
+"""Jobs to ask for, active ones first: more would cost the daemon more than fits the screen."""
 _CHANGES = 200
 """Changes to keep: most of a large gang's only say that a task was ordered."""
 
@@ -35,7 +34,8 @@ class Gathering:
 
     def frame(self) -> ClusterFrame:
         client = self._client
-        jobs = list(islice(client.jobs(statuses=LIVE), _MOST_JOBS))
+        page = client.active_jobs(statuses=LIVE, page=_MOST_JOBS)
+        jobs = list(page.jobs)
         return ClusterFrame(
             client.status(),
             client.nodes(),
@@ -43,6 +43,7 @@ class Gathering:
             jobs,
             self._tasks_of(jobs),
             self._latest(),
+            live=sum(page.counts.get(status, 0) for status in LIVE),
         )
 
     def _latest(self) -> list[ChangeRecord]:

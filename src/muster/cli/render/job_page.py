@@ -1,6 +1,7 @@
 """`muster show`: one job in detail."""
 
 import shlex
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from muster.wire.records import (
     JobDetail,
     JobRecord,
     PredictionRecord,
+    ProgramRecord,
     TaskRecord,
     prediction_error,
 )
@@ -44,6 +46,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     job = detail.job
     yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
+    if detail.program is not None:
+        yield from _program(detail.program, job.command)
     how = "resized live" if job.live else "restarted to resize"
     yield "asks for", f"{job.asked or '-'} workers, {how}"
     yield "has", _has(job)
@@ -62,6 +66,16 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
+
+
+def _program(program: ProgramRecord, command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if program.executable and program.executable not in command[:1]:
+        yield "program", program.executable
+    yield "folder", program.folder or "a folder of its own"
+    for name, variables in (("env", program.env), ("inherits", program.inherited)):
+        if variables:
+            lines = (f"{each}={text}" for each, text in sorted(variables.items()))
+            yield name, f"\n{'':12}".join(lines)
 
 
 def _has(job: JobRecord) -> str:
@@ -138,8 +152,16 @@ def _end(task: TaskRecord) -> str:
     if task.error:
         return task.error
     if task.signal is not None:
-        return f"signal {task.signal}"
-    return "-" if task.code is None else f"code {task.code}"
+        return signal_name(task.signal)
+    return "-" if task.code is None else f"exit code {task.code}"
+
+
+def signal_name(number: int) -> str:
+    """`signal 9 (SIGKILL)`, as events have it."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _changes(changes: Sequence[ChangeRecord]) -> str:

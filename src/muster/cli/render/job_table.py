@@ -16,9 +16,14 @@ _WORDS = ("NAME", "POOL", "STATUS", "USER", "NODES", "WHY")
 
 
 def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False) -> str:
-    """Render the jobs; wide, with more columns and the reasons in words."""
-    heading = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
+    """Render the jobs; wide, with more columns and the reasons in words. Users are named where there
+    are several."""
+    heading: tuple[str, ...] = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
     rows = [_wide(job, now) if wide else (*_cells(job, now), why(job)) for job in jobs]
+    if not wide and len({job.user for job in jobs}) > 1:
+        at = HEADING.index("NAME")
+        heading = (*heading[:at], "USER", *heading[at:])
+        rows = [(*row[:at], job.user, *row[at:]) for job, row in zip(jobs, rows, strict=True)]
     return table(heading, rows, left=[i for i, word in enumerate(heading) if word in _WORDS])
 
 

@@ -67,6 +67,8 @@ class ClusterFrame:
     """Newest last."""
     trouble: str = ""
     """Why the frame is out of date."""
+    live: int = 0
+    """All live jobs; `jobs` may have only some of them."""
 
 
 def live(frame: ClusterFrame, now: float, width: int = WIDTH) -> RenderableType:
@@ -75,7 +77,7 @@ def live(frame: ClusterFrame, now: float, width: int = WIDTH) -> RenderableType:
     `width`: columns of the screen; a narrow one leaves out the less important columns of jobs.
     """
     parts: list[RenderableType] = [_headline(frame, now), Text()]
-    parts += [_devices(frame), Text(), _jobs(frame.jobs, now, width)]
+    parts += [_devices(frame), Text(), _jobs(frame.jobs, frame.live, now, width)]
     if any(pool.quotas for pool in frame.pools):
         parts += [Text(), _pools(frame.pools)]
     changes = notable(frame.changes)
@@ -95,7 +97,7 @@ def _headline(frame: ClusterFrame, now: float) -> Text:
         f"up {clock(now - status.since)}",
     )
     text = Text.assemble((status.cluster, "bold"), " · ", " · ".join(figures))
-    for trouble in filter(None, (status.trouble, frame.trouble)):
+    for trouble in filter(None, (status.trouble, status.warning, frame.trouble)):
         text.append(f"\n{trouble}", style="bold red")
     return text
 
@@ -138,7 +140,7 @@ def _draw(drawn: Text, node: NodeRecord, bit: str, letter: str | None) -> None:
         drawn.append(letter, style=style(letter))
 
 
-def _jobs(jobs: Sequence[JobRecord], now: float, width: int) -> RenderableType:
+def _jobs(jobs: Sequence[JobRecord], live: int, now: float, width: int) -> RenderableType:
     if not jobs:
         return Text("No jobs: muster run train.py", style="dim")
     shown = [heading for heading, least in _COLUMNS.items() if width >= least]
@@ -147,8 +149,9 @@ def _jobs(jobs: Sequence[JobRecord], now: float, width: int) -> RenderableType:
     for job in ordered[:MOST_JOBS]:
         cells = _cells(job, now)
         table.add_row(*(cells[heading] for heading in shown))
-    if len(ordered) > MOST_JOBS:
-        table.add_row("", "", f"and {len(ordered) - MOST_JOBS:,} more", style="dim")
+    rest = max(live, len(ordered)) - min(MOST_JOBS, len(ordered))
+    if rest > 0:
+        table.add_row("", "", f"and {rest:,} more", style="dim")
     return table
 
 

@@ -35,6 +35,18 @@ def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
     return (pool.name, pool.parent, quota.device_type, *figures, *more)
 
 
+def pool_rules(pool: PoolRecord) -> list[str]:
+    """Return a line for each rule about who may use the pool, and how much."""
+    lines = []
+    if pool.allow:
+        lines.append(f"may submit: {', '.join(pool.allow)}; administrators always may")
+    if pool.max_priority is not None:
+        lines.append(f"highest priority of users: {pool.max_priority}")
+    if pool.devices_per_user is not None:
+        lines.append(f"devices per user: {pool.devices_per_user}")
+    return lines
+
+
 def named(pools: Sequence[PoolRecord], name: str) -> PoolRecord:
     """Return the pool of that name; end the command if there is none."""
     for pool in pools:

@@ -120,7 +120,7 @@ class CycleState:
         """Return a key of jobs that are treated alike. By identity, which is fast: equal jobs that do
         not share these objects are just tried separately. A job of known duration may be backfilled,
         and has a key of its own."""
-        alone = job.number if job.duration is not None else None
+        alone = job.number if job.duration is not None else self.quotas.capped_user(job)
         own = (id(job.roles), id(job.locality), id(job.profile), id(job.model), job.batch)
         return (*own, job.pool, job.preemptible, job.device_types, job.same_generation, workers, alone)
 

@@ -16,7 +16,7 @@ from muster.place.request import Request
 from muster.planner.counts import missing, plan_for
 from muster.policy.base import Allocation
 
-_NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_RESERVATION)
+_NOT_FOR_ROOM = (Code.WAITING_LIMIT, Code.WAITING_USER_LIMIT, Code.WAITING_RESERVATION)
 """Obstacles that no free device would remove."""
 
 

@@ -72,7 +72,13 @@ def _carry_out(
     moved = [cycle.view.jobs[move.job] for move in migration.moves]
     for job, move in zip(moved, migration.moves, strict=True):
         cost = job.job.pause * move.placement.devices
-        reason = Reason(Code.MIGRATED, beneficiary=state.job.name, cost=cost, gain=gain)
+        reason = Reason(
+            Code.MIGRATED,
+            beneficiary=state.job.name,
+            cost=cost,
+            gain=gain,
+            served=state.number,
+        )
         cycle.move(job, move.placement, reason)
     with cycle.board.lifted(slot for job in moved for slot in job.held()):
         after = cycle.board.fragmentation(option)

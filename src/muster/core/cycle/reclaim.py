@@ -225,6 +225,8 @@ def _counts(cycle: CycleState, bound: Bound, candidate: Candidate) -> bool:
     job = cycle.view.jobs[candidate.job].job
     if bound.code is Code.WAITING_RESERVATION and job.preemptible:
         return False
+    if bound.user not in ("", job.user):
+        return False
     return bound.pool in cycle.quotas.around(job.pool)
 
 
@@ -300,8 +302,10 @@ def _carry_out(cycle: CycleState, state: JobState, clearing: Clearing) -> None:
     for candidate in clearing.removed:
         cost[candidate.job] += candidate.cost
         if candidate.whole:
-            reason = Reason(Code.PREEMPTED, beneficiary=state.job.name, cost=candidate.cost)
+            name, lost = state.job.name, candidate.cost
+            reason = Reason(Code.PREEMPTED, beneficiary=name, cost=lost, served=state.number)
             cycle.stop(cycle.view.jobs[candidate.job], reason)
     for number, slots in _shrunk(clearing.removed).items():
-        reason = Reason(Code.SHRUNK, beneficiary=state.job.name, cost=cost[number])
+        name, lost = state.job.name, cost[number]
+        reason = Reason(Code.SHRUNK, beneficiary=name, cost=lost, served=state.number)
         cycle.shrink(cycle.view.jobs[number], tuple(slots), reason)

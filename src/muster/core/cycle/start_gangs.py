@@ -85,7 +85,7 @@ def borrow(cycle: CycleState, allocation: Allocation) -> None:
         cycle.retain(job.number)
     else:
         cycle.turned_away[likes] = obstacle
-    if obstacle is Code.WAITING_LIMIT:
+    if obstacle in (Code.WAITING_LIMIT, Code.WAITING_USER_LIMIT):
         cycle.outcome.obstacles[job.number] = obstacle
 
 
@@ -103,7 +103,13 @@ def find(
     return None, min(found, key=_HOPE.index, default=Code.WAITING_DEVICES)
 
 
-_HOPE = [Code.WAITING_DEVICES, Code.WAITING_QUOTA, Code.WAITING_RESERVATION, Code.WAITING_LIMIT]
+_HOPE = [
+    Code.WAITING_DEVICES,
+    Code.WAITING_QUOTA,
+    Code.WAITING_RESERVATION,
+    Code.WAITING_USER_LIMIT,
+    Code.WAITING_LIMIT,
+]
 """Obstacles, soonest overcome first."""
 
 
@@ -203,8 +209,9 @@ def _backfill(cycle: CycleState, job: Job, workers: int) -> bool:
         if placement is not None:
             nodes = placement.nodes()
             used = [n for n, p in lenders.items() if not nodes.isdisjoint(p.placement.nodes())]
-            lender = cycle.view.jobs[next(iter(used or lenders))].job.name
-            cycle.start(job, placement, Reason(Code.STARTED_BACKFILLED, beneficiary=lender))
+            lender = cycle.view.jobs[next(iter(used or lenders))].job
+            reason = Reason(Code.STARTED_BACKFILLED, beneficiary=lender.name, served=lender.number)
+            cycle.start(job, placement, reason)
     return placement is not None
 
 

@@ -32,6 +32,8 @@ class Bound:
     used: int
     asked: int
     most: int
+    user: str = ""
+    """Whose use it is, if the rule is for each user."""
 
     @property
     def over(self) -> int:
@@ -49,12 +51,18 @@ class Earmark:
     """It waits for the reservation, which binds only jobs that are not preemptible."""
 
 
-class Tallies:
-    """Devices that jobs have, by pool and type."""
+def user_key(user: str) -> str:
+    """Return the key under which a user's devices are tallied: no device type has a blank."""
+    return f"user {user}"
 
-    __slots__ = ("chains", "fixed", "fixed_held", "held", "used")
+
+class Tallies:
+    """Devices that jobs have, by pool and type; in pools that limit users, also by user."""
+
+    __slots__ = ("capped", "chains", "fixed", "fixed_held", "held", "used")
 
     def __init__(self, pools: PoolTree) -> None:
+        self.capped = pools.capped()
         self.chains = {leaf: tuple(pools.ancestry(leaf)) for leaf in pools.leaves()}
         self.used: Tally = Counter()
         """Held once all changes in progress are done; entitlements bind this."""
@@ -68,7 +76,7 @@ class Tallies:
     def copy(self) -> "Tallies":
         """Return an independent copy."""
         other = object.__new__(Tallies)
-        other.chains = self.chains
+        other.chains, other.capped = self.chains, self.capped
         for name in ("used", "held", "fixed", "fixed_held"):
             setattr(other, name, getattr(self, name).copy())
         return other
@@ -92,6 +100,9 @@ class Tallies:
                 all_[pool, device_type] += sign * amount
                 if not job.preemptible:
                     fixed[pool, device_type] += sign * amount
+        if self.capped and amounts:
+            for pool in self.capped.intersection(self.chains[job.pool]):
+                all_[pool, user_key(job.user)] += sign * sum(amounts.values())
 
 
 class Quotas:
@@ -132,8 +143,9 @@ class Quotas:
         """Return the figures of the pool that binds by this rule."""
         for bound in self._bounds(job, amounts, self.held, self.fixed_held, borrow=False):
             if bound.code is code and bound.over > 0:
-                asked = amounts[bound.device_type]
-                return Quantity(bound.pool, bound.device_type, asked, bound.used, bound.most)
+                asked = bound.asked if bound.user else amounts[bound.device_type]
+                figures = (bound.device_type, asked, bound.used, bound.most, bound.user)
+                return Quantity(bound.pool, *figures)
         return None
 
     def earmark(self, job: Job, amounts: Amounts, *, fixed: bool) -> None:
@@ -172,6 +184,11 @@ class Quotas:
         reserved = self._pools.pools[pool].quota(device_type).reservation
         return self.used[pool, device_type] - reserved
 
+    def capped_user(self, job: Job) -> str | None:
+        """Return the job's user if some pool around it limits the devices of each."""
+        capped = self._tallies.capped
+        return job.user if capped and not capped.isdisjoint(self._chains[job.pool]) else None
+
     def around(self, pool: str) -> tuple[str, ...]:
         """Return a leaf and its ancestors, from narrow to wide."""
         return self._chains[pool]
@@ -204,6 +221,7 @@ class Quotas:
                 asked = amount + self._set_aside(job, pool, kind, fixed=False)
                 used = held[pool, kind] + self.promised[pool, kind]
                 yield Bound(Code.WAITING_LIMIT, pool, kind, used, asked, quota.limit)
+        yield from self._user_bounds(job, amounts, held)
         for pool, kind, amount, quota in rows:
             if not job.preemptible and pool == job.pool:
                 asked = amount + self._set_aside(job, pool, kind, fixed=True)
@@ -219,6 +237,16 @@ class Quotas:
             if (aside or not borrow) and (aside or entitled < self._available.get(kind, 0)):
                 used = self.used[pool, kind] + self.promised[pool, kind]
                 yield Bound(Code.WAITING_QUOTA, pool, kind, used, amount + aside, entitled)
+
+    def _user_bounds(self, job: Job, amounts: Amounts, held: Tally) -> Iterator[Bound]:
+        """Yield the limit on each user's devices for each pool around the job that has one."""
+        if self._tallies.capped and amounts:
+            key, asked, code = user_key(job.user), sum(amounts.values()), Code.WAITING_USER_LIMIT
+            for pool in self._chains[job.pool]:
+                most = self._pools.pools[pool].devices_per_user
+                if most is not None:
+                    used = held[pool, key] + self.promised[pool, key]
+                    yield Bound(code, pool, next(iter(amounts)), used, asked, most, job.user)
 
     def _set_aside(self, job: Job, pool: str, device_type: str, *, fixed: bool) -> int:
         earmark = self._earmarks.get((pool, device_type))

@@ -106,6 +106,8 @@ def _quota_fault(cycle: CycleState, job: Job, workers: int, obstacle: Code) -> s
     found = [bound for each in amounts if (bound := cycle.quotas.broken(job, each))]
     bound = next((bound for bound in found if bound.code is obstacle), found[0])
     takes = f"its gang takes {gang} {bound.device_type}"
+    if bound.code is Code.WAITING_USER_LIMIT:
+        return f"its gang takes {gang} devices, pool {bound.pool!r} gives each user {bound.most}"
     if bound.code is Code.WAITING_LIMIT:
         return f"{takes}, the limit of pool {bound.pool!r} is {bound.most}"
     return f"it is not preemptible and {takes}, pool {bound.pool!r} reserves {bound.most}"

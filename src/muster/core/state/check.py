@@ -34,6 +34,7 @@ def check(view: View, decided: Decisions) -> None:
         _check_decision(view, decision)
     _nothing_is_held_twice(view, decided)
     _limits_and_reservations_hold(view, decided)
+    _user_limits_hold(view, decided)
 
 
 _PHASE = attrgetter("phase")
@@ -134,22 +135,49 @@ def _limits_and_reservations_hold(view: View, decided: Decisions) -> None:
     placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
     used: Counter[tuple[str, str]] = Counter()
     fixed: Counter[tuple[str, str]] = Counter()
+    had: Counter[tuple[str, str]] = Counter()
+    had_fixed: Counter[tuple[str, str]] = Counter()
+    """What both were before: a limit or reservation may have been set below what is in use."""
     limited = _below_a_limit(view)
     states = view.jobs.values()
     if not limited and all(map(_PREEMPTIBLE, states)):
         return
     for state in [s for s in states if not s.job.preemptible or s.job.pool in limited]:
+        before = _most_held(view, state, None)
         for device_type, count in _most_held(view, state, placed.get(state.number)).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count
+                had[pool, device_type] += before[device_type]
             if not state.job.preemptible:
                 fixed[state.job.pool, device_type] += count
+                had_fixed[state.job.pool, device_type] += before[device_type]
     for (pool, device_type), count in used.items():
         limit = view.pools.pools[pool].quota(device_type).limit
-        _expect(limit is None or count <= limit, f"{pool}: no pool is above its limit")
+        fine = limit is None or count <= max(limit, had[pool, device_type])
+        _expect(fine, f"{pool}: no pool is above its limit")
     for (pool, device_type), count in fixed.items():
         reservation = view.pools.pools[pool].quota(device_type).reservation
-        _expect(count <= reservation, f"{pool}: what is not preemptible stays within the reservation")
+        fine = count <= max(reservation, had_fixed[pool, device_type])
+        _expect(fine, f"{pool}: what is not preemptible stays within the reservation")
+
+
+def _user_limits_hold(view: View, decided: Decisions) -> None:
+    """No user gets more in a pool than it gives each; a lower limit takes nothing from them."""
+    capped = view.pools.capped()
+    placed = {d.job: d.placement for d in decided.decisions if d.placement is not None}
+    if not capped or not placed:
+        return
+    before: Counter[tuple[str, str]] = Counter()
+    after: Counter[tuple[str, str]] = Counter()
+    for state in view.jobs.values():
+        for pool in capped.intersection(view.pools.ancestry(state.job.pool)):
+            key = (pool, state.job.user)
+            before[key] += _most_held(view, state, None).total()
+            after[key] += _most_held(view, state, placed.get(state.number)).total()
+    for (pool, user), count in after.items():
+        most = view.pools.pools[pool].devices_per_user or 0
+        fine = count <= max(most, before[pool, user])
+        _expect(fine, f"{pool}: no user gets more devices than it gives each")
 
 
 def _below_a_limit(view: View) -> set[str]:

@@ -116,24 +116,24 @@ class _Draft:
 
     @property
     def names(self) -> dict[str, int]:
-        """The numbers of live jobs by name."""
+        """The numbers of live jobs by full name."""
         if self._names is None:
             self._names = dict(self._view.names)
         return self._names
 
     def submit(self, state: JobState) -> None:
-        """Add a live job; its number and name must be free."""
+        """Add a live job; its number must be free, and its name among its user's jobs."""
         if state.number in self.jobs:
             raise NameTakenError(f"job {state.number} is already live")
-        if state.job.name in self.names:
-            raise NameTakenError(f"a live job is already called {state.job.name!r}")
+        if state.job.full_name in self.names:
+            raise NameTakenError(f"a live job is already called {state.job.full_name!r}")
         self.jobs[state.number] = state
-        self.names[state.job.name] = state.number
+        self.names[state.job.full_name] = state.number
 
     def end(self, state: JobState) -> None:
         """Remove the job and free its devices and name."""
         self.free(state.held())
-        del self.jobs[state.number], self.names[state.job.name]
+        del self.jobs[state.number], self.names[state.job.full_name]
 
     def node(self, name: str) -> Node:
         """Return the node of this name."""

@@ -36,7 +36,7 @@ class Explainer:
         """Return the reason this job waits."""
         cycle, job = self._cycle, state.job
         if not (asked := cycle.allocations.get(job.number)) or not asked.most:
-            return Reason(Code.WAITING_POLICY)
+            return self._user_limit(job) or Reason(Code.WAITING_POLICY)
         code = cycle.outcome.obstacles[job.number]
         promise = cycle.outcome.promises.get(job.number)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
@@ -52,17 +52,18 @@ class Explainer:
         cycle = self._cycle
         own = job.number if job.number in cycle.outcome.promises else None
         workers = cycle.allocations[job.number].least
-        return (*admission_key(job), workers, own, cycle.quotas.earmarked_for(job))
+        user = cycle.quotas.capped_user(job)
+        return (*admission_key(job), workers, own, cycle.quotas.earmarked_for(job), user)
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
-        if code in (Code.WAITING_LIMIT, Code.WAITING_RESERVATION, Code.WAITING_QUOTA):
+        if code in _QUOTAS:
             return self._quota_reason(job, workers, code)
         lender = self._lenders.get(self._likes(job))
         own = [job.number] if job.number in self._cycle.outcome.promises else []
         with self._cycle.without_promises(own):
             return self._room_reason(job, workers, lender)
 
-    def _room_reason(self, job: Job, workers: int, lender: str | None) -> Reason:
+    def _room_reason(self, job: Job, workers: int, lender: int | None) -> Reason:
         """Explain the option with the most free devices of those the pool could take."""
         cycle = self._cycle
         allowed = list(cycle.short_of_room(job, workers)) or cycle.options.of(job)
@@ -79,18 +80,30 @@ class Explainer:
             ),
             holders=self._nearest_holders(request),
             would_start=self._smallest_change(job, workers, code),
-            beneficiary=lender,
+            beneficiary=self._name(lender) if lender else None,
+            served=lender or 0,
         )
 
     def _quota_reason(self, job: Job, workers: int, code: Code) -> Reason:
         quantity = self._binding(job, workers, code)
+        older = self._cycle.quotas.left_to(job, quantity) if quantity else None
         return Reason(
             code,
             quantity=quantity,
             holders=self._in_pool(quantity) if quantity else (),
             would_start=self._smallest_change(job, workers, code),
-            beneficiary=self._earmarked_for(job, quantity) if quantity else None,
+            beneficiary=self._name(older) if older else None,
+            served=older or 0,
         )
+
+    def _user_limit(self, job: Job) -> Reason | None:
+        """Return the limit for each user that keeps the gang waiting, if one does: a policy that deals
+        within it gives such a job nothing."""
+        if self._cycle.quotas.capped_user(job) is None:
+            return None
+        code = Code.WAITING_USER_LIMIT
+        found = self._binding(job, job.workers.gang, code)
+        return Reason(code, quantity=found, holders=self._in_pool(found)) if found else None
 
     def _binding(self, job: Job, workers: int, code: Code) -> Quantity | None:
         """Return the quota that stopped the job on the first option with this obstacle."""
@@ -119,13 +132,13 @@ class Explainer:
         return Code.WAITING_FRAGMENTED
 
     @cached_property
-    def _lenders(self) -> dict[tuple[object, ...], str | None]:
+    def _lenders(self) -> dict[tuple[object, ...], int | None]:
         """For jobs that would start if nothing were withheld: who the devices are promised to.
 
         Computed once for all waiting jobs: lifting every promise for each would be slow.
         """
         cycle, promises = self._cycle, self._cycle.outcome.promises
-        found: dict[tuple[object, ...], str | None] = {}
+        found: dict[tuple[object, ...], int | None] = {}
         with cycle.without_promises(promises):
             for number, code in cycle.outcome.obstacles.items() if promises else ():
                 job = cycle.view.jobs[number].job
@@ -135,13 +148,13 @@ class Explainer:
                     found[likes] = self._promised_to(placement, number) if placement else None
         return found
 
-    def _promised_to(self, placement: Placement, job: int) -> str | None:
-        """Return the name of the first other job that some of these devices are promised to."""
+    def _promised_to(self, placement: Placement, job: int) -> int | None:
+        """Return the first other job that some of these devices are promised to."""
         bits = placement.bits()
         for promise in self._cycle.outcome.promises.values():
             promised = promise.placement.bits()
             if promise.job != job and any(promised.get(node, 0) & b for node, b in bits.items()):
-                return self._name(promise.job)
+                return promise.job
         return None
 
     def _largest(self, job: Job, workers: int, option: Option) -> int:
@@ -197,7 +210,11 @@ class Explainer:
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
         """Return the holders of the type in the pool that binds."""
         around, kind = self._cycle.quotas.around, quantity.device_type
-        found = {s.number: n[kind] for s, n in self._amounts if quantity.pool in around(s.job.pool)}
+        inside = [(s, n) for s, n in self._amounts if quantity.pool in around(s.job.pool)]
+        if quantity.user:
+            found = {s.number: n.total() for s, n in inside if s.job.user == quantity.user}
+        else:
+            found = {s.number: n[kind] for s, n in inside}
         return self._largest_holders(found)
 
     @cached_property
@@ -213,12 +230,7 @@ class Explainer:
     def _largest_holders(self, found: Mapping[int, int]) -> tuple[Holder, ...]:
         ranked = sorted((-devices, job) for job, devices in found.items() if devices)
         jobs = [(self._cycle.view.jobs[job].job, -less) for less, job in ranked[:HOLDERS]]
-        return tuple(Holder(job.name, job.pool, devices) for job, devices in jobs)
-
-    def _earmarked_for(self, job: Job, quantity: Quantity) -> str | None:
-        """Return the name of the older job of the pool that these devices are earmarked for."""
-        older = self._cycle.quotas.left_to(job, quantity)
-        return None if older is None else self._name(older)
+        return tuple(Holder(job.name, job.pool, devices, job.number) for job, devices in jobs)
 
     def _name(self, job: int) -> str:
         return self._cycle.view.jobs[job].job.name
@@ -233,5 +245,11 @@ class Explainer:
         return found
 
 
+_QUOTAS = (
+    Code.WAITING_LIMIT,
+    Code.WAITING_USER_LIMIT,
+    Code.WAITING_RESERVATION,
+    Code.WAITING_QUOTA,
+)
 _ALL = -1
 """The bitmap of every device a node can have."""

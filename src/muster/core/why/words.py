@@ -1,33 +1,55 @@
 """Reasons and placements as text."""
 
+from collections.abc import Callable
+
 from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Reason
 from muster.model.topology import each_bit
+from muster.model.view import View
+
+NameOf = Callable[[int, str], str]
+"""What to call a job, by its number and name: its name, or less to those who may not know it."""
 
 
-def tell(reason: Reason) -> str:
+def names_for(view: View, job: int) -> NameOf:
+    """Return what the user of a job may know other jobs as: their own by name, others by number."""
+    user = view.jobs[job].job.user
+
+    def name_of(number: int, name: str) -> str:
+        other = view.jobs.get(number)
+        if other is not None and other.job.user == user:
+            return name
+        return f"another user's job {number}" if number else "another user's job"
+
+    return name_of
+
+
+def tell(reason: Reason, name_of: NameOf = lambda _, name: name) -> str:
     """Return one line: the sentence of the code, then its figures."""
-    parts = [SENTENCES[reason.code], *_figures(reason)]
+    parts = [SENTENCES[reason.code], *_figures(reason, name_of)]
     if reason.holders:
-        held = ", ".join(f"{holder.name} ({holder.devices})" for holder in reason.holders)
-        parts.append(f"held by {held}")
+        held = (f"{name_of(each.number, each.name)} ({each.devices})" for each in reason.holders)
+        parts.append(f"held by {', '.join(held)}")
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
     return "; ".join(parts)
 
 
-def _figures(reason: Reason) -> list[str]:
+def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     found = []
     if reason.beneficiary is not None:
         waits = reason.code.startswith("waiting.")
-        found.append(f"{'kept for' if waits else 'for'} {reason.beneficiary}")
+        found.append(f"{'kept for' if waits else 'for'} {name_of(reason.served, reason.beneficiary)}")
     if reason.shortfall is not None:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
         found.append(f"needs {short.asked}, {short.free} free, at most {short.largest}{within}")
     if reason.quantity is not None:
         q = reason.quantity
-        found.append(f"needs {q.asked}, pool {q.pool} uses {q.used} of {q.bound} {q.device_type}")
+        who, what = f"pool {q.pool}", q.device_type
+        if q.user:
+            who, what = q.user, f"devices in pool {q.pool}"
+        found.append(f"needs {q.asked}, {who} uses {q.used} of {q.bound} {what}")
     if reason.cost is not None:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")

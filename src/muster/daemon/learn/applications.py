@@ -1,4 +1,4 @@
-"""Which jobs are alike: those of one application, or else of one script and one model."""
+"""Which jobs are alike: a user's of one application, or else of one script and one model."""
 
 from dataclasses import dataclass, field, replace
 from posixpath import basename, join
@@ -14,17 +14,22 @@ _SILENT = " (silent)"
 
 
 def family_of(job: Job) -> str:
-    """Return the application that the user names, or else the script.
+    """Return the application that the user names, or else the script, always of one user.
 
-    Scripts of one name in different folders differ, and so do those of two users without a folder:
-    mixing different jobs misleads both, keeping like jobs apart only learns twice.
+    What one user's jobs report must not change what is believed of another's: anybody can write any
+    application and run any script. Scripts of one name in different folders differ: mixing different
+    jobs misleads both, keeping like jobs apart only learns twice.
     """
+    return f"{job.user}: {_kind_of(job)}"
+
+
+def _kind_of(job: Job) -> str:
     if job.application is not None:
         return job.application
     script = script_of(job)
-    if script.startswith("/"):
+    if script.startswith("/") or not job.program.folder:
         return script
-    return join(job.program.folder, script) if job.program.folder else f"{job.user}: {script}"
+    return join(job.program.folder, script)
 
 
 def script_of(job: Job) -> str:

@@ -19,7 +19,7 @@ class Kin(msgspec.Struct, frozen=True):
     application: str
     """Their name in the learner."""
     family: str
-    """Their script, or the application that the user names; models of one script share it."""
+    """Their user, with the script or the application that they name; models of one script share it."""
     shape: str = ""
     batch: int | None = None
     """Samples of a step over all workers."""

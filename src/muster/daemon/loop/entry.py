@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from muster.daemon.gang.events import GangEvent
 from muster.model.task import Fact
+from muster.store.batch import SubmissionKey
+from muster.wire.records import ActRecord
 
 
 @dataclass(slots=True)
@@ -19,8 +21,10 @@ class Entry:
     """Called once the facts are in the journal."""
     done: asyncio.Future[None] | None = None
     """For a caller who waits, and gets an error at once; without one, writing is retried."""
-    key: tuple[str, str, int] | None = None
-    """User, idempotency key and number of a submission."""
+    key: SubmissionKey | None = None
+    """Of a submission."""
+    act: ActRecord | None = None
+    """For the audit log, written with the facts."""
 
     def fail(self, error: Exception) -> None:
         """Report to the caller that nothing was done."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from muster.core.why.words import tell
+from muster.core.why.words import NameOf, tell
 from muster.daemon.gang.state import GangState
 from muster.daemon.learn import Progress
 from muster.model.event import (
@@ -15,7 +15,7 @@ from muster.model.event import (
     StartBegun,
     Submitted,
 )
-from muster.model.job import Job, Role
+from muster.model.job import Job, Role, RoleSpec
 from muster.model.reason import Reason
 from muster.model.task import Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
@@ -44,11 +44,11 @@ class JobSummary:
     outcome: str = ""
     ended: float | None = None
 
-    def explain(self, reason: Reason) -> "JobSummary":
-        """Return the summary with this reason for the job's state."""
+    def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
+        """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
         if reason == self.reason:
             return self
-        return replace(self, reason=reason, code=reason.code.value, text=tell(reason))
+        return replace(self, reason=reason, code=reason.code.value, text=tell(reason, name_of))
 
 
 def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:
@@ -154,5 +154,10 @@ def record_of(
 
 def asked(job: Job) -> str:
     """Return how many tasks a job asks for: `4`, `1..8`, `1..8+2`."""
-    spans = ((spec.least, spec.most) for spec in job.roles)
+    return asked_of(job.roles)
+
+
+def asked_of(roles: Sequence[RoleSpec]) -> str:
+    """Return how many tasks these roles ask for."""
+    spans = ((spec.least, spec.most) for spec in roles)
     return "+".join(f"{least}" if least == most else f"{least}..{most}" for least, most in spans)

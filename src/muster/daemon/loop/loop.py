@@ -25,7 +25,7 @@ import structlog
 
 from muster.core.cycle.cycle import Decisions
 from muster.core.state.begin import begun
-from muster.core.why.words import tell
+from muster.core.why.words import names_for, tell
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
@@ -260,7 +260,8 @@ class Daemon:
         keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
         notes, self._unwritten = self._unwritten, []
-        batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes))
+        acts = tuple(entry.act for entry in turn.accepted if entry.act)
+        batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes), acts)
         began = time.monotonic()
         try:
             _, self.seq = await self._write(self.store.write, batch)
@@ -417,11 +418,12 @@ class Daemon:
         changed: dict[int, JobSummary] = {}
         for decision in decided.decisions:
             before = self.summaries[decision.job]
-            summary = before.explain(decision.reason)
+            name_of = names_for(self.view, decision.job)
+            summary = before.explain(decision.reason, name_of)
             if summary is not before:
                 changed[decision.job] = summary
             if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
-                text = summary.text or tell(decision.reason)
+                text = summary.text or tell(decision.reason, name_of)
                 facts.append(Decided(decision.job, decision.kind, decision.reason.code, text, now))
         return facts, changed
 
@@ -447,5 +449,5 @@ def _attempt(call: Callable[[], None]) -> None:
 
 def _only_submits(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.name not in view.names for fact in entry.facts]
+    new = [isinstance(fact, Submitted) and fact.job.full_name not in view.names for fact in entry.facts]
     return bool(new) and all(new)

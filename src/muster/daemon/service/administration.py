@@ -1,30 +1,52 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
 import contextlib
-import hashlib
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from muster import __version__
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
+from muster.daemon.service.audit import REFUSED, audited
+from muster.daemon.service.pool_rules import (
+    refuse_priority,
+    refuse_stranger,
+    refuse_unknown,
+    refuse_unknown_user,
+)
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
     NotFoundError,
+    PoolRules,
     RefusedError,
     UnavailableError,
 )
 from muster.daemon.service.records import node_record, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
+from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.files.snapshot import encode_snapshot
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
-from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota
+from muster.model.job import Job
+from muster.model.pool import Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
-from muster.wire.records import NodeRecord, PolicyRecord, PoolRecord, StatusRecord, TokenRecord
+from muster.wire.records import (
+    ActRecord,
+    LimitRecord,
+    NodeRecord,
+    PolicyRecord,
+    PoolRecord,
+    StatusRecord,
+    TokenRecord,
+)
+from muster.wire.token_proof import digest, proof
 
+LIMITS = "limits"
+"""The setting with the limits of users."""
 ROLES = ("admin", "user")
 USED = 60.0
 """s between two records of a token's use."""
@@ -36,16 +58,31 @@ class Administration(Requests):
     def __init__(self, daemon: Daemon, cluster_name: str) -> None:
         super().__init__(daemon)
         self._cluster, self._began = cluster_name, daemon.clock.now()
+        self._no_token = secrets.token_hex(32)
+        """Proves tokens that do not exist, so that nobody can tell which do."""
+        self.warning = ""
+        live = {number: state.job for number, state in daemon.view.jobs.items()}
+        self._limiter = Limiter(self._store.setting(LIMITS), live)
+        daemon.follower.forgets.append(self._limiter.leave)
 
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         view = self._daemon.view
-        return [node_record(view, node) for node in view.cluster.nodes]
+        seen = partial(self._job_name, caller)
+        return [node_record(view, node, seen) for node in view.cluster.nodes]
 
+    def _job_name(self, caller: Caller, job: Job) -> str | None:
+        """What a list may call a job: its name, with the user if that is another; None: hidden."""
+        if job.user == caller.user:
+            return job.name
+        return job.full_name if caller.admin or job.pool in self._shared else None
+
+    @audited("drain")
     async def drain(self, caller: Caller, node: str) -> NodeRecord:
         return await self._turn_node(caller, node, NodeDraining)
 
+    @audited("resume")
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
         return await self._turn_node(caller, node, NodeReturned)
 
@@ -57,11 +94,12 @@ class Administration(Requests):
             raise NotFoundError(f"no node named {node!r}; see: muster node list")
         await self._put(Entry([fact(node, self._daemon.clock.now())]))
         view = self._daemon.view
-        return node_record(view, view.cluster.node(node))
+        return node_record(view, view.cluster.node(node), partial(self._job_name, caller))
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
         return pool_records(self._daemon.view, self._daemon.entitlements, self._shared)
 
+    @audited("set pool")
     async def set_pool(
         self,
         caller: Caller,
@@ -69,28 +107,75 @@ class Administration(Requests):
         parent: str | None,
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
+        rules: PoolRules | None = None,
     ) -> PoolRecord:
         admins_only(caller)
         tree = self._daemon.view.pools
-        known = tree.pools.get(name)
+        known = tree.pools.get(name) or Pool(name)
         types = self._daemon.view.cluster.device_types()
         for device_type in quotas:
             if device_type not in types:
                 raise RefusedError(f"no device of type {device_type!r}; types: {', '.join(types)}")
-        above = parent or (known.parent if known else ROOT)
-        pool = Pool(name, above, {**(known.quotas if known else {}), **quotas})
+        rules = rules or PoolRules()
+        if rules.allow:
+            await self._read(refuse_unknown, rules.allow, await self._users())
+        pool = rules.applied(replace(known, parent=parent or known.parent))
+        pool = replace(pool, quotas={**known.quotas, **quotas})
         await self._set_pools({**tree.pools, name: pool})
         if shared is not None:
             self._shared = self._shared | {name} if shared else self._shared - {name}
             await self._read(self._store.set_setting, SHARED, "\n".join(sorted(self._shared)))
         return next(each for each in await self.pools(caller) if each.name == name)
 
+    @audited("remove pool")
     async def remove_pool(self, caller: Caller, name: str) -> None:
         admins_only(caller)
         pools = dict(self._daemon.view.pools.pools)
         if pools.pop(name, None) is None:
             raise NotFoundError(f"no pool named {name!r}; see: muster pool list")
         await self._set_pools(pools)
+
+    async def _users(self) -> frozenset[str]:
+        """The users with tokens."""
+        return frozenset(each.user for each in await self._read(self._store.tokens))
+
+    async def check_pool(self, caller: Caller, job: Job) -> None:
+        """Refuse a job that its pool does not take from this user, or not with this priority."""
+        pools = self._daemon.view.pools
+        await self._read(refuse_stranger, caller, job, pools)
+        self.check_priority(caller, job, job.priority)
+
+    def check_priority(self, caller: Caller, job: Job, value: int) -> None:
+        """Refuse a priority that the job's pool does not allow this caller."""
+        refuse_priority(caller, job, value, self._daemon.view.pools)
+
+    # --- limits of users, and what was done ---
+
+    async def limits(self, caller: Caller) -> list[LimitRecord]:
+        if caller.admin:
+            return self._limiter.records()
+        return [self._limiter.record(caller.user)]
+
+    @audited("set limits")
+    async def set_limits(
+        self, caller: Caller, user: str, given: Mapping[str, int | None] | None
+    ) -> LimitRecord:
+        admins_only(caller)
+        if user != EVERYBODY:
+            await self._read(refuse_unknown_user, user, await self._users())
+        limits = None if given is None else changed_limits(self._limiter.of(user), given)
+        self._limiter.set(user, limits)
+        await self._read(self._store.set_setting, LIMITS, self._limiter.stored())
+        return self._limiter.record(user)
+
+    async def acts(
+        self, caller: Caller, user: str | None = None, since: float = 0.0, limit: int = 100
+    ) -> list[ActRecord]:
+        admins_only(caller)
+        return await self._read(lambda: self._store.acts(user=user, since=since, limit=limit))
+
+    async def failed_login(self, address: str, problem: str) -> None:
+        await self.log_refusal(ActRecord(self.now(), "", "log in", "", REFUSED, problem, address))
 
     async def _set_pools(self, pools: Mapping[str, Pool]) -> None:
         try:
@@ -118,6 +203,7 @@ class Administration(Requests):
         text = (type(POLICIES[name]).__doc__ or "").strip().partition("\n")[0]
         return PolicyRecord(name, tuple(sorted(POLICIES)), text)
 
+    @audited("set policy")
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
         admins_only(caller)
         if name not in POLICIES:
@@ -133,6 +219,7 @@ class Administration(Requests):
         found = await self._read(self._store.tokens)
         return [each for each in found if caller.admin or each.user == caller.user]
 
+    @audited("create token")
     async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
         admins_only(caller)
         if role not in ROLES:
@@ -145,6 +232,7 @@ class Administration(Requests):
         await self._read(self._store.add_token, name, user, role, digest(secret), created)
         return TokenRecord(name, user, role, created, secret=secret)
 
+    @audited("revoke token")
     async def revoke_token(self, caller: Caller, name: str) -> None:
         if name not in [each.name for each in await self.tokens(caller)]:
             raise NotFoundError(f"you have no token named {name!r}; see: muster token list")
@@ -160,6 +248,10 @@ class Administration(Requests):
             with contextlib.suppress(UnavailableError):  # a full disk must not lock callers out
                 await self._read(self._store.touch_token, known, now)
         return Caller(found.user, found.role == "admin")
+
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        known = await self._read(self._store.token_digest, prefix)
+        return proof(known or self._no_token, nonce, port)
 
     async def status(self) -> StatusRecord:
         daemon, view = self._daemon, self._daemon.view
@@ -180,6 +272,7 @@ class Administration(Requests):
             last_cycle=daemon.last_cycle,
             trouble=daemon.trouble,
             counts=await self._read(self._store.counts),
+            warning=self.warning,
         )
 
     async def snapshot(self, caller: Caller) -> bytes:
@@ -188,8 +281,3 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
-
-
-def digest(secret: str) -> str:
-    """Hash a secret for the store: with 256 random bits no slow hash is needed."""
-    return hashlib.sha256(secret.encode()).hexdigest()

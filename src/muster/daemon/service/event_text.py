@@ -2,7 +2,7 @@
 
 from muster.core.why.words import where
 from muster.daemon.gang.exits import words
-from muster.daemon.loop.job_summaries import asked
+from muster.daemon.loop.job_summaries import asked, asked_of
 from muster.model import event as e
 from muster.model import task as t
 from muster.model.job import Role
@@ -23,7 +23,7 @@ def change_of(entry: Journalled) -> ChangeRecord:
     """Convert a fact to the API's record."""
     fact = entry.fact
     kind = fact.kind if isinstance(fact, t.Decided) else type(fact).__name__
-    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact))
+    return ChangeRecord(entry.seq, fact.at, kind, entry.name, text_of(fact), t.job_of(fact))
 
 
 def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for each kind)
@@ -47,8 +47,7 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.TasksLost():
             return f"lost tasks; continues with {_tasks(fact.placement)}"
         case e.Reshaped():
-            spans = "+".join(f"{spec.gang}..{spec.most}" for spec in fact.roles)
-            return f"now asks for {spans}"
+            return f"now asks for {asked_of(fact.roles)}"
         case e.Ended():
             return fact.outcome.value
         case e.Cancelled():
@@ -64,9 +63,9 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
-            return f"{fact.task.name} ordered on {fact.slot.node}"
+            return f"{_named(fact.task)} ordered on {fact.slot.node}"
         case t.TaskEnded():
-            return f"{fact.exited.task.name} ended: {words(fact.exited)}"
+            return f"{_named(fact.exited.task)} ended: {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
         case t.StopAsked():
@@ -77,6 +76,11 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():
             return f"policy {fact.policy}"
+
+
+def _named(task: t.TaskId) -> str:
+    """The task as in lists, with the attempt if it is not the first."""
+    return f"{task.name}, attempt {task.attempt}" if task.attempt else task.name
 
 
 def _tasks(placement: Placement) -> str:

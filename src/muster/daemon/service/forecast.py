@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster.core.cycle.cycle import Memory as Remembered
 from muster.core.cycle.cycle import decide
-from muster.core.why.words import tell, where
+from muster.core.why.words import names_for, tell, where
 from muster.model.decision import Decision, Kind
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
@@ -43,7 +43,7 @@ def forecast(policy: Policy, asked: Question) -> Forecast:
     return Forecast(
         starts,
         placed,
-        tell(decision.reason),
+        tell(decision.reason, names_for(asked.view, asked.job)),
         asked.now if starts else None,
         asked.now + takes if starts and takes is not None else None,
         _plan(job, decision),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from muster.core.cycle.options import admission_key
@@ -11,8 +12,12 @@ from muster.daemon.gang.state import Sight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.administration import Administration
+from muster.daemon.service.audit import audited
 from muster.daemon.service.event_text import change_of
 from muster.daemon.service.forecast import Question, forecast
+from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
+from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
+from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -22,12 +27,22 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
+from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
 from muster.model.event import Cancelled, PreemptBegun, Reshaped, Submitted
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.task import Fact, LogPiece, StopAsked, job_of
+from muster.model.task import Fact, LogPiece, StopAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
-from muster.wire.records import OVER, ChangeRecord, Forecast, JobDetail, JobPage, JobRecord
+from muster.store.batch import SubmissionKey
+from muster.wire.records import (
+    OVER,
+    ChangeRecord,
+    Forecast,
+    JobDetail,
+    JobPage,
+    JobRecord,
+    ProgramRecord,
+)
 
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
@@ -45,38 +60,57 @@ class JobService(Administration):
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""
+        self._forecasters = ThreadPoolExecutor(FORECASTS, "muster-forecast")
+        """Their own: in the threads that read the store, forecasts would hold up every list."""
 
     # --- jobs ---
 
+    @audited("submit")
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
         if key is None:
-            return await self._take_in(job, None)
+            return await self._take_in(caller, job, None)
         # Of two concurrent requests with one key the second waits for the first.
-        async with self._keys.setdefault((job.user, key), asyncio.Lock()):
+        async with self._keys.setdefault((caller.user, key), asyncio.Lock()):
             try:
-                known = await self._read(self._store.key, job.user, key)
-                if known is not None:
-                    return await self._record(known)
-                return await self._take_in(job, key)
+                given = SubmissionKey(caller.user, key, 0, digest_of(job))
+                known = await self._read(self._store.key, caller.user, key)
+                if known is None:
+                    return await self._take_in(caller, job, given)
+                if known.digest not in ("", given.digest):
+                    raise ConflictError(
+                        f"the key {key!r} was used for job {known.number}, which is a different one; "
+                        "choose a new key for each job"
+                    )
+                return await self._record(known.number, caller)
             finally:
-                self._keys.pop((job.user, key), None)
+                self._keys.pop((caller.user, key), None)
 
-    async def _take_in(self, job: Job, key: str | None) -> JobRecord:
+    async def _take_in(self, caller: Caller, job: Job, key: SubmissionKey | None) -> JobRecord:
         self._refuse_trouble()
+        refuse_numeric(job.name)
+        refuse_oversized(job)
+        await self.check_pool(caller, job)
         problem = self._problem(job)
         if problem:
             raise RefusedError(problem)
-        # No await in between: two submissions never get the same number.
+        # No await in between: two submissions never get the same number, nor one place.
+        if not caller.admin:
+            self._limiter.refuse_submission(job, self.now())
         self._number += 1
         job = replace(job, number=self._number, name=job.name or f"job-{self._number}")
-        entry = Entry([Submitted(job, self._daemon.clock.now())])
-        entry.key = (job.user, key, job.number) if key is not None else None
+        entry = Entry([Submitted(job, self.now())])
+        entry.key = replace(key, number=job.number) if key else None
+        self._limiter.enter(job)
         try:
             await self._put(entry)
-        except ConflictError:
-            raise ConflictError(
-                f"a job named {job.name!r} is still active; choose another name, or stop it first"
-            ) from None
+        except BaseException as error:
+            self._limiter.leave(job.number)
+            if isinstance(error, ConflictError):
+                raise ConflictError(
+                    f"a job named {job.name!r} of {job.user} is still active; choose another name, "
+                    "or stop it first"
+                ) from None
+            raise
         self._daemon.metrics.submitted()
         return await self._record(job.number)
 
@@ -93,32 +127,37 @@ class JobService(Administration):
             self._admitted[key] = f"can never run on this cluster: {found.why}{hint}" if found else ""
         return self._admitted[key]
 
+    @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
+        refuse_numeric(job.name)
+        refuse_oversized(job)
+        await self.check_pool(caller, job)
         problem = self._problem(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
+        with self._limiter.forecasting(caller.user):
+            return await self._forecast(job)
+
+    async def _forecast(self, job: Job) -> Forecast:
         daemon, now = self._daemon, self._daemon.clock.now()
         job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1)
         view = evolve(daemon.view, [Submitted(job, now)])
         known = daemon.beliefs.outlooks(view, now)
         question = Question(replace(view, outlooks=known), job.number, now)
-        return await self._read(forecast, POLICIES[daemon.state.policy], question)
+        policy = POLICIES[daemon.state.policy]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._forecasters, forecast, policy, question)
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
         limit = max(1, min(query.limit, 1_000))
-        found = await self._read(
-            lambda: self._store.jobs(
-                statuses=query.statuses,
-                user=query.user,
-                users_or_pools=None if caller.admin else (caller.user, tuple(self._shared)),
-                pool=query.pool,
-                name=query.name,
-                before=_cursor(query.cursor),
-                limit=limit + 1,
-            )
+        find = active_first if query.active_first else newest_first
+        wanted = JobFilter(query.user, query.pool, query.name, self._visible(caller))
+        found, counts = await self._read(
+            find, self._store, wanted, query.statuses, query.cursor, limit + 1
         )
         page = tuple(self._fresh(record) for record in found[:limit])
-        return JobPage(page, str(page[-1].number) if len(found) > limit else None)
+        more = len(found) > limit
+        return JobPage(page, cursor_after(found[limit - 1], query) if more else None, counts)
 
     def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is now, not as last written."""
@@ -142,8 +181,19 @@ class JobService(Administration):
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
             tuple(self._daemon.beliefs.losses(record.number)),
+            await self._program(record.number),
         )
 
+    async def _program(self, number: int) -> ProgramRecord | None:
+        """What the job runs; of one that has ended, as it was submitted."""
+        state = self._daemon.view.jobs.get(number)
+        if state is not None:
+            return program_record(state.job.program)
+        first = await self._read(lambda: self._store.changes(0, number=number, limit=1))
+        facts = [each.fact for each in first]
+        return next((program_record(f.job.program) for f in facts if isinstance(f, Submitted)), None)
+
+    @audited("stop")
     async def stop(self, caller: Caller, which: str) -> JobRecord:
         record = await self._record(which, caller)
         number = record.number
@@ -158,6 +208,7 @@ class JobService(Administration):
         await self._put(Entry(facts))
         return await self._record(number, caller)
 
+    @audited("resize")
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         record = await self._record(which, caller)
         state = self._daemon.view.jobs.get(record.number)
@@ -193,68 +244,77 @@ class JobService(Administration):
         self, caller: Caller, after: int | None, which: str | None = None, limit: int = PAGE
     ) -> list[ChangeRecord]:
         number = (await self._record(which, caller)).number if which is not None else None
-        entries = await self._read(lambda: self._store.changes(after, number=number, limit=limit))
-        if not caller.admin and which is None:
-            entries = [each for each in entries if await self._may_see(caller, job_of(each.fact))]
+        return await self._changes(caller, after, number, limit)
+
+    async def _changes(
+        self, caller: Caller, after: int | None, number: int | None, limit: int = PAGE
+    ) -> list[ChangeRecord]:
+        visible = self._visible(caller) if number is None else None
+        entries = await self._read(self._store.changes, after, number, limit, visible)
         return [change_of(entry) for entry in entries]
 
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
     ) -> AsyncIterator[ChangeRecord]:
+        # By number from here on: the name may be given to another job.
+        number = (await self._record(which, caller)).number if which is not None else None
         at = after
         while True:
             # Checked before the changes are read, so that they include the end.
-            over = which is not None and (await self._record(which, caller)).status in OVER
+            over = number is not None and (await self._record(number, caller)).status in OVER
             seen = self._daemon.seq
-            found = await self.changes(caller, at, which)
+            found = await self._changes(caller, at, number)
             for change in found:
                 at = change.seq
                 yield change
-            at = seen if at is None else at
-            if not found:
-                if over:
-                    return
-                await self._daemon.grown(max(seen, at))
+            if found:
+                continue
+            if over:
+                return
+            # All up to here was looked at, whoever's it was.
+            at = seen if at is None else max(at, seen)
+            await self._daemon.grown(at)
 
     # --- which job, and whose ---
 
     async def _record(self, which: str | int, caller: Caller | None = None) -> JobRecord:
-        """Find a job by number or name, if the caller may see it; the newest of that name."""
-        number = which if isinstance(which, int) else self._number_of(which)
-        if number is None:
-            found = await self._read(self._store.named, str(which))
-        elif number in self._daemon.view.jobs and number in self._daemon.summaries:
-            found = self._daemon.record(number)
+        """Find a job by number, name or `user/name`, if the caller may see it."""
+        number = which if isinstance(which, int) else number_in(which)
+        if number is not None:
+            found = await self._numbered(number)
         else:
-            found = await self._read(self._store.job, number)
+            found = await self._named(str(which), caller)
         if found is None or (caller is not None and not self._may(caller, found)):
             raise NotFoundError(f"you have no job {str(which)!r}; see: muster ps -a")
         return found
 
-    def _number_of(self, which: str) -> int | None:
-        """The number that is meant: that of a live job of this name, else the number itself."""
-        digits = which.isascii() and which.isdigit() and len(which) < 19
-        return self._daemon.view.names.get(which, int(which) if digits else None)
+    async def _numbered(self, number: int) -> JobRecord | None:
+        if number in self._daemon.view.jobs and number in self._daemon.summaries:
+            return self._daemon.record(number)
+        return await self._read(self._store.job, number)
 
-    def _may(self, caller: Caller, record: JobRecord) -> bool:
-        return caller.admin or record.user == caller.user or record.pool in self._shared
+    async def _named(self, which: str, caller: Caller | None) -> JobRecord | None:
+        """Find a job by name: the live one, else the newest; the caller's own before all others."""
+        user, slash, name = which.rpartition("/")
+        if not slash and caller is not None:
+            user = caller.user
+        number = self._daemon.view.names.get(f"{user}/{name}")
+        if number is not None:
+            return await self._numbered(number)
+        found = await self._read(self._store.named, user, name)
+        if found is None and not slash and caller is not None:
+            return await self._named_by_others(name, caller)
+        return found
 
-    async def _may_see(self, caller: Caller, job: int | None) -> bool:
-        if job is None:
-            return False
-        try:
-            await self._record(job, caller)
-        except NotFoundError:
-            return False
-        return True
-
-
-def _cursor(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RefusedError("not a cursor; pass the `next` of the previous page")
-    return int(text)
+    async def _named_by_others(self, name: str, caller: Caller) -> JobRecord | None:
+        """Find the newest job of a name among those the caller may see, if all are of one user."""
+        wanted = JobFilter(name=name, users_or_pools=self._visible(caller))
+        found, _ = await self._read(newest_first, self._store, wanted, (), None, PAGE)
+        users = sorted({record.user for record in found})
+        if len(users) > 1:
+            ways = " or ".join(f"{user}/{name}" for user in users[:3])
+            raise NotFoundError(f"several users have a job {name!r}: write {ways}, or its number")
+        return await self._numbered(found[0].number) if found else None
 
 
 def _preempt(state: JobState, now: float) -> list[PreemptBegun]:

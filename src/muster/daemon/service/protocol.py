@@ -1,18 +1,20 @@
 """The service of a daemon. The API puts it on HTTP and adds nothing of its own."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from muster.model.job import Job
-from muster.model.pool import Quota
+from muster.model.pool import Pool, Quota
 from muster.model.task import LogPiece
 from muster.wire.records import (
+    ActRecord,
     ChangeRecord,
     Forecast,
     JobDetail,
     JobPage,
     JobRecord,
+    LimitRecord,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
@@ -28,11 +30,13 @@ class Caller:
 
     user: str
     admin: bool = False
+    address: str = field(default="", compare=False)
+    """Where the request came from, for the audit log."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """Which jobs to list, newest first. `cursor`: the `next` of the previous page."""
+    """Which jobs to list. `cursor`: the `next` of the previous page."""
 
     statuses: tuple[str, ...] = ()
     user: str | None = None
@@ -40,6 +44,8 @@ class JobQuery:
     name: str | None = None
     cursor: str | None = None
     limit: int = 100
+    active_first: bool = False
+    """Jobs with tasks, then waiting ones, then ended ones, each newest first; else all newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,28 @@ class Shape:
     least: int
     most: int
     servers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRules:
+    """Who may use a pool, and how much; None: unchanged."""
+
+    allow: tuple[str, ...] | None = None
+    """Users, and Unix groups as `@group`; empty: all."""
+    max_priority: int | None = None
+    devices_per_user: int | None = None
+    lifted: tuple[str, ...] = ()
+    """Names of rules above that no longer apply."""
+
+    def applied(self, pool: Pool) -> Pool:
+        """Return the pool with these rules."""
+        given = {
+            "allow": self.allow,
+            "max_priority": self.max_priority,
+            "devices_per_user": self.devices_per_user,
+        }
+        new: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return replace(pool, **{**new, **dict.fromkeys(self.lifted)})
 
 
 class ServiceError(Exception):
@@ -71,12 +99,21 @@ class RefusedError(ServiceError):
     """Impossible on this cluster; the message names the nearest possible request."""
 
 
+class LimitedError(ServiceError):
+    """Too much at once; possible again after `wait` s."""
+
+    def __init__(self, problem: str, wait: float) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
 class UnavailableError(ServiceError):
     """Temporarily impossible: the journal cannot be written, or another daemon is active."""
 
 
 class Service(Protocol):
-    """`which`: number or name of a job; of several jobs with that name the newest."""
+    """`which`: a job's number; the name of one of the caller's jobs, of several the newest; or
+    `user/name`. Digits are always a number."""
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
         """Submit a job; with a key that this user has used before, return that job."""
@@ -143,12 +180,33 @@ class Service(Protocol):
         parent: str | None,
         quotas: Mapping[str, Quota],
         shared: bool | None = None,
+        rules: PoolRules | None = None,
     ) -> PoolRecord:
         """Create or change a pool; what is not given stays unchanged."""
         ...
 
     async def remove_pool(self, caller: Caller, name: str) -> None:
         """Remove a pool without jobs."""
+        ...
+
+    async def limits(self, caller: Caller) -> list[LimitRecord]:
+        """List the limits of users: all for an administrator, otherwise the caller's."""
+        ...
+
+    async def set_limits(
+        self, caller: Caller, user: str, given: Mapping[str, int | None] | None
+    ) -> LimitRecord:
+        """Change a user's limits ("*": everybody's); None: back to everybody's."""
+        ...
+
+    async def acts(
+        self, caller: Caller, user: str | None = None, since: float = 0.0, limit: int = 100
+    ) -> list[ActRecord]:
+        """List the last entries of the audit log, oldest first."""
+        ...
+
+    async def failed_login(self, address: str, problem: str) -> None:
+        """Log an attempt to log in that failed."""
         ...
 
     async def policy(self, caller: Caller) -> PolicyRecord:
@@ -173,6 +231,10 @@ class Service(Protocol):
 
     async def identify(self, secret: str) -> Caller | None:
         """Return the caller of a token, or None."""
+        ...
+
+    async def prove(self, prefix: str, nonce: str, port: int) -> str:
+        """Prove to who connected to a port that the token whose digest begins so is known here."""
         ...
 
     async def status(self) -> StatusRecord:

@@ -1,13 +1,14 @@
 """Records of nodes, pools and tasks for the API."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
 from muster.model.cluster import Node
+from muster.model.job import Job
 from muster.model.pool import ROOT, Entitlements
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
@@ -15,16 +16,22 @@ from muster.model.view import Phase, View
 from muster.store.batch import Journalled
 from muster.wire.records import NodeRecord, PoolRecord, QuotaRecord, TaskRecord
 
+JobName = Callable[[Job], str | None]
+"""What the reader of a list may know a job as; None: nothing."""
 
-def node_record(view: View, node: Node) -> NodeRecord:
-    """A node and the jobs on it."""
+
+def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
+    """A node and the jobs on it; of jobs that the reader may not see, only how many."""
     kind = view.cluster.configuration_of(node)
     held = 0
-    jobs = []
+    jobs: list[str] = []
+    hidden = 0
     for state in view.jobs.values():
         bits = [slot.bits for slot in state.held() if slot.node == node.name]
         if bits:
-            jobs.append(state.job.name)
+            name = name_of(state.job)
+            jobs += [name] if name else []
+            hidden += not name
             held |= sum(bits)
     marks = "".join("x" if held >> i & 1 else "." for i in range(kind.devices))
     return NodeRecord(
@@ -35,9 +42,15 @@ def node_record(view: View, node: Node) -> NodeRecord:
         node.free.bit_count(),
         kind.millicores / 1000,
         kind.memory,
-        tuple(sorted(jobs)),
+        (*sorted(jobs), *_others(hidden)),
         marks,
     )
+
+
+def _others(hidden: int) -> tuple[str, ...]:
+    if not hidden:
+        return ()
+    return ("another user's job" if hidden == 1 else f"{hidden} jobs of other users",)
 
 
 def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) -> list[PoolRecord]:
@@ -69,7 +82,19 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
             for each in view.cluster.device_types()
         )
         counted = pending[name], running[name]
-        found.append(PoolRecord(name, own.parent, quotas, *counted, leaf, name in shared))
+        found.append(
+            PoolRecord(
+                name,
+                own.parent,
+                quotas,
+                *counted,
+                leaf,
+                name in shared,
+                own.allow,
+                own.max_priority,
+                own.devices_per_user,
+            )
+        )
     return found
 
 

@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import structlog
+
 from muster.core.state.evolve import EventError
 from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
+from muster.daemon.service.audit import Refusals, taken_act
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -15,7 +18,12 @@ from muster.daemon.service.protocol import (
     RefusedError,
     UnavailableError,
 )
+from muster.model.event import Submitted
+from muster.model.task import job_of
 from muster.store.errors import StoreError, UnwritableError
+from muster.wire.records import ActRecord, JobRecord
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 SHARED = "shared pools"
@@ -31,10 +39,16 @@ class Requests:
         """Why requests could never run, by shape and pools."""
         shared = daemon.store.setting(SHARED)
         self._shared = set(shared.split("\n")) if shared else set()
+        self._refusals = Refusals()
+
+    def now(self) -> float:
+        """Return the daemon's time."""
+        return self._daemon.clock.now()
 
     async def _put(self, entry: Entry) -> None:
         """Hand facts to the daemon; raises its errors as those of the service."""
         self._refuse_trouble()
+        entry.act = taken_act(self._job_in(entry))
         try:
             await self._daemon.put(entry)
         except (EventError, LifecycleError) as error:
@@ -49,6 +63,35 @@ class Requests:
     def _refuse_trouble(self) -> None:
         if self._daemon.trouble:
             raise UnavailableError(f"the journal cannot be written: {self._daemon.trouble}")
+
+    def _job_in(self, entry: Entry) -> str | None:
+        """The job that an entry is about, as `12 (ann/train)`."""
+        for fact in entry.facts:
+            state = self._daemon.view.jobs.get(job_of(fact) or 0)
+            job = fact.job if isinstance(fact, Submitted) else state.job if state else None
+            if job is not None:
+                return f"{job.number} ({job.full_name})"
+        return None
+
+    async def log_act(self, act: ActRecord) -> None:
+        """Write to the audit log what changes no state of the daemon's."""
+        try:
+            await self._read(self._store.add_acts, [act])
+        except UnavailableError as error:  # a full disk must not lock callers out
+            log.error("not in the audit log", act=act.act, user=act.user, problem=str(error))
+
+    async def log_refusal(self, act: ActRecord) -> None:
+        """Write a refused request to the audit log, unless there are too many."""
+        refusal = self._refusals.to_log(act)
+        if refusal is not None:
+            await self.log_act(refusal)
+
+    def _may(self, caller: Caller, record: JobRecord) -> bool:
+        return caller.admin or record.user == caller.user or record.pool in self._shared
+
+    def _visible(self, caller: Caller) -> tuple[str, tuple[str, ...]] | None:
+        """The user and the pools whose jobs the caller may see, for the store; None: all."""
+        return None if caller.admin else (caller.user, tuple(self._shared))
 
     async def _read(self, ask: Callable[..., T], *arguments: object) -> T:
         """Call the store off the event loop."""

@@ -70,11 +70,21 @@ class Orders:
         folder = self._around.folder_of(job)
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
-        environ = compose(base_environment(os.environ), dict(program.environ), own)
+        base = {**base_environment(os.environ), **dict(program.origin.environ)}
+        environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
         where = program.folder or str(folder / "work")
         log = log_name(job, wanted)
-        return TaskOrder(wanted, task.slot.node, place.devices, argv, environ, where, log)
+        return TaskOrder(
+            wanted,
+            task.slot.node,
+            place.devices,
+            argv,
+            environ,
+            where,
+            log,
+            own_folder=not program.folder,
+        )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
         around, job = self._around, state.job

@@ -27,12 +27,15 @@ class TaskMessages:
 
     def admit(self, hello: Hello) -> int | None:
         """Return the job of a task with the right token, None for strangers."""
-        number = self._daemon.view.names.get(hello.job)
-        gang = self._daemon.state.gangs.get(number) if number is not None else None
-        if number is None or gang is None or gang.task(hello.task) is None:
-            return None
-        token = self._around.token(self._daemon.view.jobs[number].job)
-        return number if hmac.compare_digest(hello.token.encode(), token.encode()) else None
+        for number, gang in self._daemon.state.gangs.items():
+            state = self._daemon.view.jobs.get(number)
+            if state is None or state.job.name != hello.job or gang.task(hello.task) is None:
+                continue
+            # Jobs of several users may have this name: the token says whose it is.
+            token = self._around.token(state.job)
+            if hmac.compare_digest(hello.token.encode(), token.encode()):
+                return number
+        return None
 
     def hear(self, job: int, message: Message) -> None:
         """Handle a message of a job's task."""

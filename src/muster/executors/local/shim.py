@@ -199,7 +199,7 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
             signal.signal(number, signal.SIG_DFL)
         os.write(tell, b"!")
         if os.read(held, 1):
-            settle(order["folder"], output)
+            settle(order["folder"], output, own=order.get("own_folder", True))
             execute(order["argv"], order["environ"])
     except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
@@ -208,13 +208,18 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
         os._exit(NOT_FOUND)
 
 
-def settle(folder: str, output: int) -> None:
+def settle(folder: str, output: int, *, own: bool) -> None:
+    """Redirect the streams, and enter the folder; only the job's own is created."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     try:
-        os.makedirs(folder, exist_ok=True)
+        if own:
+            os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
+    except FileNotFoundError:
+        words = f"its folder {folder} does not exist; create it, or submit with another folder"
+        raise CannotRunError(NOT_RUNNABLE, words) from None
     except OSError as problem:
         raise CannotRunError(
             NOT_RUNNABLE, f"cannot use its folder {folder}: {problem.strerror}"

@@ -61,6 +61,7 @@ class TaskFolder:
             "argv": list(order.argv),
             "environ": dict(order.environ),
             "folder": order.folder,
+            "own_folder": order.own_folder,
             "log": order.log,
             "output": str(output),
         }

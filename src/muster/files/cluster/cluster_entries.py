@@ -19,13 +19,15 @@ from muster.files.source.fields import (
     Time,
     optional,
     preset,
+    scalar,
     short_for,
     single,
+    text_schema,
     whole,
     whole_schema,
     word,
 )
-from muster.files.source.quantity import parse_whole
+from muster.files.source.quantity import MAX_PRIORITY, parse_allowed, parse_whole
 from muster.model.cluster import NodeState
 from muster.model.pool import ROOT
 from muster.model.topology import MAX_DEVICES
@@ -57,6 +59,13 @@ StateField = Annotated[
 EVERY_TYPE = "*"
 """The key of a bare quota until the device types are known."""
 
+DevicesPerUser = Annotated[int, whole(1, MAX_QUOTA), whole_schema(1, MAX_QUOTA)]
+MaxPriority = Annotated[
+    int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)
+]
+AllowedField = Annotated[
+    str, scalar(parse_allowed), text_schema("^@?[A-Za-z0-9_.@+-]+$", "ada", "@vision")
+]
 Quantity = Annotated[int, whole(0, MAX_QUOTA), whole_schema(0, MAX_QUOTA)]
 _bare_number = short_for(EVERY_TYPE)
 PerType = Annotated[
@@ -172,6 +181,17 @@ class PoolEntry(FileEntry):
     )
     limit: PerType = Field(
         default_factory=dict, description="Most devices it may use, per device type. Default: none."
+    )
+    allow: list[AllowedField] | None = optional(
+        "Users, and Unix groups as @group, who may submit to it and the pools below; administrators "
+        "always may. Default: everybody.",
+        examples=[["ada", "@vision"]],
+    )
+    max_priority: MaxPriority | None = optional(
+        "Highest priority of a user's job, here and in the pools below. Default: any."
+    )
+    devices_per_user: DevicesPerUser | None = optional(
+        "Most devices of one user's jobs, here and in the pools below. Default: no limit."
     )
 
 

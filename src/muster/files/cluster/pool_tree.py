@@ -83,7 +83,10 @@ def _pool(name: str, entry: PoolEntry, cluster: Cluster) -> Pool:
     quotas = {
         each: Quota(reservation.get(each, 0), share.get(each, 1.0), limit.get(each)) for each in types
     }
-    return Pool(name, entry.parent, quotas)
+    if entry.allow == []:
+        raise FieldError((*loc, "allow"), "names nobody; leave it out to allow everybody")
+    rules = (tuple(entry.allow or ()), entry.max_priority, entry.devices_per_user)
+    return Pool(name, entry.parent, quotas, *rules)
 
 
 def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dict[str, N]:

@@ -34,11 +34,8 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_TASKS
+from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS
 from muster.model.topology import Level
-
-MAX_PRIORITY = 1_000_000
-"""Far above what anybody needs to order jobs."""
 
 MAX_BATCH = 1_000_000_000
 """More samples than anybody takes in one step."""
@@ -153,6 +150,17 @@ class StepEntry(FileEntry):
     gradients: Size = Field(description="Gradients to synchronise.", examples=["100MB"])
 
 
+class OriginEntry(FileEntry):
+    """Where a job was submitted."""
+
+    env: Variables = Field(
+        default_factory=dict,
+        description="Variables of the submitter's shell; the job's own `env` overrides them.",
+    )
+    executable: Text | None = optional("The file that the command's first word named.")
+    host: Text | None = optional("The machine.")
+
+
 LocalityField = Annotated[
     LocalityEntry,
     BeforeValidator(short_for("widest"), json_schema_input_type=LevelField | LocalityEntry),
@@ -177,8 +185,8 @@ class JobEntry(FileEntry):
         examples=["python train.py"],
     )
     folder: Text | None = optional(
-        "Working directory of its tasks: absolute, or relative to the job file. "
-        "Default: a folder of the job's own.",
+        "Working directory of its tasks: absolute, or relative to the job file. It must exist. "
+        "Default: where the job is submitted; over the API, a folder of the job's own.",
         examples=["/home/ada/train"],
     )
     env: Variables = Field(
@@ -247,4 +255,9 @@ class JobEntry(FileEntry):
     )
     losses: Budget | None = optional(
         "How often it may lose tasks to node loss or preemption. Default: unlimited."
+    )
+    origin: OriginEntry = Field(
+        default_factory=OriginEntry,
+        description="Where it was submitted. `muster run` and the Python client fill it in.",
+        examples=[{"env": {"PATH": "/home/ada/venv/bin:/usr/bin", "VIRTUAL_ENV": "/home/ada/venv"}}],
     )

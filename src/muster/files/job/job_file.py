@@ -1,5 +1,6 @@
 """Jobs as users write them, in files and requests: see docs/reference/files.md."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -158,6 +159,7 @@ def _command_name(entry: JobEntry) -> str:
     words = entry.command[0].split() if entry.shell else entry.command
     script = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
     try:
-        return parse_name(PurePath(script).stem)
+        name = parse_name(PurePath(script).stem)
+        return name if re.search("[A-Za-z]", name) else f"job-{name}"
     except ValueError:
         return "job"

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muster.files.errors import FieldError, Loc, repeated, shown
-from muster.files.job.job_entries import JobEntry, RoleEntry
+from muster.files.job.job_entries import JobEntry, OriginEntry, RoleEntry
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.profile.profile_file import (
     UnknownProfileError,
@@ -20,7 +20,7 @@ from muster.files.source.faults import first_of
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
 from muster.files.source.yaml_source import Source, source_of
-from muster.model.job import Need, Program, Role, RoleSpec
+from muster.model.job import Need, Origin, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
 
@@ -42,7 +42,13 @@ def program_of(entry: JobEntry, folder: str) -> Program:
         losses=entry.losses,
         sync=entry.sync,
         owners=entry.owners,
+        origin=_origin(entry.origin),
     )
+
+
+def _origin(entry: OriginEntry) -> Origin:
+    environ = tuple((name, text) for name, text in entry.env.items() if text is not None)
+    return Origin(environ, entry.executable or "", entry.host or "")
 
 
 def folder_of(text: str | None, base: Path | None) -> str:

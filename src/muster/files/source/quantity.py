@@ -55,6 +55,8 @@ MAX_OPERATIONS = 10**21
 KNOWN = 64
 """Sizes and times cached: every job has the same defaults."""
 
+MAX_PRIORITY = 1_000_000
+"""Far above what anybody needs to order jobs."""
 MAX_TASKS = 100_000
 """Tasks of one role: more is a typo."""
 
@@ -224,6 +226,11 @@ def parse_user(text: str) -> str:
     if not _USER.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a user's name; write for example ada")
     return text
+
+
+def parse_allowed(text: str) -> str:
+    """Who may use something: a user, or the Unix group of `@group`."""
+    return "@" + parse_user(text[1:]) if text.startswith("@") else parse_user(text)
 
 
 def parse_flag(text: str) -> bool:

@@ -66,6 +66,14 @@ def read_source(path: Path, nullable: str | None = None) -> Source:
     return Source(str(path), root, reader.lines)
 
 
+def read_value(text: str, name: str) -> Data:
+    """Read one value as a file would have it: text, a list or a mapping; errors name `name`."""
+    value = _Reader(name, _events(text, name), None).document()
+    if value is None:
+        raise InputError.at(name, "has no value")
+    return value
+
+
 def source_of(record: Mapping[str, Any]) -> Source:
     """Return a record that has no file as a source: the position of a top field is its line."""
     lines: dict[Loc, int] = {(): len(record)}

@@ -254,8 +254,9 @@ def test_few_notes_are_made_of_long_jobs(beliefs: Beliefs) -> None:
         (
             train("a", program=Program(folder="/x")),
             train("b", user="u", program=Program(folder="/x")),
-            True,
+            False,
         ),
+        (train("a", application="x"), train("b", user="u", application="x"), False),
         (train("a", program=Program(folder="/x")), train("b", script="/x/train.py"), True),
         (train("a", application="x"), train("b", script="other.py", application="x"), True),
         (job("a", command=("python3", "-m", "x.y")), job("b", command=("python", "-m", "x.y")), True),
@@ -270,6 +271,21 @@ def test_few_notes_are_made_of_long_jobs(beliefs: Beliefs) -> None:
 )
 def test_which_jobs_resemble_each_other(one: Job, other: Job, same: bool) -> None:
     assert (family_of(one) == family_of(other)) is same
+
+
+def test_what_another_user_reports_of_an_application_changes_nothing(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("r", application="bert", user="ann"))
+    crew.start((2,))
+    crew.capture(steps=100)
+    crew.train(30, 0.5)
+    next_one = train("n", 10, application="bert", user="ann")
+    before = beliefs.outlooks(seen(next_one), crew.now)[10]
+    liar = Crew(beliefs, train("l", 2, application="bert", user="mallory"))
+    liar.now = crew.now
+    liar.start((2,))
+    liar.capture(steps=1_000_000)
+    liar.train(30, 50.0)
+    assert beliefs.outlooks(seen(next_one), liar.now)[10] == before
 
 
 def test_a_thousand_waiting_jobs_are_asked_of_the_learner_once(beliefs: Beliefs) -> None:

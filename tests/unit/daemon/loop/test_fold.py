@@ -61,7 +61,7 @@ def test_an_entry_that_conflicts_is_refused_and_the_rest_is_taken() -> None:
         assert turn.facts == [*entries[0].facts, *entries[2].facts]
         conflict = entries[1].done
         assert conflict is not None
-        with pytest.raises(EventError, match="'a'"):
+        with pytest.raises(EventError, match="'nobody/a'"):
             await conflict
         # The others are only safe once they are in the journal.
         assert not any(entry.done and entry.done.done() for entry in turn.accepted)

@@ -1,6 +1,6 @@
 """What lists say of live jobs, and of those that have just ended."""
 
-from muster.core.why.words import tell
+from muster.core.why.words import names_for, tell
 from muster.daemon.gang.state import GangState
 from muster.daemon.learn import Progress
 from muster.daemon.loop.job_summaries import (
@@ -16,7 +16,7 @@ from muster.model.reason import Code, Reason
 from muster.model.task import StopAsked
 from muster.model.view import JobState, Phase
 from muster.wire.records import PredictionRecord
-from tests.builders import job, placement, running
+from tests.builders import cluster, job, placement, running, view
 from tests.numbers import number
 
 J = number("j")
@@ -83,9 +83,10 @@ def test_a_success_has_no_error_and_a_cancelled_job_says_who_stopped_it() -> Non
 
 def test_a_reason_is_told_once() -> None:
     reason = Reason(Code.WAITING_DEVICES)
-    first = JobSummary().explain(reason)
+    name_of = names_for(view(cluster(1), [job("j", 1)]), J)
+    first = JobSummary().explain(reason, name_of)
     assert (first.code, first.text) == (reason.code.value, tell(reason))
-    assert first.explain(Reason(Code.WAITING_DEVICES)) is first
+    assert first.explain(Reason(Code.WAITING_DEVICES), name_of) is first
 
 
 def test_a_restarted_daemon_goes_on_with_the_same_summary() -> None:

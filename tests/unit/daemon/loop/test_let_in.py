@@ -84,7 +84,7 @@ def test_a_stop_waits_for_the_decisions(tmp_path: Path) -> None:
             finally:
                 slow.go.set()
             await stopped
-            await until(made, lambda: "a" not in made.daemon.view.names)
+            await until(made, lambda: "ann/a" not in made.daemon.view.names)
             kinds = [each.kind for each in (await made.service.job(ANN, "1")).changes]
             assert kinds.index("StartBegun") < kinds.index("StopAsked")
 

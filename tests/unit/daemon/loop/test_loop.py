@@ -91,7 +91,7 @@ def test_a_name_in_use_and_a_request_too_large_are_refused(tmp_path: Path) -> No
         async with running_daemon(tmp_path) as made:
             await made.service.submit(ANN, program("a"))
             with pytest.raises(ConflictError, match="still active"):
-                await made.service.submit(BOB, program("a", user="bob"))
+                await made.service.submit(ANN, program("a"))
             with pytest.raises(RefusedError, match=r"can never run.*nearest"):
                 await made.service.submit(ANN, program("b", workers=9))
             await made.service.stop(ANN, "a")
@@ -424,6 +424,6 @@ def test_a_forecast_says_where_and_why_and_changes_nothing(tmp_path: Path) -> No
             assert not waits.starts_now
             assert "held by b" in waits.reason
             assert (await made.service.forecast(ANN, program("c", workers=9))).problem
-            assert list(made.daemon.view.names) == ["b"]
+            assert list(made.daemon.view.names) == ["ann/b"]
 
     run(scenario())

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.administration import digest
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -16,6 +15,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
 )
 from muster.model.pool import Quota
+from muster.wire.token_proof import digest
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
 

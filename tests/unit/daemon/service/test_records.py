@@ -17,9 +17,21 @@ PLACED = placement(("n0", 0b0001), ("n0", 0b0110))
 
 def test_a_node_shows_which_devices_are_held_and_by_whom() -> None:
     here = view(cluster(2), [running(job("b", 2), PLACED), job("waits", 1)])
-    busy, idle = (node_record(here, node) for node in here.cluster.nodes)
+    busy, idle = (node_record(here, node, lambda job: job.name) for node in here.cluster.nodes)
     assert (busy.jobs, busy.bitmap, busy.free, busy.devices) == (("b",), "xxx.....", 5, 8)
     assert (idle.jobs, idle.bitmap, idle.free) == ((), "........", 8)
+
+
+def test_of_jobs_that_may_not_be_seen_a_node_tells_only_how_many() -> None:
+    jobs = [running(job(name, 1), placement(("n0", 1 << at))) for at, name in enumerate("abc")]
+    (node,) = view(cluster(1), [*jobs]).cluster.nodes
+
+    def jobs_on(*hidden: str) -> tuple[str, ...]:
+        here = view(cluster(1), [*jobs])
+        return node_record(here, node, lambda job: None if job.name in hidden else job.name).jobs
+
+    assert jobs_on("b") == ("a", "c", "another user's job")
+    assert jobs_on("a", "b", "c") == ("3 jobs of other users",)
 
 
 def test_pools_come_after_their_parents_and_count_what_is_below() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.daemon.gang.state import GangState
 from muster.daemon.tasks.orders import Orders, Surroundings, log_name
-from muster.model.job import Job, Program, Role
+from muster.model.job import Job, Origin, Program, Role
 from muster.model.task import TaskId, TaskOrdered
 from muster.model.view import JobState
 from tests.builders import job, placement, running
@@ -55,6 +55,18 @@ def test_a_shell_line_a_folder_and_variables_are_the_users() -> None:
     assert order is not None
     assert order.argv == ("/bin/sh", "-c", "echo $SEED | tee out")
     assert (order.folder, order.environ["SEED"]) == ("/home/ann", "1")
+    assert not order.own_folder, "it is the user's, and not made where it is missing"
+
+
+def test_the_submitters_variables_stand_between_the_daemons_and_the_jobs() -> None:
+    origin = Origin((("PATH", "/venv/bin"), ("VIRTUAL_ENV", "/venv"), ("RANK", "7"), ("TZ", "UTC")))
+    program = Program(environ=(("TZ", "CET"), ("PYTHONUNBUFFERED", "")), origin=origin)
+    state, gang = gang_of(asked(program=program))
+    order = Orders(around()).make(state, gang, gang.tasks[1].task)
+    assert order is not None
+    assert (order.environ["PATH"], order.environ["VIRTUAL_ENV"]) == ("/venv/bin", "/venv")
+    assert (order.environ["TZ"], order.environ["PYTHONUNBUFFERED"]) == ("CET", "")
+    assert order.environ["RANK"] == "1", "what Muster sets is no matter of where it was submitted"
 
 
 def test_a_task_that_has_ended_meanwhile_is_not_ordered() -> None:

@@ -65,7 +65,8 @@ class Bench:
         task = TaskId(number, 1, Role.WORKER, index)
         where = folder or str(self.folder / "work")
         log = f"{number}/1/{task.name}.log"
-        self.executor.start(TaskOrder(task, "n0", (), argv, environ, where, log))
+        order = TaskOrder(task, "n0", (), argv, environ, where, log, own_folder=not folder)
+        self.executor.start(order)
         return task
 
     def shell(self, script: str, index: int = 0, number: int = 1, **environ: str) -> TaskId:

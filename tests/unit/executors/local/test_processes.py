@@ -52,11 +52,18 @@ def test_the_order_is_for_the_owners_eyes(bench: Bench) -> None:
         assert b"geheim" not in Path(f"/proc/{number}/cmdline").read_bytes()
 
 
-def test_its_folder_is_made(bench: Bench) -> None:
-    where = bench.folder / "not" / "yet"
-    task = bench.order("pwd", folder=str(where))
+def test_the_jobs_own_folder_is_made(bench: Bench) -> None:
+    task = bench.order("pwd")
     assert bench.exited(task).code == 0
-    assert bench.log(task) == f"{where}\n"
+    assert bench.log(task) == f"{bench.folder / 'work'}\n"
+
+
+def test_a_folder_of_the_users_that_is_missing_is_told_and_not_made(bench: Bench) -> None:
+    where = bench.folder / "not" / "yet"
+    exited = bench.exited(bench.order("pwd", folder=str(where)))
+    assert (exited.code, exited.begun) == (126, False)
+    assert exited.error.startswith(f"its folder {where} does not exist; create it")
+    assert not where.parent.exists()
 
 
 def test_output_and_errors_are_in_one_log_in_their_order(bench: Bench) -> None:
@@ -123,7 +130,7 @@ def test_an_empty_command_is_told_in_words(bench: Bench) -> None:
     assert (exited.code, exited.error) == (126, "the command is empty")
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_words(bench: Bench) -> None:
+def test_a_folder_that_cannot_be_used_is_told_in_words(bench: Bench) -> None:
     (bench.folder / "file").touch()
     exited = bench.exited(bench.order("true", folder=str(bench.folder / "file" / "below")))
     assert exited.code == 126

@@ -1,0 +1,36 @@
+"""The audit log: who did what. Appended to, never changed; the oldest entries go when it is full."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, delete, insert, select
+
+from muster.store.schema import audit
+from muster.wire.records import ActRecord
+
+KEEP = 200_000
+"""Entries kept: some 40 MB."""
+PRUNED_EVERY = 1_000
+"""Entries between two prunings."""
+LONGEST = 300
+"""Characters of a detail: what was asked for may be long."""
+
+
+def append(connection: Connection, acts: Sequence[ActRecord]) -> None:
+    """Append entries, and now and then remove the oldest beyond the limit."""
+    if not acts:
+        return
+    rows = [{**asdict(act), "detail": act.detail[:LONGEST]} for act in acts]
+    connection.execute(insert(audit), rows)
+    last = connection.scalar(select(audit.c.id).order_by(audit.c.id.desc()).limit(1)) or 0
+    if last // PRUNED_EVERY > (last - len(acts)) // PRUNED_EVERY:
+        connection.execute(delete(audit).where(audit.c.id <= last - KEEP))
+
+
+def read(connection: Connection, user: str | None, since: float, limit: int) -> list[ActRecord]:
+    """Return the last entries, oldest first."""
+    columns = [audit.c[name] for name in ActRecord.__slots__]
+    query = select(*columns).where(audit.c.at >= since).order_by(audit.c.id.desc()).limit(limit)
+    if user is not None:
+        query = query.where(audit.c.user == user)
+    return [ActRecord(**row._mapping) for row in connection.execute(query)][::-1]
