@@ -2,6 +2,7 @@
 
 t4         published policies, and Muster's own, on the measured T4 cluster (needs ../shared/data)
 optimus    Optimus' own table: its 13 servers and nine job types
+rigid      the default against fifo where nothing is known of rigid jobs
 sharing    KAIST's claim: dynamic against static allocation
 placement  Xiao's claim: adaptive against packing and spreading
 fast       time and memory: the Philly extract (needs ../shared/data), workloads, growth with jobs
@@ -12,7 +13,7 @@ they print, and repeats all their targets at the end. A part that cannot run her
 
 from support.parts import run_parts
 
-PARTS = ("t4", "optimus", "sharing", "placement", "fast")
+PARTS = ("t4", "optimus", "rigid", "sharing", "placement", "fast")
 QUICK = ("fast",)
 """Whose quick run fits into half a minute; each of the others has one of its own."""
 

@@ -24,13 +24,14 @@ OWN = "muster"
 
 Change = Callable[[Arrival, int], Arrival]
 """What makes a generated job one of the contender's world, by the job and its number."""
+R = TypeVar("R")
 T = TypeVar("T")
 
 
 class Spread(Protocol):
     """A map over simulations, in turn or side by side, in order."""
 
-    def __call__(self, each: Callable[["Run"], T], runs: Iterable["Run"], /) -> Iterable[T]: ...
+    def __call__(self, each: Callable[[R], T], runs: Iterable[R], /) -> Iterable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)

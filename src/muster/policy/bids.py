@@ -13,7 +13,7 @@ from muster.policy.base import Allocation, exactly
 from muster.policy.deal import Offer
 from muster.policy.prices import Array, gains, sizes, upto
 from muster.policy.room import holds, type_held
-from muster.policy.uncertainty import counts_as
+from muster.policy.uncertainty import counts_as, firmness
 from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
@@ -53,6 +53,18 @@ Measured = tuple[str, int, float, float]
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """More workers lent to a job than it is believed to need (see `trials`)."""
+
+    workers: int
+    since: float
+    """s when it began or, if over, ended."""
+    failed: int = 0
+    """Trials in a row that did not help."""
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BidMemory:
     """What the policy keeps between calls."""
 
@@ -63,6 +75,7 @@ class BidMemory:
     """A cache for jobs of unchanged speed and request."""
     measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
     """Speeds of jobs while spread over more nodes than needed."""
+    trials: Mapping[int, Trial] = field(default_factory=dict)
 
     def recall(self, job: Job, speed: Speed) -> Curves | None:
         """Return the job's curves, if its speed and request are unchanged."""
@@ -127,6 +140,11 @@ class Bid:
         """The type it is dealt, with `workers`."""
         self.workers = 0
 
+    @property
+    def measured(self) -> bool:
+        """Whether its speed is measured on what it holds."""
+        return self.outlook.here is not None
+
     def time(self, devices: Mapping[str, int]) -> float:
         """Return the s left at its best on these devices, which orders the pricing."""
         within = ((curve, upto(curve.devices, devices.get(t, 0))) for t, curve in self.curves.items())
@@ -157,6 +175,9 @@ class Bid:
             at = curve.workers.index(held)
             here = float(curve.rates[at]) if self._here is None else self._here
             values[at] = self.price * here
+            # Equal for every count: it decides whether the job runs on, not with how many.
+            firm = (firmness(self.outlook.spread) - 1.0) * self.price * float(curve.rates[0])
+            values = [value + firm for value in values]
         return Offer((0, *curve.devices), (0.0, *values))
 
     def _had(self, curve: Curve, device_type: str) -> tuple[Array, Array]:

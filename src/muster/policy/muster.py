@@ -26,17 +26,19 @@ worth more: called again after the first changes, the policy wants the same.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import Bid, BidMemory, bid_on
+from muster.policy.bids import Bid, BidMemory, Trial, bid_on
 from muster.policy.deal import Offer, deal
 from muster.policy.prices import Market, upto
 from muster.policy.room import Room
+from muster.policy.trials import Trials
+from muster.policy.uncertainty import FIRMEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,12 @@ class Muster:
             known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
             if known:
                 measured[bid.number] = known
-        again = inf
+        again, trials = inf, dict[int, Trial]()
         for bids in pools.values():
             deal_out = _Deal(self, room, bids, movable, now)
-            allocations += deal_out.run()
+            allocations += deal_out.run(memory.trials)
             again = min(again, deal_out.again)
+            trials |= deal_out.trials
         curves = {
             bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
             for bids in pools.values()
@@ -81,7 +84,7 @@ class Muster:
         }
         return Shares(
             tuple(allocations),
-            replace(memory, curves=curves, measured=measured),
+            replace(memory, curves=curves, measured=measured, trials=trials),
             steers=True,
             again=again,
         )
@@ -106,15 +109,16 @@ class _Deal:
                 self._all[bid.type_held] = self._all.get(bid.type_held, 0) + bid.held * bid.each
         self._market = Market(self._all)
         self.again = inf
-        """When a waiting job will be overdue."""
+        """When a waiting job will be overdue, or a trial begins or ends."""
+        self.trials: dict[int, Trial] = {}
 
-    def run(self) -> list[Allocation]:
+    def run(self, trials: Mapping[int, Trial]) -> list[Allocation]:
         """Return allocations of the jobs that can be changed now."""
         for bid in sorted(self._bids, key=self._ends_last):
             ladders = {each: curve.ladder for each, curve in bid.curves.items()}
             bid.price, bid.type = self._market.enter(ladders, bid.weight)
         overdue = self._overdue()
-        bonus = 4.0 * sum(bid.weight for bid in self._bids)
+        bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
         for bid in self._open:
             if self._stays(bid):
@@ -125,6 +129,7 @@ class _Deal:
         for each in self._free if len(self._free) > 1 else ():
             spare = [bid for bid in self._open if not bid.workers and each in bid.curves]
             self._deal(each, spare, overdue, bonus)
+        self._try(trials)
         order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
         return [bid.gets() for bid in order]
 
@@ -176,6 +181,18 @@ class _Deal:
             if workers >= max(1, bid.job.workers.gang):
                 bid.type, bid.workers = device_type, workers
                 self._room.take(bid.job, device_type, workers)
+
+    def _try(self, known: Mapping[int, Trial]) -> None:
+        """Lend idle devices to jobs that may be faster with them than is believed."""
+        fixed = {bid.number for bid in self._bids} - {bid.number for bid in self._open}
+        self.trials = {number: trial for number, trial in known.items() if number in fixed}
+        held = Trials(known, self._room, self._rule.horizon, self._now)
+        if not any(trial.open for trial in self.trials.values()):
+            found, again = held.hold(self._open)
+            self.trials |= found
+            self.again = min(self.again, again)
+        else:
+            self.trials |= {bid.number: known[bid.number] for bid in self._open if bid.number in known}
 
     def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""

@@ -21,10 +21,25 @@ from math import erf, exp, sqrt
 _FROM, _TO, _STEPS = -1.0, 6.0, 280
 """Range of z. Further below the median the shape of the distribution is unknown."""
 
+DEVIATIONS = 3.0
+"""Standard deviations below which a difference may be chance."""
+FIRMEST = 1e3
+"""Nothing at all is known: in effect such a job is stopped for nobody's price."""
+
 
 def counts_as(left: float, spread: float) -> float:
     """Return the certain length that is as urgent as this uncertain one."""
     return left * _factor(round(spread, 2)) if spread > 0.0 else left
+
+
+def firmness(spread: float) -> float:
+    """Return how many times as much as a running job's share others must be worth to stop it.
+
+    Stopping a job for a shorter one pays only if that is shorter. Where lengths are known to a factor
+    exp(spread), jobs that seem to differ by fewer than `DEVIATIONS` of them are as good as equal, and
+    taking turns makes both late.
+    """
+    return min(exp(DEVIATIONS * spread), FIRMEST)
 
 
 @lru_cache(maxsize=1024)

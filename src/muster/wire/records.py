@@ -186,11 +186,15 @@ class Forecast:
     """Where it would start; empty if it has to wait."""
     reason: str
     start: float | None
+    """None: unknown, as for every job that has to wait."""
     finish: float | None
+    """None: unknown."""
     plan: str
     """Tasks, synchronisation and shares, for people."""
     problem: str = ""
     """Why it could never run; empty if it could."""
+    basis: str = ""
+    """What the finish rests on; empty: it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

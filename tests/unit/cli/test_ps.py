@@ -17,7 +17,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def test_live_jobs_are_listed_with_figures_and_reasons(lab: Lab) -> None:
     heading, running, waiting = (" ".join(line.split()) for line in muster("ps").stdout.splitlines())
     assert heading == "ID NAME POOL STATUS WORKERS STEP LOSS AGE FINISH WHY"
-    assert waiting == "13 bert research waiting 0/1..8 - - 1h00m - waiting.devices"
+    assert waiting == "13 bert research waiting 0/1..8 - - 1h00m unknown waiting.devices"
     assert running == (
         "12 resnet50 research running 3/1..8 1,240/5,000 0.04213 1h00m in 1h00m running.at_most"
     )

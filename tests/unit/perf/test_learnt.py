@@ -206,3 +206,26 @@ def test_equal_reports_give_equal_outlooks_and_they_are_values() -> None:
     assert first == second
     assert hash(first) == hash(second)
     assert pickle.loads(pickle.dumps(first)) == first
+
+
+def test_a_wrong_first_measurement_is_corrected_by_later_ones() -> None:
+    # Six workers looked as slow as one, on a machine that was busy then. Nothing was fitted again
+    # until another number of workers was seen.
+    steps = StepTimes()
+    one, six = (PlacedSplit((count,), RANGE.split(64, count)) for count in (1, 6))
+    steps.add(one, 1.0, 0.0)
+    steps.add(six, 1.1, 0.1)
+    assert steps.seconds([six], 16)[0] > 0.8
+    for _ in range(2):
+        steps.add(six, 0.2, 0.02)
+    assert steps.seconds([six], 16)[0] == pytest.approx(0.2, rel=0.2)
+
+
+def test_measurements_that_agree_cause_no_other_fit() -> None:
+    steps = StepTimes()
+    place = PlacedSplit((4,), RANGE.split(64, 4))
+    steps.add(place, 1.0, 0.1)
+    before = steps.known()
+    for seconds in (1.05, 0.95, 1.02):
+        steps.add(place, seconds, 0.1)
+    assert steps.known() == before

@@ -302,3 +302,33 @@ def test_a_job_whose_user_asks_for_more_is_not_held_to_what_it_asked_for() -> No
     assert counts(first) == {"a": 1}
     more = builders.view(EIGHT, [on(job("a", gang=2, most=4), ("n0", 1))])
     assert counts(ask(more, outlooks, memory=first.memory)) == {"a": 4}
+
+
+def test_a_job_is_not_stopped_on_a_guess() -> None:
+    # Nobody knows how long either is: the one that has run longer is believed to run on for longer.
+    state = on(job("old", gang=8), *each_device("n0", 8))
+    view = builders.view(EIGHT, [state, job("new", gang=8)])
+    for spread, dealt in ((0.0, {"old": 0, "new": 8}), (1.3, {"old": 8, "new": 0})):
+        outlooks = {
+            "old": Outlook(20_000.0, LINEAR, spread=spread),
+            "new": Outlook(1_200.0, LINEAR, spread=spread),
+        }
+        assert counts(ask(view, outlooks)) == dealt
+
+
+def test_a_job_of_unknown_length_shrinks_for_another() -> None:
+    state = on(job("old"), *each_device("n0", 8))
+    view = builders.view(EIGHT, [state, job("new", gang=4, most=4)])
+    outlooks = {
+        "old": Outlook(20_000.0, LINEAR, spread=1.3),
+        "new": Outlook(1_200.0, LINEAR, spread=1.3),
+    }
+    assert counts(ask(view, outlooks)) == {"old": 4, "new": 4}
+
+
+def test_a_waiting_gang_is_served_in_the_end_whatever_runs() -> None:
+    state = on(job("old", gang=8), *each_device("n0", 8))
+    view = builders.view(EIGHT, [state, job("new", gang=8)])
+    outlooks = {name: Outlook(1e6, LINEAR, spread=1.5) for name in ("old", "new")}
+    assert counts(ask(view, outlooks, now=9_000.0))["new"] == 0
+    assert counts(ask(view, outlooks, now=9_601.0))["new"] == 8

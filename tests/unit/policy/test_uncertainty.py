@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from muster.policy.uncertainty import counts_as
+from muster.policy.uncertainty import FIRMEST, counts_as, firmness
 
 
 def test_a_certain_length_counts_as_itself() -> None:
@@ -26,3 +26,9 @@ def test_the_figure_at_spread_one_worked_out_by_hand() -> None:
 def test_what_may_well_end_soon_is_worth_a_try() -> None:
     """With spread 3 the mean is 90 times the median; one in six ends within a twentieth of it."""
     assert counts_as(100.0, 3.0) < 100.0
+
+
+def test_the_less_is_known_the_more_it_takes_to_stop_a_job() -> None:
+    assert firmness(0.0) == 1.0
+    assert firmness(0.5) == pytest.approx(exp(1.5))
+    assert firmness(9.0) == FIRMEST

@@ -91,7 +91,7 @@ def plan_text(record: Mapping[str, Any], forecast: Forecast, now: float) -> str:
         "plan": forecast.plan,
         "where": forecast.placement,
         "start": _start(forecast, now),
-        "finish": _expected(forecast.finish, now),
+        "finish": _finish(forecast, now),
     }
     lines = [f"  {name:<9}{text}" for name, text in facts.items() if text]
     return "\n".join([bold(str(record["name"])), *lines])
@@ -102,6 +102,11 @@ def _start(forecast: Forecast, now: float) -> str:
         return "now"
     why = f": {forecast.reason}" if forecast.reason else ""
     return f"{_expected(forecast.start, now)}{why}"
+
+
+def _finish(forecast: Forecast, now: float) -> str:
+    basis = f" (by {forecast.basis})" if forecast.basis else ""
+    return f"{_expected(forecast.finish, now)}{basis}"
 
 
 def _expected(at: float | None, now: float) -> str:

@@ -85,6 +85,8 @@ def finish(job: JobRecord, now: float) -> str:
     """When it ended or is expected to; `late` once that time has passed."""
     if job.ended is not None:
         return when(job.ended, now)
-    if job.predicted_finish is not None and job.predicted_finish <= now:
+    if job.predicted_finish is None:
+        return "unknown"
+    if job.predicted_finish <= now:
         return f"late {clock(now - job.predicted_finish)}"
     return when(job.predicted_finish, now)

@@ -34,6 +34,10 @@ from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Tr
 NOTED_AGAIN = 600.0
 """Least s between two notes of an application on the same devices: a restart needs one of each."""
 
+GUESS = 0.9
+"""Spread above which lengths of like jobs predict no finish: that of an unknown job is 1.1, a factor of
+3."""
+
 UNKNOWN = "unknown"
 """The application of all jobs about which nothing is known."""
 
@@ -157,17 +161,22 @@ class Beliefs:
         return found
 
     def finish(self, job: int, view: View, now: float) -> float | None:
-        """Predict when a job ends; None if it does not run or its length is unknown."""
+        """Predict when a job ends; None if it does not run, or nothing says how long it is.
+
+        A job that reports nothing and has no declared duration would be given as long again as it has
+        run, and one beyond its duration the next moment: neither is a prediction.
+        """
         live = self._live.get(job)
         if live is None or live.held is None or job not in view.jobs:
             return None
         kin, told = self._for_learner(live)
-        if told.work is None and not self._applications.have_ended(kin.application):
-            return None
         outlook = self._outlook(live, now)
+        alike = kin.reports and self._applications.have_ended(kin.application)
+        if told.work is None and not (alike and outlook.spread <= GUESS):
+            return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
-        return now + outlook.left / rate if rate > 0 else None
+        return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
     def links(self) -> LinkHistory:
         """Return what links have carried, over all jobs."""

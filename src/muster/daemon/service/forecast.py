@@ -1,6 +1,10 @@
-"""Forecasts: one cycle over a queue with the job in it."""
+"""Forecasts: one cycle over a queue with the job in it.
 
-from collections.abc import Mapping
+A time is told only if it rests on something: a start only if the job starts at once, since jobs ahead,
+preemption and growth of others move any later one by more than it is away; a finish only from a
+declared duration, or from declared work and a speed that like jobs have shown.
+"""
+
 from dataclasses import dataclass
 
 from muster.core.cycle.cycle import Memory as Remembered
@@ -13,8 +17,8 @@ from muster.model.view import View
 from muster.policy.base import Policy
 from muster.wire.records import Forecast
 
-GUESS = 0.9
-"""Spread above which no finish is predicted: that of an unknown job is 1.1, a factor of 3."""
+SHOWN = 0.5
+"""Spread above which a speed is only assumed: that of a step nobody has reported is 0.69."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,61 +28,38 @@ class Question:
     view: View
     """With outlooks, the job's own included."""
     job: int
-    finishes: Mapping[int, float]
-    """When running jobs are expected to end, if known."""
     now: float
 
 
 def forecast(policy: Policy, asked: Question) -> Forecast:
-    """Return the job's decision, and its expected start and finish."""
+    """Return the job's decision, and its start and finish as far as they are known."""
     decided = decide(policy, asked.view, asked.now, Remembered())
     decision = next(each for each in decided.decisions if each.job == asked.job)
     job = asked.view.jobs[asked.job].job
     starts = decision.kind is Kind.START
-    start = asked.now if starts else _room(asked, job)
     workers = decision.placement.count(Role.WORKER) if decision.placement else job.workers.gang
-    finish = _finish(asked.view.outlooks.get(asked.job), job, asked.view, workers, start)
+    takes, basis = _takes(asked.view.outlooks.get(asked.job), job, asked.view, workers)
     placed = where(decision.placement) if decision.placement else ""
     return Forecast(
         starts,
         placed,
         tell(decision.reason, names_for(asked.view, asked.job)),
-        start,
-        finish,
+        asked.now if starts else None,
+        asked.now + takes if starts and takes is not None else None,
         _plan(job, decision),
+        basis=basis if starts else "",
     )
 
 
-def _room(asked: Question, job: Job) -> float | None:
-    """When enough devices for its gang will be free; None if unknown."""
-    cluster = asked.view.cluster
-    wanted = job.device_types or cluster.device_types()
-    free = sum(
-        node.free.bit_count()
-        for node in cluster.nodes
-        if cluster.configuration_of(node).device_type in wanted
-    )
-    need = sum(spec.gang * spec.need.devices for spec in job.roles)
-    ends = sorted((end, number) for number, end in asked.finishes.items())
-    for end, number in ends:
-        placed = asked.view.jobs[number].placement
-        free += placed.devices if placed else 0
-        if free >= need:
-            return end
-    return None
-
-
-def _finish(
-    outlook: Outlook | None, job: Job, view: View, workers: int, start: float | None
-) -> float | None:
-    """When it would end, from its work left and its speed with these workers."""
-    if job.duration is not None and start is not None:
-        return start + job.duration
-    if outlook is None or start is None or outlook.spread > GUESS:
-        return None
+def _takes(outlook: Outlook | None, job: Job, view: View, workers: int) -> tuple[float | None, str]:
+    """Return the s it would run with these workers, None if unknown, and what that rests on."""
+    if job.duration is not None:
+        return job.duration, "its declared duration"
+    if job.work is None or outlook is None or outlook.spread > SHOWN:
+        return None, ""
     types = job.device_types or view.cluster.device_types()
     rate = max((outlook.speed.rate(each, workers) for each in types), default=0.0)
-    return start + outlook.left / rate if rate > 0 else None
+    return (outlook.left / rate, "its declared work") if rate > 0 else (None, "")
 
 
 def _plan(job: Job, decision: Decision) -> str:

@@ -175,9 +175,7 @@ class JobService(Administration):
         job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1)
         view = evolve(daemon.view, [Submitted(job, now)])
         known = daemon.beliefs.outlooks(view, now)
-        ends = {number: daemon.beliefs.finish(number, daemon.view, now) for number in daemon.view.jobs}
-        finishes = {number: end for number, end in ends.items() if end is not None}
-        question = Question(replace(view, outlooks=known), job.number, finishes, now)
+        question = Question(replace(view, outlooks=known), job.number, now)
         policy = POLICIES[daemon.state.policy]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._forecasters, forecast, policy, question)

@@ -1,7 +1,9 @@
 """Step times on other devices: the fitted form of one application on one device type.
 
 Reports are averaged by setting. The form (`speed.fitted`) is refitted only while few settings are
-known, or when a new one is off its prediction. Before the first report the prior answers.
+known, when a new one is off its prediction, or when a known one is no longer what it was fitted to: a
+first measurement may be wrong, and a machine may have become faster. Before the first report the prior
+answers.
 """
 
 from collections.abc import Sequence
@@ -24,6 +26,9 @@ AVERAGED = 8
 SURPRISE = 0.15
 """Error of the logarithm of a step that causes a refit: the usual difference between placements that
 the form cannot know (`speed.fitted.Spread`)."""
+DOUBTED = 1
+"""Reports that are kept of a setting whose newest is a surprise: two new ones replace what was wrong,
+while a single wrong one counts half."""
 LEAST_COMPUTING = 0.02
 """Least part of a step that is computing: synchronising is measured with an error of its own and may
 come out longer than the step."""
@@ -47,6 +52,8 @@ class StepTimes:
 
     def __init__(self) -> None:
         self._reports: dict[StepSetting, list[PlacedSample]] = {}
+        self._fitted_to: dict[StepSetting, float] = {}
+        """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
         self._stale = False
         self._version = 0
@@ -59,10 +66,17 @@ class StepTimes:
         setting = place.setting
         self.widest = max(self.widest, setting.devices)
         sample = _one_pass(place, seconds, sync)
-        if setting not in self._reports:
+        known = self._reports.get(setting)
+        if known is None:
             self._stale = self._stale or self._surprised(sample)
             self._make_room()
-        self._reports[setting] = [*self._reports.pop(setting, []), sample][-AVERAGED:]
+            self._reports[setting] = [sample]
+            return
+        off = abs(log(sample.seconds) - log(_mean(known).seconds))
+        kept = known[-DOUBTED:] if off > SURPRISE else known
+        self._reports.pop(setting)
+        self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
+        self._stale = self._stale or self._moved(setting, mended)
 
     def known(self) -> tuple[int, int]:
         """Return a version that changes with the fit and the widest report."""
@@ -71,8 +85,10 @@ class StepTimes:
 
     def _refresh(self) -> None:
         if self._stale:
-            fit = fit_placed([_mean(reports) for reports in self._reports.values()])
+            means = {setting: _mean(reports) for setting, reports in self._reports.items()}
+            fit = fit_placed(list(means.values()))
             self._fit = None if isinstance(fit, Unknown) else fit
+            self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
             self._stale = False
             self._version += 1
 
@@ -106,6 +122,11 @@ class StepTimes:
             return True
         at = _fitted(self._fit, [sample.setting])
         return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
+
+    def _moved(self, setting: StepSetting, reports: Sequence[PlacedSample]) -> bool:
+        """Whether a setting is no longer what the form was fitted to."""
+        before = self._fitted_to.get(setting)
+        return before is not None and abs(log(_mean(reports).seconds) - before) > SURPRISE
 
     def _make_room(self) -> None:
         """Drop the older of the two closest settings: it tells least."""

@@ -171,6 +171,25 @@ def test_programs_that_report_nothing_resemble_each_other(beliefs: Beliefs) -> N
     assert isclose(seconds(beliefs, again, 2), 300.0, rel_tol=0.05)
 
 
+def test_how_long_a_silent_program_still_runs_is_unknown(beliefs: Beliefs) -> None:
+    # It was told as long again as it had run, as if that were known: off by up to 3,709 %.
+    plain = job("a", 2, command=("make", "all"), number=1)
+    beliefs.holds(plain, _held(2), 0.0)
+    assert beliefs.finish(1, seen(plain), 600.0) is None
+    for number in range(2, 5):
+        like = job(f"p{number}", 2, command=("make", "all"), number=number)
+        beliefs.holds(like, _held(2), 0.0)
+        beliefs.ended(like, 300.0, succeeded=True)
+    assert beliefs.finish(1, seen(plain), 600.0) is None
+
+
+def test_a_program_beyond_its_duration_ends_at_an_unknown_time(beliefs: Beliefs) -> None:
+    plain = job("a", 2, command=("make", "all"), duration=600.0, number=1)
+    beliefs.holds(plain, _held(2), 0.0)
+    assert beliefs.finish(1, seen(plain), 599.0) is not None
+    assert beliefs.finish(1, seen(plain), 601.0) is None
+
+
 def test_asynchronous_workers_do_steps_side_by_side(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a", work=1_000.0))
     crew.start((4,))
