@@ -4,7 +4,7 @@ import asyncio
 import os
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from muster.api.gate import CALLER, RequestGate
@@ -17,6 +17,10 @@ from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api
 
 JOB = {"command": "python train.py"}
+
+
+async def nothing(*_: object) -> None:
+    """Nobody listens."""
 
 
 class Now:
@@ -63,9 +67,6 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         found.append(scope[CALLER])
 
-    async def nobody_minds(_peer: str, _why: str) -> None:
-        return
-
     async def ask() -> None:
         identify = FakeService().identify
         gate = RequestGate(
@@ -76,7 +77,7 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
             clock=Now(),
             auth=auth,
             owner=Caller("owner", admin=True),
-            failed=nobody_minds,
+            failed=nothing,
         )
         scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": header}
         for uid in (os.geteuid(), 65534):
@@ -85,6 +86,34 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
     asyncio.run(ask())
     ada = [Caller("ada")] * 2
     assert found == (ada if auth and header else [Caller("owner", admin=True), Caller("nobody")])
+
+
+def test_a_failed_login_is_reported_with_its_peer() -> None:
+    told: list[tuple[str, str]] = []
+
+    async def failed(peer: str, problem: str) -> None:
+        told.append((peer, problem))
+
+    async def nowhere(_: Message) -> None:
+        pass
+
+    async def ask() -> None:
+        gate = RequestGate(
+            nowhere,  # type: ignore[arg-type]
+            tokens=TokenCache(FakeService().identify, Now()),
+            limits=Limits(),
+            hosts=Hosts(),
+            clock=Now(),
+            auth=True,
+            owner=Caller("owner", admin=True),
+            failed=failed,
+        )
+        headers = [(b"authorization", b"Bearer guessed"), (b"host", b"localhost")]
+        scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": headers}
+        await gate({**scope, PEER: Peer("10.0.0.9")}, asyncio.Queue().get, nowhere)
+
+    asyncio.run(ask())
+    assert told == [("10.0.0.9", "the token is not valid")]
 
 
 def test_a_token_that_was_revoked_is_refused_at_once(api: Api) -> None:
