@@ -14,7 +14,7 @@ import torch
 from muster.runtime.errors import BadCheckpointError
 from muster.runtime.state import owner as owner_module
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.state.owner import CheckpointOwner, Claim
+from muster.runtime.state.owner import CheckpointOwner, WriterClaim
 
 SIGNED = '{"tensors": {}, "optimizer": "SGD", "groups": [1]}'
 OWNERS = [CheckpointOwner("train", "ada", "/t.py", (rate,)) for rate in ("0.1", "0.5")]
@@ -35,7 +35,7 @@ class Run:
 
     def __init__(self, folder: Path, owner: int, run: int) -> None:
         self.owner, self.step = owner, 0
-        claim = Claim(OWNERS[owner], f"{owner}-{run}")
+        claim = WriterClaim(OWNERS[owner], f"{owner}-{run}")
         self.checkpoints = Checkpoints(folder, on_error=lambda _: None, claim=claim)
 
     def begin(self) -> None:

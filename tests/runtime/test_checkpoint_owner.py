@@ -20,7 +20,7 @@ import muster
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.state.owner import LOCK, CheckpointOwner, Claim, WriterLock, claim_of
+from muster.runtime.state.owner import LOCK, CheckpointOwner, WriterClaim, WriterLock, claim_of
 from muster.runtime.user.session import Session
 from tests.runtime.test_checkpoint import SIGNED, filled
 
@@ -36,7 +36,7 @@ class Trainer:
     ) -> None:
         self.told: list[str] = []
         self.checkpoints = Checkpoints(
-            folder, on_error=self.told.append, claim=Claim(owner, run, resume_from)
+            folder, on_error=self.told.append, claim=WriterClaim(owner, run, resume_from)
         )
 
     def save(self, step: int) -> bool:
@@ -196,8 +196,8 @@ def test_members_of_one_run_write_in_turn_whoever_has_the_lock(tmp_path: Path) -
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from muster.runtime.state.owner import CheckpointOwner, Claim, WriterLock
-lock = WriterLock(Path(sys.argv[1]), Claim(CheckpointOwner("train", "ada"), "other"))
+from muster.runtime.state.owner import CheckpointOwner, WriterClaim, WriterLock
+lock = WriterLock(Path(sys.argv[1]), WriterClaim(CheckpointOwner("train", "ada"), "other"))
 lock.take()
 child = os.fork()
 if not child:
@@ -226,7 +226,7 @@ def test_the_lock_goes_with_the_process_even_if_a_child_stays(tmp_path: Path) ->
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    lock = WriterLock(tmp_path / "file" / "x", Claim(ADA, "1"))
+    lock = WriterLock(tmp_path / "file" / "x", WriterClaim(ADA, "1"))
     with pytest.raises(BadCheckpointError, match=r"cannot be written to .*: Not a directory; give"):
         lock.take()
 

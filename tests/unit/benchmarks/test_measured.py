@@ -71,10 +71,11 @@ def test_who_leaves_first_works_no_more_and_holds_its_devices(first: bool, meanw
 
 
 def test_who_is_stopped_first_does_nothing_while_it_ends() -> None:
-    """10 s of work, 5 of ending, 30 stopped, and the rest."""
+    """10 s of work, 5 of ending, 30 in which another job has all devices, and the rest."""
     pauses = Pauses(start=0.0, resize=0.0, release=5.0, leave_first=True)
-    policy = script((0.0, {"j": 1}), (10.0, {"j": 0}), (45.0, {"j": 1}))
-    record = of(run(setting(policy, pauses=pauses), arrival(job("j", 1, most=2))), "j")
+    policy = script((0.0, {"j": 1, "b": 0}), (10.0, {"j": 0, "b": 8}), (45.0, {"j": 1}))
+    jobs = arrival(job("j", 1, most=2)), arrival(job("b", 8), 240.0)
+    record = of(run(setting(policy, pauses=pauses), *jobs), "j")
     assert record.ended == pytest.approx(45.0 + 90.0)
     assert record.preemptions == 1
 

@@ -241,7 +241,8 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         ("\n  a b: {}", f"7: pools.a b: 'a b' is not a name; {NAME_RULE}"),
         (
             "\n  a: {weight: 2}",
-            "7: pools.a.weight: unknown field; choose from: parent, reservation, share, limit",
+            "7: pools.a.weight: unknown field; choose from: parent, reservation, share, limit, allow, "
+            "max_priority, devices_per_user",
         ),
         (
             "\n  a: {}\n  b: {parent: c}\n  c: {parent: b}",

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
-from muster.runtime.state.owner import CheckpointOwner, Claim, WriterLock, make_private
+from muster.runtime.state.owner import CheckpointOwner, WriterClaim, WriterLock, make_private
 
 _END = struct.Struct(">32sQQ8s")
 """End of a file: SHA-256 of all before, bytes of content and manifest, mark."""
@@ -55,7 +55,7 @@ class Checkpoints:
         keep: int = 3,
         on_saved: Callable[[int, Path, float], None] | None = None,
         on_error: Callable[[str], None] | None = None,
-        claim: Claim | None = None,
+        claim: WriterClaim | None = None,
     ) -> None:
         """`claim`: who writes here; None: whoever calls `save`, and `latest` takes anybody's."""
         self.folder, self._keep = Path(folder), max(1, keep)

@@ -58,7 +58,7 @@ class CheckpointOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WriterClaim:
     """What a training claims of a folder of checkpoints."""
 
     owner: CheckpointOwner
@@ -68,7 +68,7 @@ class Claim:
     """Another's checkpoints to start from while there are none of its own."""
 
 
-def claim_of(settings: TaskSettings, resume_from: Path | None = None) -> Claim:
+def claim_of(settings: TaskSettings, resume_from: Path | None = None) -> WriterClaim:
     """Return what this process may claim."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     script = os.path.realpath(main) if main else ""
@@ -81,7 +81,7 @@ def claim_of(settings: TaskSettings, resume_from: Path | None = None) -> Claim:
     )
     alone = settings.coordinator is None or not settings.token
     run = _THIS_PROCESS if alone else hashlib.sha256(settings.token.encode()).hexdigest()[:32]
-    return Claim(owner, run, resume_from)
+    return WriterClaim(owner, run, resume_from)
 
 
 def _login() -> str:
@@ -101,7 +101,7 @@ def make_private(folder: Path) -> None:
 class WriterLock:
     """The right to write to a folder of checkpoints."""
 
-    def __init__(self, folder: Path, claim: Claim) -> None:
+    def __init__(self, folder: Path, claim: WriterClaim) -> None:
         self._folder, self._claim = folder, claim
         self._descriptor: int | None = None
 
