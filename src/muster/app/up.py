@@ -16,7 +16,7 @@ from pathlib import Path
 import structlog
 
 from muster.api.app import create_app
-from muster.api.listener import serve
+from muster.api.door.listener import serve
 from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
