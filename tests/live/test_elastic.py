@@ -34,7 +34,7 @@ def test_a_training_grows_and_shrinks_while_it_trains(make: Make) -> None:
     training.ahead()
 
     # Its user wants less of it, then more again.
-    assert "asks for 1 workers" in daemon.muster("resize", "elastic", "1").stdout
+    assert "asks for 1 worker;" in daemon.muster("resize", "elastic", "1").stdout
     training.await_workers(1)
     training.ahead()
     assert daemon.muster("resize", "elastic", "2").returncode == 0

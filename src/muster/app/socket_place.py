@@ -26,13 +26,16 @@ def private_socket(data: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def shared_socket(path: Path) -> Path:
-    """Return the path of a socket for all users, its folder made."""
+    """Return the path of a socket for all users; its folder is made, but not those around it."""
     path = path.absolute()
     if len(os.fsencode(path)) > LONGEST:
         raise InputError.at("--socket", f"a socket's path has at most {LONGEST} bytes")
+    around = path.parent.parent
+    if not path.parent.exists() and (not around.is_dir() or around == Path("/")):  # a slip
+        raise InputError.at("--socket", f"no folder {path.parent}; make it first, or use /run/muster")
     before = os.umask(0o022)  # a daemon's is tighter
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o755, exist_ok=True)
     except OSError as error:
         raise InputError.at("--socket", f"cannot make {path.parent}: {error.strerror}") from None
     finally:

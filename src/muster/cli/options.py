@@ -12,6 +12,8 @@ from muster.cli.group import QuickGroup
 
 JOBS, DAEMON, ADMIN, OFFLINE = ("Jobs", "Daemon", "Administration", "Without a daemon")
 """Groups of commands in the help."""
+JOBS_SHOWN = 100
+"""Jobs of a page of `muster ps`, unless -n says otherwise."""
 
 
 def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:

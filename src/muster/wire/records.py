@@ -126,6 +126,11 @@ class PredictionRecord:
     """See `prediction_error`; for a step (predicted - real) / real."""
 
 
+def workers_asked(asked: str) -> str:
+    """`1 worker`, `1..8 workers`: of what a job asks for."""
+    return f"{asked} worker" if asked == "1" else f"{asked} workers"
+
+
 def prediction_error(predicted: float, real: float, made: float) -> float | None:
     """(predicted - real) / (real - made), all in s; None if nothing was left to predict.
 

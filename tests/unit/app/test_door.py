@@ -100,7 +100,14 @@ def test_the_folder_of_a_shared_socket_is_open_to_all_however_private_the_daemon
 ) -> None:
     before = os.umask(0o077)
     try:
-        path = shared_socket(tmp_path / "run" / "muster" / "muster.sock")
+        path = shared_socket(tmp_path / "muster" / "muster.sock")
     finally:
         os.umask(before)
-    assert [folder.stat().st_mode & 0o777 for folder in path.parents[:2]] == [0o755, 0o755]
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("folder", ["/muster-nonexist", "/run/muster-nonexist/deep"])
+def test_a_slip_in_the_path_of_a_shared_socket_makes_no_folders(folder: str) -> None:
+    with pytest.raises(InputError, match=f"--socket: no folder {folder}; make it first"):
+        shared_socket(Path(folder) / "muster.sock")
+    assert not Path(folder).exists()

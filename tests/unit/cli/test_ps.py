@@ -65,7 +65,7 @@ def test_json_is_the_records(lab: Lab) -> None:
 def test_hints_are_for_people(lab: Lab, seen: None) -> None:
     assert muster("ps").stdout.splitlines()[-1] == "why: muster show 12 · logs: muster logs -f 12"
     assert muster("ps", "-n", "1").stdout.splitlines()[-2] == (
-        "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps --page 2"
+        "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps -n 1 --page 2"
     )
     assert "muster show" not in muster("ps", "-o", "json").stdout
     lab.put(an_ended_job(14, "done", "succeeded"))
@@ -90,10 +90,18 @@ def test_of_many_jobs_the_running_one_is_listed_and_all_are_counted(lab: Lab, se
     assert len(muster("ps", "-a", "-n", "1500").stdout.splitlines()) == 1 + 1330 + 2
 
 
+def test_the_next_page_is_one_of_the_same_list(lab: Lab, seen: None) -> None:
+    said = muster("ps", "-a", "-u", "ada", "--pool", "research", "-n", "1").stdout
+    assert "next: muster ps -a -u ada --pool research -n 1 --page 2" in said
+
+
 def test_a_script_is_told_that_it_reads_a_page(lab: Lab) -> None:
     result = muster("ps", "-n", "1", "-o", "json")
     assert len(json.loads(result.stdout)) == 1
-    assert "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps --page 2" in result.stderr
+    assert (
+        "2 live: 1 running, 1 waiting; 2 ended; showing 1, next: muster ps -n 1 --page 2"
+        in result.stderr
+    )
     assert muster("ps", "-o", "json").stderr == ""
 
 

@@ -59,6 +59,11 @@ def test_more_than_one_node_has_within_one_node() -> None:
     assert refusal.nearest == RequestChange("locality", "domain")
 
 
+def test_one_worker_is_called_one_worker() -> None:
+    refusal = refused(job("j", 1, need=Need(1, 1_000_000, GB)))
+    assert "its gang of 1 worker (1 device) does not fit" in refusal.why
+
+
 def test_only_the_gang_counts_not_what_it_could_grow_to() -> None:
     assert allowed(job("j", 20, gang=4, most=40))
 

@@ -13,7 +13,7 @@ from muster.cli.render.words import clock, counted
 from muster.client import ClientError
 from muster.files.errors import InputError
 from muster.files.source.quantity import parse_counts
-from muster.wire.records import JobRecord
+from muster.wire.records import JobRecord, workers_asked
 
 
 def stop_jobs(which: Sequence[str], *, yes: bool, force: bool = False) -> int:
@@ -51,5 +51,6 @@ def resize_job(which: str, workers: str, servers: int | None) -> None:
     with daemon() as client:
         job = client.resize(which, counts.least, counts.most, servers)
         typer.echo(
-            f"job {job.number} ({job.name}) now asks for {job.asked} workers; it has {job.workers}"
+            f"job {job.number} ({job.name}) now asks for {workers_asked(job.asked)}; "
+            f"it has {job.workers}"
         )

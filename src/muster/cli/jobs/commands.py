@@ -7,7 +7,18 @@ import typer
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
 from muster.cli.jobs.options import RunRequest, Submission
-from muster.cli.options import JOBS, Listed, Printed, Several, Watched, Which, Yes, option, with_options
+from muster.cli.options import (
+    JOBS,
+    JOBS_SHOWN,
+    Listed,
+    Printed,
+    Several,
+    Watched,
+    Which,
+    Yes,
+    option,
+    with_options,
+)
 
 jobs = typer.Typer(pretty_exceptions_enable=False)
 
@@ -37,7 +48,9 @@ def ps(
         str | None, option(None, "Only this user's.", "--user", "-u", metavar="NAME")
     ] = None,
     pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
-    limit: Annotated[int, option(None, "At most N jobs of a page.", "-n", min=1, metavar="N")] = 100,
+    limit: Annotated[
+        int, option(None, "At most N jobs of a page.", "-n", min=1, metavar="N")
+    ] = JOBS_SHOWN,
     page: Annotated[int, option(None, "Which page.", "--page", min=1, metavar="N")] = 1,
     output: Listed = "table",
     watch: Watched = False,

@@ -1,5 +1,6 @@
 """`muster ps`."""
 
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
+from muster.cli.options import JOBS_SHOWN
 from muster.cli.render import terminal
 from muster.cli.render.answers import as_json
 from muster.cli.render.job_table import job_table
@@ -69,8 +71,17 @@ class Listing:
         if self.more or self.page > 1:
             parts.append(f"showing {len(self.jobs):,}")
         if self.more:
-            parts[-1] += f", next: muster ps{' -a' if not self.statuses else ''} --page {self.page + 1}"
+            parts[-1] += f", next: {self._next()}"
         return "; ".join(parts)
+
+    def _next(self) -> str:
+        """The command that lists the next page of the same list."""
+        words = ["muster", "ps"]
+        words += [] if self.statuses else ["-a"]
+        words += ["-u", self.user] if self.user else []
+        words += ["--pool", self.pool] if self.pool else []
+        words += [] if self.limit == JOBS_SHOWN else ["-n", str(self.limit)]
+        return shlex.join([*words, "--page", str(self.page + 1)])
 
 
 def list_jobs(

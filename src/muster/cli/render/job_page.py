@@ -20,6 +20,7 @@ from muster.wire.records import (
     ProgramRecord,
     TaskRecord,
     prediction_error,
+    workers_asked,
 )
 
 LAST = 12
@@ -49,7 +50,7 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if detail.program is not None:
         yield from _program(detail.program, job.command)
     how = "resized live" if job.live else "restarted to resize"
-    yield "asks for", f"{job.asked or '-'} workers, {how}"
+    yield "asks for", f"{workers_asked(job.asked or '-')}, {how}"
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))

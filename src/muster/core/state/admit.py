@@ -107,7 +107,8 @@ def _quota_fault(cycle: CycleState, job: Job, workers: int, obstacle: Code) -> s
     bound = next((bound for bound in found if bound.code is obstacle), found[0])
     takes = f"its gang takes {gang} {bound.device_type}"
     if bound.code is Code.WAITING_USER_LIMIT:
-        return f"its gang takes {gang} devices, pool {bound.pool!r} gives each user {bound.most}"
+        most = f"pool {bound.pool!r} gives each user {bound.most}"
+        return f"its gang takes {_counted(gang, 'device')}, {most}"
     if bound.code is Code.WAITING_LIMIT:
         return f"{takes}, the limit of pool {bound.pool!r} is {bound.most}"
     return f"it is not preemptible and {takes}, pool {bound.pool!r} reserves {bound.most}"
@@ -118,6 +119,11 @@ def _room_fault(cycle: CycleState, job: Job, workers: int) -> str:
     devices = request.plan.devices
     there = cycle.board.free_devices(request.kinds)
     if devices > there:
-        return f"its gang takes {devices} devices, the cluster has {there} of its types"
+        return f"its gang takes {_counted(devices, 'device')}, the cluster has {there} of its types"
     where = "on the nodes" if request.widest is Level.CLUSTER else f"within one {request.widest.word}"
-    return f"its gang of {workers} workers ({devices} devices) does not fit {where}"
+    gang = f"{_counted(workers, 'worker')} ({_counted(devices, 'device')})"
+    return f"its gang of {gang} does not fit {where}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

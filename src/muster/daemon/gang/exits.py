@@ -37,9 +37,15 @@ def is_fault(report: TaskExited) -> bool:
 
 def blame(report: TaskExited, tail: str) -> str:
     """Return how a task failed: one line that says why, then the last lines of its log."""
-    verb, why = ("was", "") if report.oom else ("ended with", last_words(tail))
-    said = f"{report.task.name} {verb} {words(report)}{f': {why}' if why else ''}"
+    why = "" if report.oom else last_words(tail)
+    said = f"{report.task.name} {_verb(report)} {words(report)}{f': {why}' if why else ''}"
     return f"{said}\n{tail}" if tail else said
+
+
+def _verb(report: TaskExited) -> str:
+    if report.oom:
+        return "was"
+    return "ended with" if report.begun or not report.error else "could not start:"
 
 
 def failed(task: str, error: str, trace: str) -> str:

@@ -9,7 +9,7 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.task import Fact
 from muster.store.batch import Journalled
-from muster.wire.records import ChangeRecord
+from muster.wire.records import ChangeRecord, workers_asked
 
 _VERBS = {e.StartBegun: "starting", e.ResizeBegun: "resizing to", e.MigrateBegun: "migrating to"}
 _STOPPING = {
@@ -32,7 +32,7 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
     match fact:
         case e.Submitted():
             job = fact.job
-            return f"submitted by {job.user} to pool {job.pool}, asks for {asked(job)} workers"
+            return f"submitted by {job.user} to pool {job.pool}, asks for {workers_asked(asked(job))}"
         case e.StartBegun() | e.ResizeBegun() | e.MigrateBegun():
             return f"{_VERBS[type(fact)]} {_tasks(fact.placement)} on {where(fact.placement)}"
         case e.Started():
@@ -48,7 +48,7 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.TasksLost():
             return f"lost tasks; continues with {_tasks(fact.placement)}"
         case e.Reshaped():
-            return f"now asks for {asked_of(fact.roles)}"
+            return f"now asks for {workers_asked(asked_of(fact.roles))}"
         case e.Ended():
             return f"{fact.outcome.value}{f': {headline(fact.error)}' if fact.error else ''}"
         case e.Requeued():
@@ -75,7 +75,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case t.TaskOrdered():
             return f"{_named(fact.task)} ordered on {fact.slot.node}"
         case t.TaskEnded():
-            return f"{_named(fact.exited.task)} ended: {words(fact.exited)}"
+            end = "ended" if fact.exited.begun or not fact.exited.error else "could not start"
+            return f"{_named(fact.exited.task)} {end}: {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
         case t.StopAsked():

@@ -69,7 +69,7 @@ def _plan(job: Job, decision: Decision) -> str:
         noun = spec.role.value if count == 1 else f"{spec.role.value}s"
         devices = spec.need.devices
         each = "no device" if not devices else "a device" if devices == 1 else f"{devices} devices"
-        parts.append(f"{count} {noun} with {each} each")
+        parts.append(f"{count} {noun} with {each}{' each' if count > 1 else ''}")
     how = "resized by a restart" if job.restarts else "resized live"
     parts.append(how if job.elastic else "fixed size")
     return ", ".join(parts)

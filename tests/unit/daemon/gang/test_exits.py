@@ -54,6 +54,9 @@ def test_ends_in_words_and_whose_fault_they_are(report: TaskExited, text: str, f
 def test_blame_names_the_task_and_shows_its_last_lines() -> None:
     starved = replace(exited(1), oom=True, memory=10**9)
     assert blame(starved, "") == "worker-3 was killed by the kernel: out of memory (limit 1 GB)"
+    refused = replace(exited(127, error="cannot use its folder /root: Permission denied"), begun=False)
+    said = "worker-3 could not start: cannot use its folder /root: Permission denied"
+    assert blame(refused, "") == said
     assert blame(exited(1), "") == "worker-3 ended with exit code 1"
     said = "worker-3 ended with exit code 1: ValueError: x\nsteps\nValueError: x"
     assert blame(exited(1), "steps\nValueError: x") == said

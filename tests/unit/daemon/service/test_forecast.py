@@ -60,4 +60,6 @@ def test_the_plan_in_words() -> None:
     assert "2 workers" in ask(job("a", 2)).plan
     assert "fixed size" in ask(job("a", 2)).plan
     assert "resized live" in ask(job("a", 1, most=4)).plan
+    assert "1 worker with a device, fixed size" in ask(job("a", 1)).plan
+    assert "2 workers with a device each" in ask(job("a", 2)).plan
     assert "1 server" in ask(job("a", 1, servers=1)).plan
