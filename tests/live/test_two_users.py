@@ -111,11 +111,11 @@ def test_neither_reads_files_environment_logs_or_token_of_the_other(
                 asked(working)
         ann.stop(working)
         ann.handle(working).wait(LONG)
-    with (
-        daemon.client_of("nosuchuser") as stranger,
-        pytest.raises(ClientError, match="user 'nosuchuser' does not exist on this machine"),
-    ):
-        stranger.submit({"command": ["true"], "name": "x"})
+    unknown = "user 'nosuchuser' does not exist on this machine"
+    with pytest.raises(ClientError, match=unknown):
+        daemon.client_of("nosuchuser")
+    with pytest.raises(ClientError, match=unknown):
+        daemon.client.submit({"command": ["true"], "name": "x", "user": "nosuchuser"})
     own = daemon.sh("id -un", name="own", folder="/")
     own.wait(LONG)
     assert printed(daemon.client, str(own.number), "root") == "root\n"

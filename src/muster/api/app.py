@@ -1,7 +1,8 @@
 """The API as an ASGI application."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from muster import __version__
+from muster.api.bodies import IN_WORDS
 from muster.api.door.gate import RequestGate
 from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits
@@ -101,7 +103,7 @@ def _answer_errors(app: FastAPI) -> None:
         errors = error.errors()
         if any(each["type"] == "json_invalid" for each in errors):
             return problem_response(problem(400, "the body is not JSON"))
-        found = tuple(FieldProblem(_field(each["loc"]), each["msg"]) for each in errors)
+        found = tuple(FieldProblem(_field(each["loc"]), _told(each)) for each in errors)
         return problem_response(problem(422, "the request is not valid", found))
 
     @app.exception_handler(HTTPException)
@@ -114,6 +116,12 @@ def _answer_errors(app: FastAPI) -> None:
             return problem_response(problem(405, f"{request.method} is not allowed here"), headers)
         detail = f"no such path: {request.url.path}" if error.status_code == 404 else str(error.detail)
         return problem_response(problem(error.status_code, detail), headers)
+
+
+def _told(fault: Mapping[str, Any]) -> str:
+    """A fault in words; a pattern is none."""
+    words = IN_WORDS.get((fault.get("ctx") or {}).get("pattern", ""))
+    return f"{fault['input']!r} {words}" if words else str(fault["msg"])
 
 
 def _field(loc: tuple[str | int, ...]) -> str:

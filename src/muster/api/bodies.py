@@ -16,8 +16,18 @@ MAX_AMOUNT = 10**12
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]
 Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
-Allowed = Annotated[str, Field(pattern=r"^@?[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+_USER = r"^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
+_ALLOWED = r"^@?[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
+IN_WORDS = {
+    _NAME: "is not a name: up to 63 letters, digits and . _ -, a letter or digit first",
+    _USER: "is not a user's name: up to 63 letters, digits and . _ @ + -, no punctuation mark first",
+    _ALLOWED: "is neither a user's name nor @ and a group's",
+}
+"""What a text that does not match a pattern is told."""
+Allowed = Annotated[str, Field(pattern=_ALLOWED)]
+Name = Annotated[str, Field(pattern=_NAME)]
 
 
 class _Body(BaseModel):
@@ -131,7 +141,7 @@ class TokenBody(_Body):
     """A token to create."""
 
     name: Name = Field(description="Name of the token.", examples=["laptop"])
-    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$")] = Field(
-        description="Its user.", examples=["ada"]
+    user: Annotated[str, Field(pattern=_USER)] | None = Field(
+        default=None, description="Its user; null: the one named as the token.", examples=["ada"]
     )
     role: Literal["admin", "user"] = Field(default="user", description="Its rights.")

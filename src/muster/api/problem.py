@@ -1,7 +1,7 @@
 """Errors as problems of RFC 9457: what is wrong, by field, and what to do."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 import msgspec
@@ -31,9 +31,10 @@ _STATUS = {
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 """As in RFC 9110; Python before 3.13 has older ones."""
 
+_FORBIDDEN = "ask an administrator, or use a token with the role admin"
+"""Hint of a request that the caller may not make; a foreign page or name needs another remedy."""
 _HINTS = {
     401: "send the header 'Authorization: Bearer <token>'; muster token create makes one",
-    403: "ask an administrator, or use a token with the role admin",
     404: "GET /v1/jobs lists your jobs; /openapi.json describes all paths",
     405: "see the header Allow",
     413: "keep the job's data in files, not in the request",
@@ -101,4 +102,7 @@ def of_service(error: ServiceError) -> ProblemError:
     headers = {"Retry-After": "1"} if status == 503 else None
     if isinstance(error, LimitedError):
         headers = {"Retry-After": str(math.ceil(error.wait))}
-    return ProblemError(status, str(error), headers=headers)
+    made = ProblemError(status, str(error), headers=headers)
+    if status == 403:
+        made.problem = replace(made.problem, hint=_FORBIDDEN)
+    return made

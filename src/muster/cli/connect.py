@@ -79,6 +79,8 @@ def _remedy(error: "ClientError", listing: str) -> str | None:
         return error.hint
     if error.status == 404 and _OURS not in error.detail:
         return f"see: {listing}"
+    if error.status == 403 and error.hint is None:  # a foreign name: no right would help
+        return None
     return _REMEDIES.get(error.status)
 
 

@@ -291,9 +291,9 @@ class Client:
         """List tokens without their secrets: all for an administrator, otherwise the caller's."""
         return self.connection.call(list[TokenRecord], "GET", "/v1/tokens")
 
-    def create_token(self, name: str, user: str, role: str = "user") -> TokenRecord:
-        """Create a token; only this answer has its secret."""
-        body = {"name": name, "user": user, "role": role}
+    def create_token(self, name: str, user: str | None = None, role: str = "user") -> TokenRecord:
+        """Create a token, of the user of its name if none is given; only this answer has its secret."""
+        body = {"name": name, "role": role} | ({"user": user} if user else {})
         return self.connection.call(TokenRecord, "POST", "/v1/tokens", body=body)
 
     def revoke_token(self, name: str) -> None:

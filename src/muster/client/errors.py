@@ -61,6 +61,26 @@ def problem_of(data: bytes | str, status: int = 0) -> ClientError:
     return ClientError(found.status or status, found.title, found.detail, found.hint, found.errors)
 
 
+_PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
+"""OpenSSL's names, by version, for an answer that is not TLS."""
+_UNTRUSTED = (
+    "set MUSTER_CA to the sha256:... that muster up prints there, or to a copy of its certificate"
+)
+
+
 def no_daemon(url: str, error: Exception) -> ClientError:
+    """Make the error for a request that got no answer, with what helps against its cause."""
+    said = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in said:
+        detail = f"the certificate at {url} is not trusted: {_cause(said)}"
+        return ClientError(0, "Not Trusted", detail, _UNTRUSTED)
+    if any(each in said for each in _PLAIN):
+        detail = f"{url} speaks no TLS"
+        return ClientError(0, "No TLS", detail, "check the port, or write http:// in MUSTER_URL")
     detail = f"no daemon answers at {url}: {error}"
     return ClientError(0, "No Daemon", detail, "start one with muster up, or set MUSTER_URL")
+
+
+def _cause(said: str) -> str:
+    """OpenSSL's reason, without its names: `self-signed certificate`."""
+    return said.rpartition("certificate verify failed: ")[2].partition(" (_ssl.c")[0]

@@ -69,14 +69,23 @@ class Submitters:
             return ""
         if submitter == self.own:
             return f"only {self.own} can submit jobs that run as {self.own}"
-        try:
-            account = account_of(submitter)
-        except UnknownUserError as error:
+        missing = self.without_account(submitter)
+        if missing:
             return (
-                f"{error}, and jobs run as their submitters; ask the administrator for an account, "
+                f"{missing}; ask the administrator for an account, "
                 "or for a token of one (muster token create NAME --user USER)"
             )
-        return "" if account.uid else f"user {submitter!r} is {self.own} by another name"
+        return "" if account_of(submitter).uid else f"user {submitter!r} is {self.own} by another name"
+
+    def without_account(self, user: str) -> str:
+        """Why this user can run no jobs, if it lacks an account for them; empty if it does not."""
+        if not self.separate or user == self.own:
+            return ""
+        try:
+            account_of(user)
+        except UnknownUserError as error:
+            return f"{error}, and jobs run as their submitters"
+        return ""
 
     @property
     def caveat(self) -> str:

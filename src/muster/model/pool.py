@@ -6,6 +6,8 @@ from math import inf
 
 ROOT = "cluster"
 """The root of every tree: all devices."""
+DEFAULT_POOL = "default"
+"""The pool of jobs that name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class Entitlements:
         return self.devices.get((pool, device_type), 0)
 
 
-def single_pool(reserved: Mapping[str, int] | None = None, name: str = "default") -> PoolTree:
+def single_pool(reserved: Mapping[str, int] | None = None, name: str = DEFAULT_POOL) -> PoolTree:
     """Return a tree of one pool with these reservations."""
     quotas = {device_type: Quota(reservation=n) for device_type, n in (reserved or {}).items()}
     return PoolTree({name: Pool(name, quotas=quotas)})

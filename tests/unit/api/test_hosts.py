@@ -40,6 +40,14 @@ def test_a_name_that_was_made_to_point_here_is_refused(auth: bool) -> None:
             assert post(url, Host=host, **token) == 201
 
 
+def test_a_refused_name_is_not_told_to_ask_for_rights() -> None:
+    with running_api() as api, api.listening() as url:
+        answer = httpx.get(f"{url}/v1/jobs", headers={"Host": "evil.example"}, trust_env=False)
+        assert answer.status_code == 403
+        assert "--allow-host" in answer.json()["detail"]
+        assert answer.json()["hint"] is None
+
+
 @pytest.mark.parametrize("auth", [True, False])
 def test_another_sites_page_is_refused(auth: bool) -> None:
     with running_api(auth=auth) as api, api.listening() as url:

@@ -33,8 +33,15 @@ def test_the_same_key_is_the_same_job(api: Api) -> None:
     assert submit(api, key="other")["number"] == 3
 
 
-def test_the_tokens_user_owns_the_job_whatever_the_body_says(api: Api) -> None:
-    assert submit(api, "ada", user="bob")["user"] == "ada"
+def test_the_tokens_user_owns_the_job_and_only_administrators_name_another(api: Api) -> None:
+    answer = api.http("ada").post("/v1/jobs", json={**JOB, "user": "bob"})
+    assert answer.status_code == 422
+    told = {"field": "user", "problem": "only administrators submit for others; leave it out"}
+    assert answer.json()["errors"] == [told]
+    assert not api.service.entries
+    assert submit(api, "ada", user="ada")["user"] == "ada"
+    assert submit(api, "ada", origin={"user": "login"})["user"] == "ada"
+    assert submit(api, "root", origin={"user": "login"})["user"] == "login"
     assert submit(api, "root", user="bob")["user"] == "bob"
     assert submit(api, "root")["user"] == "root"
 

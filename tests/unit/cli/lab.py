@@ -135,7 +135,8 @@ class Lab(httpx.BaseTransport):
         status, detail = self.refusal
         if not status:
             raise httpx.ConnectError(detail)
-        return httpx.Response(status, json={"status": status, "title": "", "detail": detail})
+        told = {"status": status, "title": "", "detail": detail, "hint": "of HTTP"}
+        return httpx.Response(status, json=told)
 
 
 def a_node(name: str = "n0", bitmap: str = "xxx.....", **fields: Any) -> NodeRecord:

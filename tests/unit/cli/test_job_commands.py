@@ -2,9 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
+from muster.api.problem import problem
+from muster.cli.connect import report
 from muster.client import Client
+from muster.client.errors import problem_of
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import PRINTED, Lab, an_ended_job
 
@@ -105,6 +109,13 @@ REFUSALS = {
     "never": (422, "asks for more than there is", 2, ""),
     "disk full": (503, "the journal cannot be written", 1, "retry"),
 }
+
+
+def test_no_right_helps_against_a_name_that_is_not_the_daemons(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report(problem_of(msgspec.json.encode(problem(403, "the header Host is 'x'"))))
+    assert capsys.readouterr().err == "muster: the header Host is 'x'\n"
 
 
 @pytest.mark.parametrize(("status", "detail", "code", "remedy"), REFUSALS.values(), ids=REFUSALS)

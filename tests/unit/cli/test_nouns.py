@@ -153,7 +153,13 @@ def test_a_secret_is_all_that_a_script_gets(lab: Lab) -> None:
     assert muster("token", "create", "laptop", "-u", "ada").stdout == "secret-of-laptop\n"
     assert lab.requests[-1][2] == {"name": "laptop", "user": "ada", "role": "user"}
     muster("token", "create", "boss", "--admin")
-    assert lab.requests[-1][2] == {"name": "boss", "user": "boss", "role": "admin"}
+    assert lab.requests[-1][2] == {"name": "boss", "role": "admin"}
+    assert "boss    boss  admin" in muster("token", "list").stdout
+
+
+def test_a_name_that_is_none_is_one_line(lab: Lab) -> None:
+    said = "is not a name: up to 63 letters, digits and . _ -, a letter or digit first"
+    assert muster("token", "create", "x y", code=2).stderr == f"muster: name: 'x y' {said}\n"
 
 
 def test_tokens_are_listed_without_secrets(lab: Lab) -> None:

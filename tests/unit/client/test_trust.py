@@ -156,8 +156,18 @@ def test_a_pinned_certificate_is_trusted_and_no_other(api: Api, tls: Tls) -> Non
         other = f"sha256:{'0' * 64}"
         with pytest.raises(ClientError, match=f"its certificate is sha256:{known}, not {other}"):
             Client(url, "root", ca=other, patience=0.0).policy()
-        with Client(url, "root", patience=0.0) as client, pytest.raises(ClientError):
+        with (
+            Client(url, "root", patience=0.0) as client,
+            pytest.raises(ClientError, match=r"not trusted: self-signed certificate \(set MUSTER_CA"),
+        ):
             client.policy()
+
+
+def test_a_port_without_tls_is_told_from_one_where_nobody_listens(api: Api) -> None:
+    with api.listening() as url:
+        safe = url.replace("http://", "https://")
+        with pytest.raises(ClientError, match=rf"{safe} speaks no TLS \(check the port"):
+            Client(safe, "root", patience=0.0).policy()
 
 
 @pytest.mark.parametrize("ca", ["/nowhere/ca.pem", "sha256:12", "rubbish"])

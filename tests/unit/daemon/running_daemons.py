@@ -9,6 +9,7 @@ from pathlib import Path
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.service.protocol import Caller
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.discover import Grid, virtual_cluster
 from muster.executors.discover import Machine as Computer
 from muster.model.job import Job
@@ -42,14 +43,14 @@ async def running_daemon(
     store: Store | None = None,
     begin: bool = True,
     devices: int = 4,
+    submitters: Submitters = TOGETHER,
 ) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    made = await open_daemon(
-        site(folder, devices), kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05)
-    )
+    there = replace(site(folder, devices), submitters=submitters)
+    made = await open_daemon(there, kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
     if begin:
         made.begin()
     try:

@@ -152,7 +152,7 @@ def token_routes(router: APIRouter, parts: Parts) -> None:
     )
     async def create_token(who: Who, body: TokenBody) -> Response:
         """Administrators only."""
-        record = await service.create_token(who, body.name, body.user, body.role)
+        record = await service.create_token(who, body.name, body.user or body.name, body.role)
         return reply(record, 201, {"Cache-Control": "no-store"})
 
     @router.delete("/{name}", summary="Revoke a token", status_code=204)

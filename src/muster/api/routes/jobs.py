@@ -175,6 +175,15 @@ async def _sent_job(request: Request, who: Caller) -> Job:
         found = tuple(FieldProblem(fault.field, fault.text) for fault in error.faults)
         count = f"{len(found)} fault{'s' if len(found) > 1 else ''}"
         raise ProblemError(422, f"the job has {count}", errors=found) from None
-    if who.admin and "user" in record:
-        return job
-    return replace(job, user=who.user)
+    return replace(job, user=_owner(record, job, who))
+
+
+def _owner(record: dict[str, Any], job: Job, who: Caller) -> str:
+    """The user whose job it is: only administrators submit for others."""
+    if not who.admin and "user" in record and job.user != who.user:
+        wrong = FieldProblem("user", "only administrators submit for others; leave it out")
+        raise ProblemError(422, "the job has 1 fault", errors=(wrong,))
+    if who.admin:
+        login: str | None = (record.get("origin") or {}).get("user")
+        return job.user if "user" in record else login or who.user
+    return who.user

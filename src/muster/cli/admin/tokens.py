@@ -60,7 +60,7 @@ def create(
     from muster.cli.render.terminal import hint
 
     with daemon(listing=_LISTING) as client:
-        made = client.create_token(name, user or name, "admin" if admin else "user")
+        made = client.create_token(name, user, "admin" if admin else "user")
     if output == "json":
         typer.echo(as_json(made))
         return

@@ -44,10 +44,11 @@ def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any
     env = _environment(record.get("env") or {}, request.env or (), environ)
     if env:
         record["env"] = env
+    complete = with_origin(record, carried(environ))
     user = _login()
     if user is not None:
-        record.setdefault("user", user)
-    return with_origin(record, carried(environ))
+        complete["origin"] = {"user": user, **complete["origin"]}
+    return complete
 
 
 def _from_file(request: RunRequest) -> dict[str, Any]:

@@ -30,11 +30,12 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.records import node_record, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
+from muster.executors.accounts import TOGETHER, Submitters
 from muster.files.snapshot import encode_snapshot
 from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
 from muster.model.job import Job
-from muster.model.pool import Pool, PoolError, PoolTree, Quota
+from muster.model.pool import DEFAULT_POOL, Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
@@ -59,9 +60,15 @@ USED = 60.0
 class Administration(Requests):
     """Requests that are not about jobs; documented in the protocol."""
 
-    def __init__(self, daemon: Daemon, cluster_name: str, caveats: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        cluster_name: str,
+        submitters: Submitters = TOGETHER,
+        caveats: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(daemon)
-        self._caveats = caveats
+        self._submitters, self._caveats = submitters, caveats
         self._cluster, self._began = cluster_name, daemon.clock.now()
         self._no_token = secrets.token_hex(32)
         """Proves tokens that do not exist, so that nobody can tell which do."""
@@ -134,6 +141,8 @@ class Administration(Requests):
         rules = rules or PoolRules()
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
+            for user in (name for name in rules.allow if not name.startswith("@")):
+                await self._read(self._refuse_without_account, user)
         pool = rules.applied(replace(known, parent=parent or known.parent))
         pool = replace(pool, quotas={**known.quotas, **quotas})
         await self._set_pools({**tree.pools, name: pool})
@@ -148,11 +157,19 @@ class Administration(Requests):
         pools = dict(self._daemon.view.pools.pools)
         if pools.pop(name, None) is None:
             raise NotFoundError(f"no pool named {name!r}; see: muster pool list")
+        if name == DEFAULT_POOL:
+            raise RefusedError(f"pool {name!r} cannot be removed: jobs that name no pool use it")
         await self._set_pools(pools)
 
     async def _users(self) -> frozenset[str]:
         """The users with tokens."""
         return frozenset(each.user for each in await self._read(self._store.tokens))
+
+    def _refuse_without_account(self, user: str) -> None:
+        """Refuse a user who could run no job: jobs run as their submitters, and it has no account."""
+        problem = self._submitters.without_account(user)
+        if problem:
+            raise RefusedError(f"{problem}; create the account first")
 
     async def check_pool(self, caller: Caller, job: Job) -> None:
         """Refuse a job that its pool does not take from this user, or not with this priority."""
@@ -239,6 +256,8 @@ class Administration(Requests):
         admins_only(caller)
         if role not in ROLES:
             raise RefusedError(f"no role named {role!r}; roles: {', '.join(ROLES)}")
+        if role == "user":  # an administrator need not run jobs
+            await self._read(self._refuse_without_account, user)
         if any(each.name == name for each in await self._read(self._store.tokens)):
             raise ConflictError(
                 f"a token named {name!r} exists; revoke it first, or choose another name"

@@ -75,8 +75,8 @@ class JobService(Administration):
         submitters: Submitters = TOGETHER,
         caveats: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(daemon, cluster_name, caveats)
-        self._folder_of, self._submitters = folder_of, submitters
+        super().__init__(daemon, cluster_name, submitters, caveats)
+        self._folder_of = folder_of
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
         """Of submissions in progress."""

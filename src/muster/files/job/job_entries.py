@@ -184,6 +184,9 @@ class OriginEntry(FileEntry):
     )
     executable: Text | None = optional("The file that the command's first word named.")
     host: Text | None = optional("The machine.")
+    user: User | None = optional(
+        "The submitter's login name: the owner of an administrator's job without `user`."
+    )
 
 
 LocalityField = Annotated[

@@ -13,8 +13,10 @@ from muster.daemon.service.protocol import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    PoolRules,
     RefusedError,
 )
+from muster.executors.accounts import Submitters
 from muster.model.pool import Quota
 from muster.wire.token_proof import digest
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
@@ -126,12 +128,10 @@ def test_pools_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RefusedError):
             await service.set_pool(ADMIN, "lab", "no such pool", {})
         await service.submit(ANN, program("a"))
+        await service.submit(ANN, replace(program("b"), pool="other"))
         with pytest.raises(ConflictError):
-            await service.remove_pool(ADMIN, "default")
-        await service.remove_pool(ADMIN, "other")
-        await service.stop(ANN, "a")
-        await until(made, lambda: not made.daemon.view.jobs)
-        with pytest.raises(RefusedError):
+            await service.remove_pool(ADMIN, "other")
+        with pytest.raises(RefusedError, match="'default' cannot be removed: jobs that name no pool"):
             await service.remove_pool(ADMIN, "default")
 
     play(tmp_path, scenario)
@@ -177,6 +177,23 @@ def test_tokens_are_made_recognised_and_revoked(tmp_path: Path) -> None:
         assert await service.identify(made_token.secret) is None
 
     play(tmp_path, scenario)
+
+
+def test_where_jobs_run_as_their_submitters_users_have_accounts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        apart = Submitters("root", separate=True)
+        async with running_daemon(tmp_path, submitters=apart) as made:
+            service = made.service
+            with pytest.raises(RefusedError, match="'nosuchuser' does not exist on this machine"):
+                await service.create_token(ADMIN, "x", "nosuchuser", "user")
+            await service.create_token(ADMIN, "x", "nosuchuser", "admin")
+            with pytest.raises(RefusedError, match="'nosuchuser' does not exist on this machine"):
+                await service.set_pool(
+                    ADMIN, "default", None, {}, rules=PoolRules(allow=("root", "nosuchuser"))
+                )
+            await service.create_token(ADMIN, "own", "root", "user")
+
+    asyncio.run(scenario())
 
 
 def test_a_secret_is_not_stored_as_it_is() -> None:
