@@ -170,6 +170,8 @@ class JobDetail:
     """Step and loss, thinned out."""
     program: ProgramRecord | None = None
     """None: the journal no longer has its submission."""
+    caveats: tuple[str, ...] = ()
+    """What it asks for and does not get here: limits that are not enforced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,8 @@ class Forecast:
     """Why it could never run; empty if it could."""
     basis: str = ""
     """What the finish rests on; empty: it is unknown."""
+    caveats: tuple[str, ...] = ()
+    """What it asks for and does not get here: limits that are not enforced."""
 
 
 @dataclass(frozen=True, slots=True)

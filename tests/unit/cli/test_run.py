@@ -230,6 +230,12 @@ def test_yes_is_an_answer(lab: Lab, here: Path, answering: None, seen: None) -> 
     assert "logs: muster logs -f 14" in result.stdout.splitlines()[-1]
 
 
+def test_limits_that_are_not_enforced_are_told(lab: Lab, here: Path) -> None:
+    caveat = "memory limits are not enforced: no cgroups"
+    lab.service.foreseen = replace(STARTS_NOW, caveats=(caveat,))
+    assert muster("run", "-y", "train.py", "--memory", "1GB").stderr == f"note: {caveat}\n"
+
+
 @pytest.mark.parametrize(("starts", "code"), [(True, 0), (False, 1)])
 def test_a_dry_run_tells_by_its_exit_code_whether_it_would_start(
     starts: bool, code: int, lab: Lab, here: Path

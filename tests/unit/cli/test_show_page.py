@@ -56,6 +56,11 @@ def test_a_waiting_job_says_when_it_will_start() -> None:
     assert "  has       nothing" in found
 
 
+def test_limits_that_are_not_enforced_stand_under_the_request() -> None:
+    found = lines(JobDetail(a_job(), caveats=("memory is not enforced: no cgroups",)))
+    assert "  note      memory is not enforced: no cgroups" in found
+
+
 def test_only_the_last_changes_are_shown_unless_all_are_asked_for() -> None:
     changes = tuple(ChangeRecord(i, NOW, "Resized", "resnet50", f"number {i}") for i in range(20))
     detail = JobDetail(a_job(), changes=changes)

@@ -44,12 +44,13 @@ async def running_daemon(
     begin: bool = True,
     devices: int = 4,
     submitters: Submitters = TOGETHER,
+    caveats: tuple[str, ...] = (),
 ) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    there = replace(site(folder, devices), submitters=submitters)
+    there = replace(site(folder, devices), submitters=submitters, caveats=caveats)
     made = await open_daemon(there, kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
     if begin:
         made.begin()

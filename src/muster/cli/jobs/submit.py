@@ -61,6 +61,8 @@ def _run(client: "Client", record: Mapping[str, Any], how: Submission, about: st
         return OTHER_FAILURE
     handle = client.submit(record)
     talk(f"job {handle.number} ({handle.name}) submitted")
+    for caveat in forecast.caveats:
+        typer.echo(f"note: {caveat}", err=True)
     return _stay(client, handle, how)
 
 

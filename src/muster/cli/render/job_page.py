@@ -51,6 +51,7 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
         yield from _program(detail.program, job.command)
     how = "resized live" if job.live else "restarted to resize"
     yield "asks for", f"{workers_asked(job.asked or '-')}, {how}"
+    yield from (("note", caveat) for caveat in detail.caveats)
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))

@@ -53,13 +53,14 @@ from muster.wire.records import (
     JobDetail,
     JobPage,
     JobRecord,
-    ProgramRecord,
 )
 
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
 PAGE = 500
 """Changes read at once."""
+UNENFORCED = "not enforced"
+"""In the caveat about limits of memory and cores."""
 HISTORY = 100
 """Changes in a job's detail."""
 
@@ -168,7 +169,7 @@ class JobService(Administration):
             return Forecast(False, "", problem, None, None, "", problem)
         await self._resolved(job)
         with self._limiter.forecasting(caller.user):
-            return await self._forecast(job)
+            return replace(await self._forecast(job), caveats=self._caveats_of(job))
 
     async def _forecast(self, job: Job) -> Forecast:
         daemon, now = self._daemon, self._daemon.clock.now()
@@ -207,23 +208,30 @@ class JobService(Administration):
         entries = await self._read(
             lambda: self._store.changes(None, number=record.number, limit=HISTORY)
         )
+        job = await self._submitted(record.number)
         return JobDetail(
             record,
             task_records(gang, sight, entries),
             tuple(change_of(entry) for entry in entries),
             tuple(await self._read(self._store.predictions, record.number)),
             tuple(self._daemon.beliefs.losses(record.number)),
-            await self._program(record.number),
+            program_record(job.program) if job else None,
+            self._caveats_of(job) if job else (),
         )
 
-    async def _program(self, number: int) -> ProgramRecord | None:
-        """What the job runs; of one that has ended, as it was submitted."""
+    async def _submitted(self, number: int) -> Job | None:
+        """The job; one that has ended as it was submitted; None: the journal no longer has it."""
         state = self._daemon.view.jobs.get(number)
         if state is not None:
-            return program_record(state.job.program)
+            return state.job
         first = await self._read(lambda: self._store.changes(0, number=number, limit=1))
         facts = [each.fact for each in first]
-        return next((program_record(f.job.program) for f in facts if isinstance(f, Submitted)), None)
+        return next((fact.job for fact in facts if isinstance(fact, Submitted)), None)
+
+    def _caveats_of(self, job: Job) -> tuple[str, ...]:
+        """The limits that this job asks for and that are not enforced here."""
+        limited = any(spec.need.memory or spec.need.millicores for spec in job.roles)
+        return tuple(each for each in self._caveats if limited and UNENFORCED in each)
 
     @audited("stop")
     async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:

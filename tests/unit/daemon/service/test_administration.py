@@ -196,6 +196,24 @@ def test_where_jobs_run_as_their_submitters_users_have_accounts(tmp_path: Path) 
     asyncio.run(scenario())
 
 
+def test_who_asks_for_limits_is_told_where_they_are_not_enforced(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        limits, users = "memory is not enforced: no cgroups", "all jobs run as root"
+        async with running_daemon(tmp_path, caveats=(limits, users)) as made:
+            plain = program("plain")
+            roles = tuple(replace(each, need=replace(each.need, memory=10**9)) for each in plain.roles)
+            limited = replace(plain, name="limited", roles=roles)
+            assert (await made.service.forecast(ANN, limited)).caveats == (limits,)
+            for job, told in ((plain, ()), (limited, (limits,))):
+                roles = tuple(
+                    replace(each, need=replace(each.need, millicores=0)) for each in job.roles
+                )
+                taken = await made.service.submit(ANN, replace(job, roles=roles))
+                assert (await made.service.job(ANN, str(taken.number))).caveats == told
+
+    asyncio.run(scenario())
+
+
 def test_a_secret_is_not_stored_as_it_is() -> None:
     assert "secret" not in digest("secret")
     assert digest("secret") == digest("secret") != digest("Secret")
