@@ -1,5 +1,6 @@
 """What the routes share."""
 
+import pwd
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -26,7 +27,17 @@ async def caller_of(request: Request) -> Caller:
     """Return the caller, as the gate found it. (A sync function would run in a thread of its own.)"""
     caller: Caller = request.scope[CALLER]
     peer: Peer | None = request.scope.get(PEER)
-    return caller if peer is None else replace(caller, address=peer.key)
+    return caller if peer is None else replace(caller, address=_origin(peer))
+
+
+def _origin(peer: Peer) -> str:
+    """Where a request came from, as people say it: an address, or the Unix user at the socket."""
+    if peer.uid is None:
+        return peer.key
+    try:
+        return f"unix:{pwd.getpwuid(peer.uid).pw_name}"
+    except KeyError:
+        return peer.key
 
 
 async def known_query(request: Request) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import pytest
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
@@ -12,6 +13,7 @@ from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits
 from muster.api.door.peer import PEER, Peer
 from muster.api.door.token_cache import KEPT, MAX_KEPT, TokenCache
+from muster.api.parts import caller_of
 from muster.daemon.service.protocol import Caller
 from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api
@@ -262,3 +264,13 @@ def test_a_name_that_leads_elsewhere_leads_nowhere(api: Api, path: str) -> None:
         sender.sendall(head.encode())
         status = sender.recv(65536).split()[1]
     assert status in {b"404", b"422"}
+
+
+def test_the_audit_log_names_the_unix_user_at_the_socket() -> None:
+    def heard(peer: Peer) -> str:
+        scope = {"type": "http", CALLER: Caller("ada"), PEER: peer}
+        return asyncio.run(caller_of(Request(scope))).address
+
+    assert heard(Peer("uid 0", uid=0)) == "unix:root"
+    assert heard(Peer("uid 4000000", uid=4_000_000)) == "uid 4000000"
+    assert heard(Peer("10.0.0.7", "10.0.0.1")) == "10.0.0.7"
