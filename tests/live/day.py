@@ -28,6 +28,8 @@ EVERY = 10
 """Steps between two checkpoints of a training."""
 MOST_LIVE = 6
 """Jobs at a time: a machine of two cores has to carry them all."""
+MOST_LOSSES = 4
+"""Of a job: each doubles the delay before it starts again."""
 POOLS = ("default", "lend")
 COUNT = """
 n=$(cat saved.$RANK 2>/dev/null || echo 0)
@@ -163,7 +165,7 @@ class Day:
             fields |= {"devices": self._random.choice(["1..2", "1..4", "2..3"])}
         else:
             line = ["sh", "-c", COUNT.format(ticks=TICKS)]
-            fields |= {"devices": work.ranks, "resumes": True, "losses": 1000}
+            fields |= {"devices": work.ranks, "resumes": True}
         self.daemon.submit(*line, name=name, **fields)
         self.works.append(work)
         return f"submit {name} {fields}"
@@ -180,7 +182,7 @@ class Day:
     def resize(self) -> str:
         """A user asks for another number of workers of a training."""
         record = self._any([job for job in self._live() if job.name.startswith("training")])
-        if record is None or self._work(record).stopped:
+        if record is None:
             return ""
         least = self._random.randint(1, 3)
         most = self._random.randint(least, 4)
@@ -233,7 +235,7 @@ class Day:
     def hold_for_a_while(self) -> str:
         """A user holds a job, and releases it a cycle later."""
         record = self._any(self._live())
-        if record is None or self._work(record).stopped:
+        if record is None:
             return ""
         self.daemon.client.hold(record.name)
         self._await_cycle()
@@ -242,7 +244,8 @@ class Day:
 
     def kill_worker(self) -> str:
         """The machine takes a task's process."""
-        record = self._any([job for job in self._live() if job.status == "running"])
+        robust = [job for job in self._live() if job.status == "running" and job.losses < MOST_LOSSES]
+        record = self._any(robust)
         if record is None:
             return ""
         tasks = [task for task in self.daemon.detail(record.name).tasks if task.status == "running"]
@@ -290,7 +293,9 @@ class Day:
         return list(self.daemon.client.jobs(statuses=LIVE))
 
     def _any(self, among: list[JobRecord]) -> JobRecord | None:
-        return self._random.choice(among) if among else None
+        """One of them that nobody has stopped."""
+        left = [job for job in among if not self._work(job).stopped]
+        return self._random.choice(left) if left else None
 
     def _work(self, record: JobRecord) -> Work:
         return next(work for work in self.works if work.name == record.name)

@@ -7,7 +7,9 @@ from tests.live.daemons import Daemon
 
 CYCLES = 2
 """A device may idle for this many cycles while a job that fits waits."""
-EXCUSED = ("held", "backoff", "waiting.held", "waiting.backoff", "waiting.limit")
+CHANGING = ("preempting", "stopping", "resizing", "migrating")
+"""Statuses of jobs that are about to give something back."""
+EXCUSED = ("waiting.held", "waiting.restart", "waiting.limit")
 """Codes of jobs that do not want to start just now."""
 
 
@@ -24,8 +26,14 @@ class IdleWatch:
         self._since = {}
 
     def look(self) -> None:
-        """Compare what waits with what is free."""
+        """Compare what waits with what is free.
+
+        While devices are on their way to a gang, those that it already has idle rightly.
+        """
         client = self.daemon.client
+        if any(client.jobs(statuses=CHANGING)):
+            self._since = {}
+            return
         cycles = client.status().cycles
         free = sum(_usable(node) for node in client.nodes())
         waiting = client.jobs(statuses=("waiting",))

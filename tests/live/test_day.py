@@ -66,7 +66,7 @@ def replay(make: Make, disk: Path, seed: int, operations: int) -> None:
 
 
 def test_nothing_is_lost_in_an_hour_of_random_operations(make: Make, disk: Path) -> None:
-    replay(make, disk, seed=1, operations=20)
+    replay(make, disk, seed=1, operations=12)
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.connections import Connections
-from muster.api.peer import Peer
+from muster.api.door.connections import Connections
+from muster.api.door.peer import Peer
 
 TOTAL, PER_PEER = 6, 3
 

@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from muster import __version__
-from muster.api.gate import RequestGate
-from muster.api.hosts import Hosts
-from muster.api.limits import Limits
+from muster.api.door.gate import RequestGate
+from muster.api.door.hosts import Hosts
+from muster.api.door.limits import Limits
+from muster.api.door.token_cache import TokenCache
 from muster.api.openapi import describe
 from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
@@ -29,7 +30,6 @@ from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
 from muster.api.streams import Streams
-from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from muster import __version__
 from muster.api import problem as problems
-from muster.api.gate import OPEN_PATHS
+from muster.api.door.gate import OPEN_PATHS
 from muster.files.job.job_file import job_schema
 from muster.wire import records
 

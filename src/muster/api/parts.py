@@ -9,12 +9,12 @@ from fastapi import Depends, Path, Request
 from pydantic import AfterValidator
 from starlette.responses import Response
 
-from muster.api.gate import CALLER, LOGIN, Login
-from muster.api.limits import Limits
-from muster.api.peer import PEER, Peer
+from muster.api.door.gate import CALLER, LOGIN, Login
+from muster.api.door.limits import Limits
+from muster.api.door.peer import PEER, Peer
+from muster.api.door.token_cache import TokenCache
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
-from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, Service
 from muster.files.errors import did_you_mean
 

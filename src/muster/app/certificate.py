@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster.api.listener import Tls
+from muster.api.door.listener import Tls
 from muster.app.options import UpOptions
 from muster.client.settings import is_loopback
 from muster.files.errors import InputError

@@ -7,10 +7,10 @@ import ssl
 from dataclasses import replace
 from pathlib import Path
 
-from muster.api.hosts import Hosts
-from muster.api.limits import Limits
-from muster.api.listener import Tls, bound, url_of
-from muster.api.unix_socket import bound_unix
+from muster.api.door.hosts import Hosts
+from muster.api.door.limits import Limits
+from muster.api.door.listener import Tls, bound, url_of
+from muster.api.door.unix_socket import bound_unix
 from muster.app.certificate import context_of_server, fingerprint, names_of_machine, tls_of
 from muster.app.options import UpOptions
 from muster.app.socket_place import PRIVATE, SHARED, private_socket, shared_socket

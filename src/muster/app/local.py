@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import getpass
 import logging
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from muster.client.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
+from muster.executors.accounts import own_user
 from muster.executors.discover import discover
 from muster.executors.private_folder import make_private
 from muster.model.pool import single_pool
@@ -46,7 +46,7 @@ def local(
         thread = _DaemonThread(folder, devices, policy)
         stack.callback(thread.close)
         thread.open()
-        app = create_app(thread.running.service, auth=False, owner=Caller(getpass.getuser(), True))
+        app = create_app(thread.running.service, auth=False, owner=Caller(own_user(), True))
         client = stack.enter_context(Client(transport=InProcess(app, thread.loop)))
         if data is None:
             stack.callback(_stop_all, client)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import getpass
 import os
 import secrets
 import signal
@@ -16,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from muster.api.app import create_app
-from muster.api.listener import serve
+from muster.api.door.listener import serve
 from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
@@ -159,7 +158,7 @@ async def _run(
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
         said = _listening(options, running, store, door, caveats)
-        me = Caller(getpass.getuser(), admin=True)
+        me = Caller(own_user(), admin=True)
         app = create_app(
             running.service,
             limits=limits_of_process(),
@@ -233,7 +232,7 @@ def _leave_token(options: UpOptions, store: Store, door: Door, now: float) -> Pa
     if token is None:
         token = secrets.token_urlsafe(32)
         store.revoke_token(OWNER)
-        store.add_token(OWNER, getpass.getuser(), "admin", digest(token), now)
+        store.add_token(OWNER, own_user(), "admin", digest(token), now)
     return write_settings(door.settings(token))
 
 

@@ -12,18 +12,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muster.model.cluster import NodeState
+from muster.model.job import Role
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
 
 
 def protected(view: View) -> set[int]:
     """Return the running jobs that must not be stopped now."""
-    frail = [s for s in view.jobs.values() if s.phase is Phase.RUNNING and not s.keeps_work]
+    frail = [s for s in view.jobs.values() if _is_frail(s)]
     if not frail:
         return set()
     scene = _Scene(view)
     frail.sort(key=lambda state: (state.job.priority, -(state.started or 0.0), state.number))
     return {state.number for state in frail if not scene.gives_up(state)}
+
+
+def _is_frail(state: JobState) -> bool:
+    """Whether a stop would cost its work; one whose user wants another size is dealt to like any."""
+    if state.phase is not Phase.RUNNING or state.keeps_work or state.placement is None:
+        return False
+    spec = state.job.workers
+    return spec.gang <= state.placement.count(Role.WORKER) <= spec.most
 
 
 @dataclass(slots=True)

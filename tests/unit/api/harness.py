@@ -14,9 +14,9 @@ import httpx
 from fastapi import FastAPI
 
 from muster.api.app import create_app
-from muster.api.limits import Limits
-from muster.api.listener import Tls, bound, serve, url_of
-from muster.api.unix_socket import bound_unix
+from muster.api.door.limits import Limits
+from muster.api.door.listener import Tls, bound, serve, url_of
+from muster.api.door.unix_socket import bound_unix
 from muster.client import Client
 from muster.client.in_process import InProcess
 from muster.daemon.service.protocol import Service

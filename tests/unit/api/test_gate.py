@@ -7,11 +7,11 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from muster.api.gate import CALLER, RequestGate
-from muster.api.hosts import Hosts
-from muster.api.limits import Limits
-from muster.api.peer import PEER, Peer
-from muster.api.token_cache import KEPT, MAX_KEPT, TokenCache
+from muster.api.door.gate import CALLER, RequestGate
+from muster.api.door.hosts import Hosts
+from muster.api.door.limits import Limits
+from muster.api.door.peer import PEER, Peer
+from muster.api.door.token_cache import KEPT, MAX_KEPT, TokenCache
 from muster.daemon.service.protocol import Caller
 from tests.fake_service import FakeService
 from tests.unit.api.harness import Api, connected, running_api

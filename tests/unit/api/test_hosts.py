@@ -6,8 +6,8 @@ from contextlib import closing
 import httpx
 import pytest
 
-from muster.api.hosts import Hosts
-from muster.api.peer import Peer
+from muster.api.door.hosts import Hosts
+from muster.api.door.peer import Peer
 from muster.api.problem import ProblemError
 from tests.unit.api.harness import running_api
 

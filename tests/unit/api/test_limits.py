@@ -13,11 +13,11 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from muster.api import failures
-from muster.api.connections import Connections, accept
-from muster.api.failures import FORGOTTEN, FREE, LONGEST, FailedLogins
-from muster.api.limits import Limits
-from muster.api.peer import Peer
+from muster.api.door import failures
+from muster.api.door.connections import Connections, accept
+from muster.api.door.failures import FORGOTTEN, FREE, LONGEST, FailedLogins
+from muster.api.door.limits import Limits
+from muster.api.door.peer import Peer
 from muster.app.door import limits_of_process
 from tests.unit.api.harness import connected, running_api
 from tests.unit.api.test_gate import Now

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muster.api.limits import Limits
-from muster.api.listener import Tls, bound
+from muster.api.door.limits import Limits
+from muster.api.door.listener import Tls, bound
 from tests.unit.api.harness import Api, connected, running_api
 
 HUNDRED_MB = 100_000_000

@@ -7,7 +7,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from muster.api.app import create_app
-from muster.api.limits import Limits
+from muster.api.door.limits import Limits
 from muster.daemon.service.protocol import Caller, Service
 from muster.files.job.job_file import job_of
 from tests.fake_service import FakeService

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from muster.api.limits import Limits
+from muster.api.door.limits import Limits
 from muster.client.sse import Event, events
 from tests.unit.api.harness import Api, running_api
 

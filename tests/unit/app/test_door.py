@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.listener import Tls
-from muster.api.unix_socket import bound_unix
+from muster.api.door.listener import Tls
+from muster.api.door.unix_socket import bound_unix
 from muster.app.certificate import context_of_server, fingerprint, tls_of
 from muster.app.door import Door
 from muster.app.options import UpOptions

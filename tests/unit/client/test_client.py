@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muster.api.limits import Limits
+from muster.api.door.limits import Limits
 from muster.client import Client, ClientError, Handle
 from tests.unit.api.harness import Api, running_api
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muster.api.limits import Limits
-from muster.api.listener import Tls
+from muster.api.door.limits import Limits
+from muster.api.door.listener import Tls
 from muster.client import Client, ClientError, trust
 from muster.wire.token_proof import digest, proof
 from tests.unit.api.harness import Api, running_api

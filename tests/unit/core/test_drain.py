@@ -7,7 +7,7 @@ import pytest
 
 from muster.core.why.words import tell
 from muster.model.decision import Kind
-from muster.model.event import Checkpointed, NodeDraining, NodeReturned
+from muster.model.event import Checkpointed, NodeDraining, NodeReturned, Reshaped
 from muster.model.job import Job, Program
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import Quota
@@ -153,6 +153,17 @@ def test_equals_do_not_preempt_a_job_that_would_start_over(policy: str) -> None:
     there = contested(policy)
     for seconds in (0.0, 5000.0, 50_000.0):
         assert not there.cycle(seconds).of(Kind.PREEMPT)
+
+
+# Tetris and Tiresias, as published, leave a running job as it is.
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"tetris", "tiresias", "tiresias-g"}))
+@pytest.mark.parametrize("workers", [1, 3])
+def test_its_user_may_resize_it_all_the_same(policy: str, workers: int) -> None:
+    there = world(1, on(plain("mine", 2), "n0", 0b11), policy=policy)
+    there.happen(Reshaped(number("mine"), plain("mine", workers).roles, 600.0))
+    there.view = replace(there.view, outlooks={number("mine"): Outlook(1e6, Table((1.0, 1.9, 2.7)))})
+    frame = there.cycle()
+    assert frame.names(Kind.RESIZE) == {"mine"}
 
 
 def test_equals_preempt_a_job_that_has_written_a_checkpoint() -> None:

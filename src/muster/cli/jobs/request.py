@@ -1,7 +1,6 @@
 """`muster run`: from the command line to the job to submit."""
 
 import fnmatch
-import getpass
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 from muster.cli.jobs.options import RunRequest
 from muster.cli.parse import parsed
 from muster.client.origin import carried, with_origin
+from muster.executors.accounts import own_user
 from muster.files.errors import InputError
 from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
@@ -187,6 +187,6 @@ def _environment(
 def _login() -> str | None:
     """The user's login name, or None if the machine has none for them."""
     try:
-        return parse_user(getpass.getuser())
+        return parse_user(own_user())
     except (KeyError, OSError, ValueError):
         return None

@@ -85,13 +85,17 @@ def _live_task_ended(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> 
 
 
 def _retry_order(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
-    """Order a task again that never began: the order was lost, or the daemon that gave it."""
-    _drop(draft, event.report)
+    """Order a task again that never began: the order was lost, or the daemon that gave it.
+
+    Where that does not help, as on a full disk, it is a loss like any other: later may be better.
+    """
     draft.see(start_failures=draft.sight.start_failures + 1)
     if draft.sight.start_failures <= MAX_START_ATTEMPTS * len(draft.placement.slots):
+        _drop(draft, event.report)
         draft.order(task.task.name, task.slot)
     else:
-        aim(draft, Trigger.FAILED, blame(event.report, event.tail), event.report.code)
+        draft.see(start_failures=0)
+        _ended_while_running(draft, task, event)
 
 
 def _retry_start(draft: ReactionDraft) -> None:

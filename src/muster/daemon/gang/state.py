@@ -195,9 +195,9 @@ def _ended(gang: GangState, fact: TaskEnded) -> GangState:
 
 
 def _has_died(fact: TaskEnded) -> bool:
-    """Whether a task ran and did not end well; an order that never arrived is given again."""
+    """Whether a task did not end well or could not begin; an order that got lost is given again."""
     exited = fact.exited
-    return exited.code != 0 and (exited.begun or exited.code is not None)
+    return exited.code != 0 and (exited.begun or exited.code is not None or bool(exited.error))
 
 
 def _set_back(gang: GangState, fact: TaskEnded, ordered: float) -> GangState:

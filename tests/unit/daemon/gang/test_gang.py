@@ -21,8 +21,10 @@ from muster.model.event import (
     Started,
     TasksLost,
 )
+from muster.model.job import Program
 from muster.model.placement import Placement
 from muster.model.task import (
+    RunBroken,
     RuntimeSeen,
     TaskEnded,
     TaskExited,
@@ -471,12 +473,33 @@ def test_an_order_that_never_arrived_is_given_again() -> None:
     assert len(again.kinds(Started)) == 1
 
 
-def test_an_executor_that_refuses_again_and_again_fails_the_job() -> None:
-    rig = Rig(job("j", 2))
+def refuse(rig: Rig) -> None:
+    """The executor cannot start the first task, however often it is told to."""
     while rig.gang.goal is Goal.RUN:
-        rig.end("worker-0", None, error="no room on any node", begun=False)
+        rig.end("worker-0", None, error="No space left on device", begun=False)
+    rig.end("worker-1", None, signal.SIGTERM)
+
+
+def test_an_executor_that_cannot_start_a_task_is_asked_again_later() -> None:
+    """A disk may be full for a while: that is a loss, and no failure of the job."""
+    rig = Rig(job("j", 2))
+    refuse(rig)
     assert len(rig.done.ordered) < 12
-    assert "no room" in rig.gang.error
+    (broken,) = (fact for fact in rig.journal if isinstance(fact, RunBroken))
+    assert "No space left" in broken.cause
+    assert not broken.fault and broken.delay > 0.0
+    rig.pass_time()
+    rig.run_all()
+    assert len(rig.kinds(Started)) == 1
+
+
+def test_an_executor_that_never_can_fails_the_job_in_the_end() -> None:
+    rig = Rig(job("j", 2, program=Program(losses=2)))
+    for _ in range(3):
+        refuse(rig)
+        rig.pass_time()
+    assert rig.ended.outcome is Outcome.FAILED
+    assert "after 3 losses in a row" in rig.ended.error and "No space left" in rig.ended.error
 
 
 def test_ends_that_happened_meanwhile_count() -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muster.api.failures import FailedLogins
-from muster.api.hosts import Hosts
-from muster.api.limits import Limits, RateLimiter
-from muster.api.peer import PEER, Peer, caller_of_uid
+from muster.api.door.failures import FailedLogins
+from muster.api.door.hosts import Hosts
+from muster.api.door.limits import Limits, RateLimiter
+from muster.api.door.peer import PEER, Peer, caller_of_uid
+from muster.api.door.token_cache import TokenCache
 from muster.api.problem import ProblemError, of_service, problem, problem_response
-from muster.api.token_cache import TokenCache
 from muster.daemon.service.protocol import Caller, ServiceError
 
 OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/v1/proof", "/openapi.json"})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import structlog
 
-from muster.api.peer import Peer
+from muster.api.door.peer import Peer
 
 _FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _AGAIN = 0.1

@@ -7,7 +7,7 @@ import socket
 import stat
 from pathlib import Path
 
-from muster.api.listener import BACKLOG
+from muster.api.door.listener import BACKLOG
 
 
 def bound_unix(path: Path, mode: int) -> socket.socket:

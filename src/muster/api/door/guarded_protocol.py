@@ -8,8 +8,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from muster.api.limits import Limits
-from muster.api.peer import PEER, Peer
+from muster.api.door.limits import Limits
+from muster.api.door.peer import PEER, Peer
 
 
 class _TooLargeError(Exception):

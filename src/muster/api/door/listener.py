@@ -11,10 +11,10 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from muster.api.connections import Connections, accept
-from muster.api.guarded_protocol import GuardedProtocol
-from muster.api.limits import Limits
-from muster.api.peer import Peer, peer_of
+from muster.api.door.connections import Connections, accept
+from muster.api.door.guarded_protocol import GuardedProtocol
+from muster.api.door.limits import Limits
+from muster.api.door.peer import Peer, peer_of
 
 LOOPBACK = "127.0.0.1"
 

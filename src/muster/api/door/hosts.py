@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from muster.api.peer import Peer
+from muster.api.door.peer import Peer
 from muster.api.problem import ProblemError
 
 

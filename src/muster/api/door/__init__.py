@@ -1,0 +1,1 @@
+"""The way in: sockets, limits, peers and tokens, before any request is answered."""
