@@ -181,3 +181,10 @@ def test_devices_that_are_not_there_are_told(make: Make) -> None:
     said = (daemon.folder / "daemon.out").read_text(encoding="utf-8")
     assert "lab.yaml names 24 P100, 4 V100, but this machine has" in said
     assert "names 24 P100" in daemon.client.status().warning
+
+
+def test_a_daemon_without_tokens_says_what_that_means(make: Make) -> None:
+    daemon: Daemon = make("--no-auth")
+    daemon.start()
+    said = (daemon.folder / "daemon.out").read_text(encoding="utf-8")
+    assert "warning  without tokens every user of this machine runs code as" in said

@@ -272,7 +272,10 @@ def _warnings(options: UpOptions, warning: str) -> tuple[str, ...]:
     """Return what to print beside the announcement."""
     plain = options.tls_cert is None and not options.tls and not is_loopback(options.host)
     unencrypted = "without TLS everyone on the network can read tokens and jobs" if plain else ""
-    return tuple(filter(None, (warning, unencrypted)))
+    anyone = (
+        "" if options.auth else f"without tokens every user of this machine runs code as {own_user()}"
+    )
+    return tuple(filter(None, (warning, unencrypted, anyone)))
 
 
 def _log_to_stderr(form: str, level: str, folder: Path) -> None:

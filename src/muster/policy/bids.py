@@ -176,7 +176,8 @@ class Bid:
             here = float(curve.rates[at]) if self._here is None else self._here
             values[at] = self.price * here
             # Equal for every count: it decides whether the job runs on, not with how many.
-            firm = (firmness(self.outlook.spread) - 1.0) * self.price * float(curve.rates[0])
+            rigid = curve.workers[0] / curve.workers[-1]
+            firm = (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
             values = [value + firm for value in values]
         return Offer((0, *curve.devices), (0.0, *values))
 

@@ -32,14 +32,16 @@ def counts_as(left: float, spread: float) -> float:
     return left * _factor(round(spread, 2)) if spread > 0.0 else left
 
 
-def firmness(spread: float) -> float:
-    """Return how many times as much as a running job's share others must be worth to stop it.
+def firmness(spread: float, rigid: float = 1.0) -> float:
+    """Return how many times as much as a running job's gang others must be worth to stop it.
 
     Stopping a job for a shorter one pays only if that is shorter. Where lengths are known to a factor
     exp(spread), jobs that seem to differ by fewer than `DEVIATIONS` of them are as good as equal, and
-    taking turns makes both late.
+    taking turns makes both late. An elastic job need not take turns: it shrinks, and the others grow by
+    what it leaves. So the rule holds to the part of its largest share that it cannot give up, `rigid`:
+    1 if it has one size only.
     """
-    return min(exp(DEVIATIONS * spread), FIRMEST)
+    return min(exp(DEVIATIONS * spread * rigid), FIRMEST)
 
 
 @lru_cache(maxsize=1024)

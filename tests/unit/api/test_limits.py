@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import resource
 import socket
@@ -107,6 +108,17 @@ def test_a_head_that_comes_at_once_but_is_too_large_is_told_so() -> None:
             line.sendall(f"GET /{'a' * 16_000} HTTP/1.1\r\nHost: localhost\r\n".encode())
             line.sendall(f"X: {'b' * 60_000}\r\n\r\n".encode())
             assert line.recv(4096).split()[1] == b"401"
+
+
+def test_a_body_that_comes_with_its_head_in_one_piece_is_no_head() -> None:
+    """A job with 100 kB of environment, sent at once."""
+    body = json.dumps({"command": "true", "env": {"X": "a" * 100_000}}).encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+    head += "authorization: Bearer wrong\r\ncontent-type: application/json\r\n\r\n"
+    with running_api() as api, api.listening() as url, connected(url) as line:
+        for _ in range(3):
+            line.sendall(head.encode() + body)
+            assert b" 401 " in line.recv(65536).partition(b"\r\n")[0]
 
 
 def test_strangers_may_ask_only_so_often() -> None:

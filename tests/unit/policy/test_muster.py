@@ -326,6 +326,17 @@ def test_a_job_of_unknown_length_shrinks_for_another() -> None:
     assert counts(ask(view, outlooks)) == {"old": 4, "new": 4}
 
 
+def test_a_job_that_can_shrink_is_stopped_by_prices() -> None:
+    # It would keep a device that is worth more to those that are believed to end soon.
+    state = on(job("old"), *each_device("n0", 8))
+    view = builders.view(EIGHT, [state, job("new", gang=8)])
+    outlooks = {
+        "old": Outlook(20_000.0, LINEAR, spread=2.0),
+        "new": Outlook(1_200.0, LINEAR, spread=2.0),
+    }
+    assert counts(ask(view, outlooks)) == {"old": 0, "new": 8}
+
+
 def test_a_waiting_gang_is_served_in_the_end_whatever_runs() -> None:
     state = on(job("old", gang=8), *each_device("n0", 8))
     view = builders.view(EIGHT, [state, job("new", gang=8)])

@@ -32,3 +32,8 @@ def test_the_less_is_known_the_more_it_takes_to_stop_a_job() -> None:
     assert firmness(0.0) == 1.0
     assert firmness(0.5) == pytest.approx(exp(1.5))
     assert firmness(9.0) == FIRMEST
+
+
+def test_the_more_a_job_can_shrink_the_less_it_takes_to_stop_it() -> None:
+    assert firmness(0.5, 0.5) == pytest.approx(exp(0.75))
+    assert firmness(2.0, 0.0) == 1.0

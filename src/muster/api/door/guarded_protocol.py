@@ -10,6 +10,12 @@ from uvicorn.server import ServerState
 
 from muster.api.door.limits import Limits
 from muster.api.door.peer import PEER, Peer
+from muster.api.problem import MEDIA_TYPE, problem, problem_response
+
+_SAID = {
+    HTTPStatus.REQUEST_URI_TOO_LONG: "the URL is too long",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "the headers are too large",
+}
 
 
 class _TooLargeError(Exception):
@@ -36,6 +42,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._peer, self._limits, self._left = peer, limits, left
         self._timer: asyncio.TimerHandle | None = None
         self._in_head, self._head, self._fields = True, 0, 0
+        self._heads = 0
+        """Heads that were complete so far."""
         self._refusal: HTTPStatus | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -49,12 +57,14 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        inside = self._in_head
+        inside, heads = self._in_head, self._heads
         if inside and self._timer is None:
             self._expect(self._limits.head_time)
         super().data_received(data)
-        # httptools keeps an unfinished field itself: only the bytes that came tell its size.
-        if inside and self._in_head and not self.transport.is_closing():
+        # httptools keeps an unfinished field itself: only the bytes that came tell its size. Those of a
+        # chunk in which a head ended may be a body's.
+        unfinished = inside and self._in_head and heads == self._heads
+        if unfinished and not self.transport.is_closing():
             self._head += len(data)
             if self._head > self._limits.head + self._limits.url:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -79,6 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._heads += 1
         self._expect(self._limits.body_time)
         super().on_headers_complete()
 
@@ -106,8 +117,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(self._refusal)
 
     def _refuse(self, status: HTTPStatus) -> None:
+        body = bytes(problem_response(problem(status.value, _SAID[status])).body)
         line = f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-        self.transport.write(f"{line}content-length: 0\r\nconnection: close\r\n\r\n".encode())
+        fields = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+        self.transport.write(f"{line}{fields}\r\n".encode() + body)
         self.transport.close()
 
     def _expect(self, seconds: float) -> None:

@@ -16,6 +16,7 @@ Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from math import isfinite, sqrt
 
 import numpy as np
@@ -206,6 +207,30 @@ def fit_placed(samples: Sequence[PlacedSample], prior: Prior = PRIOR) -> FittedS
     if not samples:
         return Unknown(WhyUnknown.TOO_FEW_POINTS, "no step of this job was measured yet")
     kept = _newest(samples)
+    if len(kept) == 1 and kept[0].sync is None:
+        return _fit_one(kept[0], prior)
+    return _fit_all(kept, prior)
+
+
+def _fit_one(sample: PlacedSample, prior: Prior) -> FittedSpeed:
+    """Learn from a single step, which tells the unit and nothing of the form but by its shape.
+
+    Seconds and batches enter as ratios to the unit's, so all first steps of a shape have one fit: of a
+    rigid job it is all there ever is to fit.
+    """
+    setting = sample.setting
+    alike = _fit_shape(setting.shape, prior)
+    columns = _Columns.of(prior, alike.columns.spread, [setting])
+    unit = Reference(sample.seconds, setting.batch)
+    return FittedSpeed((sample,), unit, columns, alike.found, alike.covariance)
+
+
+@lru_cache(maxsize=1024)
+def _fit_shape(shape: tuple[int, ...], prior: Prior) -> FittedSpeed:
+    return _fit_all((PlacedSample(StepSetting(shape, 1), 1.0),), prior)
+
+
+def _fit_all(kept: tuple[PlacedSample, ...], prior: Prior) -> FittedSpeed:
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
     fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None)

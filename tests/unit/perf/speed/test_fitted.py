@@ -193,3 +193,26 @@ def test_over_all_measured_jobs_the_target_holds_and_intervals_are_honest() -> N
         inside += [e.low <= row.seconds <= e.high for e, row in zip(estimates, rest, strict=True)]
     assert np.mean(medians) < 0.08
     assert np.mean(inside) > 0.8
+
+
+def test_all_first_steps_of_a_shape_have_one_fit() -> None:
+    quick, slow = (
+        learnt([PlacedSample(StepSetting((4, 2), batch), seconds)])
+        for batch, seconds in ((16, 0.01), (512, 90.0))
+    )
+    for shape in SHAPES:
+        one, other = (
+            fitted.seconds(StepSetting(shape, 2 * fitted.samples[0].setting.batch))
+            for fitted in (quick, slow)
+        )
+        assert other.mean / one.mean == pytest.approx(9000)
+        assert other.high / one.high == pytest.approx(9000)
+
+
+def test_a_first_step_is_fitted_as_any_other() -> None:
+    # A sample whose synchronising took no time is no first step of a shape: it is fitted by itself.
+    told = learnt([PlacedSample(StepSetting((1,), 32), 2.0)])
+    full = learnt([PlacedSample(StepSetting((1,), 32), 2.0, 0.0)])
+    for batch in (8, 32, 128):
+        there = StepSetting((1,), batch)
+        assert told.seconds(there).mean == pytest.approx(full.seconds(there).mean, rel=0.05)
