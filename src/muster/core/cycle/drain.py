@@ -151,8 +151,7 @@ def _fewer(placement: Placement, plan: Plan) -> bool:
 
 def _clear(cycle: CycleState, state: JobState) -> None:
     """Move the job to free devices elsewhere by a restart, or put it back into the queue."""
-    cost = cycle.price(state) * cycle.placement_of(state).devices
-    lost = cycle.lost(state)
+    cost, lost = cycle.cost(state), cycle.lost(state)
     placement = _elsewhere(cycle, state) if state.phase is Phase.RUNNING else None
     if placement is not None:
         cycle.move(state, placement, Reason(Code.MIGRATED_DRAINED, cost=cost, lost=lost))
