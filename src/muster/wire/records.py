@@ -235,7 +235,8 @@ class LeavingRecord:
     name: str
     how: str
     """"ends": stays until it ends; "moves": is moved live; "restarts": continues elsewhere from its
-    checkpoint; "starts over": has no checkpoint."""
+    checkpoint; "starts over": has no checkpoint. With no room elsewhere now, "stays": until there is
+    some or it ends; "queues": is checkpointed and goes back to the queue."""
     at: float | None = None
     """When it is expected to end, or has to leave; None: unknown."""
     lost: float | None = None

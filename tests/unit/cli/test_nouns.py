@@ -105,6 +105,8 @@ def test_a_drain_takes_a_deadline_and_says_what_becomes_of_each_job(
         LeavingRecord(5, "saves", "restarts", now + 1740.5),
         LeavingRecord(7, "plain", "starts over", now + 1770.5, 7200.0),
         LeavingRecord(8, "unknown", "ends"),
+        LeavingRecord(9, "stuck", "stays"),
+        LeavingRecord(10, "elm", "queues", now + 1740.5),
     )
     lab.service.node_records["n0"] = a_node(leaving=leaving)
     lines = words(muster("node", "drain", "n0", "--by", "30m").stdout)
@@ -118,6 +120,9 @@ def test_a_drain_takes_a_deadline_and_says_what_becomes_of_each_job(
         "job 7 (plain) has no checkpoint: unless it ends before, it stops in Xm "
         "and loses 2h00m of work",
         "job 8 (unknown) stays until it ends",
+        "job 9 (stuck) has nowhere to move: it stays until other nodes have room or it ends",
+        "job 10 (elm) has nowhere to move: it is checkpointed and goes back to the queue in Xm, "
+        "unless other nodes have room or it ends before",
     ]
 
 

@@ -109,6 +109,38 @@ def test_at_its_deadline_a_job_without_room_elsewhere_goes_back_to_the_queue() -
     assert there.phase("r") is Phase.WAITING
 
 
+SAVES = Program(checkpoint_signal="SIGUSR1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        (job("r", 2, program=SAVES), 30),  # asked by signal: only the pause of a restart
+        (job("r", 2, gang=2, most=4), 30),  # asked by the runtime
+        (job("r", 2), 330),  # it goes on from the last checkpoint, if it wrote any
+        (job("r", 2, most=4, restarts=True), 330),
+        (plain("r", 2), 330),
+    ],
+)
+def test_a_job_that_saves_when_asked_is_told_the_cost_of_a_restart_alone(
+    asked: Job, seconds: float
+) -> None:
+    there = world(1, on(asked, "n0", 0b11, started=300.0))
+    there.happen(NodeDraining("n0", 600.0, 600.0))
+    reason = there.cycle().reason("r")
+    assert (reason.code, reason.cost) == (Code.PREEMPTED_DRAINED, 2 * seconds)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf"])
+def test_a_job_preempted_for_another_that_saves_when_asked_is_told_so_too(policy: str) -> None:
+    pools = flat(owner=Quota(reservation=2), guest=Quota())
+    guest = on(job("g", 2, pool="guest", program=SAVES), "n0", 0b11, started=300.0)
+    kind = node_set(devices=2, sockets=1, switches=1)
+    there = World(view(cluster(1, kind), [guest], pools), now=600.0, policy=POLICIES[policy])
+    there.submit(job("mine", 2, pool="owner"))
+    assert there.cycle().reason("g").cost == 60
+
+
 def test_a_deadline_binds_jobs_that_are_not_preemptible() -> None:
     pools = flat(default=Quota(reservation=4))
     fixed = on(job("r", 2, preemptible=False), "n0", 0b11)

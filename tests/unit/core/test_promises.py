@@ -103,7 +103,7 @@ def test_a_promise_to_a_job_that_the_policy_leaves_out_binds_nobody() -> None:
     world.policy = Fickle()
     frame = world.cycle(1.0)
     assert frame.names(Kind.START) == {"other"}
-    assert frame.reason("large").code is Code.WAITING_POLICY
+    assert frame.reason("large").code is Code.WAITING_DEVICES
 
 
 def test_a_promise_that_has_lapsed_binds_nobody() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -9,16 +10,19 @@ import pytest
 from muster.core.cycle.cycle import Decisions, Memory, decide
 from muster.core.cycle.cycle_state import Rules
 from muster.core.state.check import check
-from muster.model.cluster import Cluster
-from muster.model.decision import Decision, Kind
+from muster.core.why.words import tell
+from muster.model.cluster import Cluster, NodeState
+from muster.model.decision import Decision, Kind, Promise
 from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
-from muster.model.reason import Code
+from muster.model.reason import Code, Holder, RequestChange
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.registry import POLICIES
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, slot, view
 from tests.numbers import name_of, number
+from tests.world import flat
 
 PACK = Rules(strategy="pack")
 FOUR = node_set(devices=4)
@@ -63,6 +67,11 @@ def on(node: str, *bits: int, first: int = 0) -> Any:
     return placement(*(slot(node, bit, first + i) for i, bit in enumerate(bits)))
 
 
+def on_both(one: str, here: Iterable[int], other: str, there: Iterable[int]) -> Any:
+    first = on(one, *here)
+    return first.with_slots(on(other, *there, first=len(first.slots)).slots)
+
+
 # Starts
 
 
@@ -75,6 +84,76 @@ def test_one_that_is_to_have_nothing_waits() -> None:
     told, _ = steer(cluster(2, FOUR), [job("j")], exactly(number("j"), 0))
     assert told["j"].kind is Kind.WAIT
     assert told["j"].reason.code is Code.WAITING_POLICY
+
+
+def test_one_that_is_to_have_nothing_and_would_not_fit_is_told_what_it_lacks() -> None:
+    holds = running(job("p1", 2, preemptible=False), on("n0", 1, 2))
+    told, _ = steer(cluster(1, FOUR), [holds, job("j", 4)], exactly(number("j"), 0))
+    assert tell(told["j"].reason) == (
+        "too few free devices of its types; needs 4, 2 free, at most 2; held by p1 (2); "
+        "would start now with devices: 2"
+    )
+
+
+def test_one_that_is_to_have_nothing_while_its_nodes_are_away_waits_for_them() -> None:
+    empty = cluster(2, FOUR)
+    away = replace(empty, nodes=tuple(replace(n, state=NodeState.DRAINING) for n in empty.nodes))
+    told, _ = steer(away, [job("left out"), job("j")], exactly(number("j"), 0))
+    assert {decision.reason.code for decision in told.values()} == {Code.WAITING_NODES}
+
+
+def test_one_that_is_to_have_nothing_where_devices_are_too_far_apart_is_told_so() -> None:
+    holds = [running(job(f"h{i}", 2), on(f"n{i}", 1, 2)) for i in range(2)]
+    asks = job("j", 4, locality=Locality(Level.NODE))
+    told, _ = steer(cluster(2, FOUR), [*holds, asks], exactly(number("j"), 0))
+    assert told["j"].reason.code is Code.WAITING_FRAGMENTED
+    assert told["j"].reason.would_start == RequestChange("locality", "rack")
+
+
+def test_one_that_is_to_have_nothing_beyond_its_pools_entitlement_is_told_of_that() -> None:
+    pools = flat(a=Quota(), b=Quota())
+    holds = [
+        running(job("a0", 4, pool="a"), on("n0", 1, 2, 4, 8)),
+        running(job("b0", 4, pool="b"), on("n1", 1, 2, 4, 8)),
+    ]
+    told, _ = steer(cluster(2, FOUR), [*holds, job("j", pool="a")], pools=pools)
+    assert told["j"].reason.code is Code.WAITING_QUOTA
+    assert told["j"].reason.holders == (Holder("a0", "a", 4),)
+
+
+def test_one_that_is_to_have_nothing_beyond_its_pools_limit_is_told_of_that() -> None:
+    pools = flat(a=Quota(limit=2), b=Quota())
+    told, _ = steer(cluster(1, FOUR), [job("j", 3, pool="a")], pools=pools)
+    assert told["j"].reason.code is Code.WAITING_LIMIT
+
+
+def test_one_that_is_to_have_nothing_is_told_for_whom_devices_are_kept() -> None:
+    """Three are free, two of them kept for l, which waits for four more."""
+    holds = running(job("h", 1, preemptible=False), on("n0", 1))
+    leaves = running(job("q", 4), on("n1", 1, 2, 4, 8), phase=Phase.PREEMPTING)
+    large = job("l", 6)
+    kept = Promise(number("l"), on_both("n0", (2, 4), "n1", (1, 2, 4, 8)), Code.WAITING_MIGRATION, inf)
+    told, _ = steer(
+        cluster(2, FOUR),
+        [holds, leaves, large, job("j", 3)],
+        exactly(number("l"), 6),
+        exactly(number("j"), 0),
+        memory=Memory(promises=(kept,)),
+    )
+    assert (told["j"].reason.code, told["j"].reason.beneficiary) == (Code.WAITING_PROMISE, "l")
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_under_every_policy_a_queue_behind_one_holder_is_told_who_holds_what(policy: str) -> None:
+    """Priority does not help against a job that cannot give way."""
+    holder = running(job("holder", 8, preemptible=False), on("n0", *(1 << i for i in range(8))))
+    asks = [job(f"j{i}", 1 + i % 8, priority=10 * (i % 2)) for i in range(130)]
+    pools = flat(default=Quota(reservation=8))
+    decided = decide(POLICIES[policy], view(cluster(1), [holder, *asks], pools), 1000.0, Memory())
+    assert len(decided.decisions) == 130
+    for decision in decided.decisions:
+        assert decision.reason.code is Code.WAITING_DEVICES
+        assert decision.reason.holders == (Holder("holder", "default", 8),)
 
 
 def test_one_that_is_left_out_waits_and_runs_on() -> None:

@@ -49,6 +49,9 @@ def drain(names: Names, by: By = None) -> None:
     within = None if by is None else seconds_until("--by", by, datetime.now().astimezone())
     with daemon(listing=_LISTING) as client:
         nodes = [client.drain(name, within=within) for name in names]
+        if len(nodes) > 1:  # what was said of the first did not know of the others
+            now = {each.name: each for each in client.nodes()}
+            nodes = [now.get(each.name, each) for each in nodes]
     typer.echo(node_table(nodes))
     for line in leaving_lines(nodes):
         typer.echo(line)
@@ -107,6 +110,13 @@ def _fate(leaving: "LeavingRecord") -> str:
             return "moves to other nodes live"
         case "ends":
             return "stays until it ends" if at is None else f"stays until it ends, about {at}"
+        case "stays":
+            return "has nowhere to move: it stays until other nodes have room or it ends"
+        case "queues":
+            return (
+                f"has nowhere to move: it is checkpointed and goes back to the queue {at}, "
+                "unless other nodes have room or it ends before"
+            )
         case "restarts":
             return f"is checkpointed and moved {at}, unless it ends before"
         case _:

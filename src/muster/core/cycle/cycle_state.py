@@ -252,6 +252,14 @@ class CycleState:
         """Return the seconds of work that a stop costs: what is at risk, and a pause."""
         return state.at_risk(self.now) + state.job.pause
 
+    def cost(self, state: JobState) -> float:
+        """Return the device-seconds of work that a stop costs the job, to be told. One that saves when
+        asked, by signal or by the runtime, loses the pause alone; what is at risk (`price`) is lost
+        only if the save fails."""
+        job = state.job
+        saves = job.program.checkpoint_signal is not None or (job.elastic and not job.restarts)
+        return (job.pause if saves else self.price(state)) * self.placement_of(state).devices
+
     def lost(self, state: JobState) -> float | None:
         """Return the seconds of work lost for good by a stop; None: it goes on from a checkpoint."""
         return None if state.keeps_work else state.at_risk(self.now)

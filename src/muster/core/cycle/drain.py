@@ -10,16 +10,19 @@ and continues on free devices elsewhere, or goes back to the queue.
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from math import inf
 
-from muster.core.cycle.cycle_state import CycleState
+from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.rearrange import beside, placed_anew
 from muster.core.cycle.standing import Standing
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.plan import Part, Plan
+from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase, View
+from muster.place.adaptive import Mood
 from muster.place.request import Request
 
 _MAY_STOP = (Phase.RUNNING, Phase.STARTING)
@@ -48,6 +51,16 @@ def moves_live(job: Job) -> bool:
     return job.elastic and not job.restarts
 
 
+def finding_room(view: View) -> frozenset[int]:
+    """Return the jobs on draining nodes for which other nodes have room now, those that move live
+    first: two jobs are not told of the same devices."""
+    standing = Standing(view)
+    cycle = CycleState(standing, Entitlements({}), (), 0.0, Mood(), Rules())
+    nodes = standing.draining
+    there = sorted(_there(view, nodes), key=lambda state: not moves_live(state.job))
+    return frozenset(state.number for state in there if _finds_room(cycle, _settled(state), nodes))
+
+
 def leaves_at(view: View, state: JobState) -> float:
     """Return when the job must begin to leave its draining nodes, in s; infinity: never."""
     ends = (view.cluster.node(slot.node).until for slot in state.held())
@@ -68,6 +81,22 @@ def _there(view: View, nodes: Collection[str]) -> Iterator[JobState]:
     """Yield the jobs with tasks on these nodes."""
     if nodes:
         yield from (s for s in view.jobs.values() if any(slot.node in nodes for slot in s.held()))
+
+
+def _settled(state: JobState) -> JobState:
+    """Return the job after the change in progress."""
+    return replace(state, placement=state.target or state.placement, target=None)
+
+
+def _finds_room(cycle: CycleState, state: JobState, nodes: Collection[str]) -> bool:
+    if state.placement is None or state.placement.nodes().isdisjoint(nodes):
+        return True  # it is on its way already
+    if moves_live(state.job):
+        return _move_live(cycle, state, nodes)
+    placement = _elsewhere(cycle, state)
+    if placement is not None:
+        cycle.move(state, placement, Reason(Code.MIGRATED_DRAINED))
+    return placement is not None
 
 
 def _move_live(cycle: CycleState, state: JobState, nodes: Collection[str]) -> bool:
@@ -122,8 +151,7 @@ def _fewer(placement: Placement, plan: Plan) -> bool:
 
 def _clear(cycle: CycleState, state: JobState) -> None:
     """Move the job to free devices elsewhere by a restart, or put it back into the queue."""
-    cost = cycle.price(state) * cycle.placement_of(state).devices
-    lost = cycle.lost(state)
+    cost, lost = cycle.cost(state), cycle.lost(state)
     placement = _elsewhere(cycle, state) if state.phase is Phase.RUNNING else None
     if placement is not None:
         cycle.move(state, placement, Reason(Code.MIGRATED_DRAINED, cost=cost, lost=lost))

@@ -317,7 +317,7 @@ def _carry_out(cycle: CycleState, state: JobState, clearing: Clearing) -> None:
                 Reason(
                     Code.PREEMPTED,
                     beneficiary=name,
-                    cost=candidate.cost,
+                    cost=cycle.cost(victim),
                     lost=cycle.lost(victim),
                     served=state.number,
                 ),

@@ -297,7 +297,7 @@ class _Trial:
         cycle.outcome.stops[state.number] = Reason(
             self._code(state, served),
             beneficiary=served.state.job.name if served else None,
-            cost=cycle.price(state) * _devices(slots),
+            cost=cycle.cost(state),
             lost=cycle.lost(state),
             served=served.state.number if served else 0,
         )

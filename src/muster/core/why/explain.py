@@ -4,7 +4,7 @@ Runs at the end of a cycle, when the board no longer changes, so equal jobs shar
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -36,24 +36,46 @@ class Explainer:
         """Return the reason this job waits."""
         cycle, job = self._cycle, state.job
         if not (asked := cycle.allocations.get(job.number)) or not asked.most:
-            return self._user_limit(job) or Reason(Code.WAITING_POLICY)
+            return self._why_left_out(state)
         code = cycle.outcome.obstacles[job.number]
         promise = cycle.outcome.promises.get(job.number)
         if code in (Code.WAITING_RECLAIM, Code.WAITING_MIGRATION) and promise is not None:
             return Reason(code, holders=self._holders(promise.placement.bits()))
-        workers = cycle.allocations[job.number].least
         key = (*self._likes(job), code)
         if key not in self._known:
-            self._known[key] = self._explain(job, workers, code)
+            self._known[key] = self._explain(job, asked.least, code)
         return self._known[key]
+
+    def _why_left_out(self, state: JobState) -> Reason:
+        """Explain a job that the policy gives nothing: by what its gang lacks, if anything."""
+        if not state.may_start(self._cycle.now):
+            return Reason(Code.WAITING_POLICY)  # its state says more
+        job = state.job
+        key = (*self._likes(job), Code.WAITING_POLICY)
+        if key not in self._known:
+            obstacle = self._obstacle(job)
+            found = None if obstacle is None else self._explain(job, job.workers.gang, obstacle)
+            self._known[key] = self._user_limit(job) or found or Reason(Code.WAITING_POLICY)
+        return self._known[key]
+
+    def _obstacle(self, job: Job) -> Code | None:
+        """Return what would stop the gang now, within its pool or borrowing; None: it would start."""
+        placement, obstacle = find(self._cycle, job, job.workers.gang)
+        if placement is None and job.preemptible:
+            placement, borrowing = find(self._cycle, job, job.workers.gang, borrow=True)
+            obstacle = borrowing if borrowing in _LIMITS else obstacle
+        return obstacle if placement is None else None
 
     def _likes(self, job: Job) -> tuple[object, ...]:
         """Return a key of jobs with the same answer; one with a promise has its own."""
         cycle = self._cycle
         own = job.number if job.number in cycle.outcome.promises else None
-        workers = cycle.allocations[job.number].least
         user = cycle.quotas.capped_user(job)
-        return (*admission_key(job), workers, own, cycle.quotas.earmarked_for(job), user)
+        return (*admission_key(job), self._least(job), own, cycle.quotas.earmarked_for(job), user)
+
+    def _least(self, job: Job) -> int:
+        """Return the workers it would start with; if the policy gives it none, its gang."""
+        return self._cycle.least(job) or job.workers.gang
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
         if code in _QUOTAS:
@@ -140,13 +162,21 @@ class Explainer:
         cycle, promises = self._cycle, self._cycle.outcome.promises
         found: dict[tuple[object, ...], int | None] = {}
         with cycle.without_promises(promises):
-            for number, code in cycle.outcome.obstacles.items() if promises else ():
+            for number in self._kept_waiting() if promises else ():
                 job = cycle.view.jobs[number].job
                 likes = self._likes(job)
-                if code is Code.WAITING_DEVICES and likes not in found:
-                    placement, _ = find(cycle, job, cycle.allocations[number].least)
+                if likes not in found:
+                    placement, _ = find(cycle, job, self._least(job))
                     found[likes] = self._promised_to(placement, number) if placement else None
         return found
+
+    def _kept_waiting(self) -> Iterator[int]:
+        """Yield the jobs that lack devices, and those that the policy gives nothing."""
+        outcome = self._cycle.outcome
+        for number in self._cycle.standing.waiting:
+            obstacle = outcome.obstacles.get(number, Code.WAITING_DEVICES)
+            if obstacle is Code.WAITING_DEVICES and number not in outcome.starts:
+                yield number
 
     def _promised_to(self, placement: Placement, job: int) -> int | None:
         """Return the first other job that some of these devices are promised to."""
@@ -251,5 +281,6 @@ _QUOTAS = (
     Code.WAITING_RESERVATION,
     Code.WAITING_QUOTA,
 )
+_LIMITS = (Code.WAITING_LIMIT, Code.WAITING_USER_LIMIT)
 _ALL = -1
 """The bitmap of every device a node can have."""

@@ -12,7 +12,7 @@ from muster.core.quotas.pools import entitle
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
-from muster.daemon.service.draining import leaving
+from muster.daemon.service.draining import Draining
 from muster.daemon.service.pool_rules import (
     refuse_priority,
     refuse_stranger,
@@ -73,6 +73,7 @@ class Administration(Requests):
         self._no_token = secrets.token_hex(32)
         """Proves tokens that do not exist, so that nobody can tell which do."""
         self.warning = ""
+        self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
         daemon.follower.forgets.append(self._limiter.leave)
@@ -111,8 +112,8 @@ class Administration(Requests):
         record = node_record(view, node, seen)
         if node.state is not NodeState.DRAINING or not caller.admin:
             return record
-        jobs = leaving(view, node, lambda job: self._daemon.beliefs.finish(job, view, now), seen)
-        return replace(record, leaving=jobs)
+        finish = partial(self._daemon.beliefs.finish, view=view, now=now)
+        return replace(record, leaving=self._draining.leaving(view, node, finish, seen))
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
         view = self._daemon.view

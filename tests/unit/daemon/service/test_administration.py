@@ -62,7 +62,7 @@ def test_an_administrator_is_told_what_a_drain_does_to_whom(tmp_path: Path) -> N
         ]
         drained = await made.service.drain(ADMIN, node.name, 3600.0)
         plain, saves = drained.leaving
-        assert (plain.how, saves.how) == ("starts over", "restarts")
+        assert (plain.how, saves.how) == ("starts over", "queues")  # there is no other node
         assert drained.until is not None and plain.at is not None and plain.lost is not None
         assert plain.at == drained.until - program("plain").program.grace
         assert 3500.0 < plain.lost < 3600.0
