@@ -16,6 +16,7 @@ from muster.daemon.service.protocol import (
     Shape,
     UnavailableError,
 )
+from muster.model.job import Program
 from muster.model.pool import Quota
 from muster.store.batch import Batch
 from muster.store.errors import StoreError
@@ -140,7 +141,7 @@ def test_a_failed_job_keeps_its_exit_code_and_last_lines(tmp_path: Path) -> None
 def test_an_executor_that_refuses_fails_the_job_and_frees_its_devices(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_daemon(tmp_path, executor=RefusingExecutor()) as made:
-            await made.service.submit(ANN, program("a"))
+            await made.service.submit(ANN, program("a", program=Program(losses=0)))
             await ends(made, "a", "failed")
             assert "no room on any node" in ((await made.service.job(ANN, "a")).job.error or "")
             assert [node.free for node in await made.service.nodes(ANN)] == [4]
