@@ -20,6 +20,7 @@ def said(daemon: Daemon, number: int) -> str:
     return "\n".join(daemon.client.logs(number))
 
 
+@pytest.mark.slow
 def test_a_sweep_in_one_folder_does_not_mix_and_is_resumed_on_purpose(make: Make) -> None:
     daemon = make(devices=2)
     daemon.start()
