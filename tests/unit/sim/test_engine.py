@@ -9,11 +9,11 @@ import pytest
 from muster.core.cycle.cycle import Cycle, Decisions, Memory, decide
 from muster.core.cycle.cycle_state import Rules
 from muster.model.cluster import Node
-from muster.model.decision import Decision
+from muster.model.decision import Decision, Kind
 from muster.model.event import NodeAdded, NodeDraining, NodeLost, NodeReturned
 from muster.model.job import Job
 from muster.model.pool import Entitlements
-from muster.model.reason import Reason
+from muster.model.reason import Code, Reason
 from muster.model.view import View
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
@@ -339,8 +339,9 @@ def test_recorded_views_give_the_same_decisions_again(name: str) -> None:
 
 
 def bare(decided: Decisions) -> list[Decision]:
-    """The decisions with the code of their reason only."""
-    return [replace(each, reason=Reason(each.reason.code)) for each in decided.decisions]
+    """The decisions with the code of their reason only; of waits without: explained, they say more."""
+    codes = (Code.WAITING_POLICY if e.kind is Kind.WAIT else e.reason.code for e in decided.decisions)
+    return [replace(e, reason=Reason(code)) for e, code in zip(decided.decisions, codes, strict=True)]
 
 
 @pytest.mark.parametrize("name", POLICIES)
