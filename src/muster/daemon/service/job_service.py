@@ -34,6 +34,7 @@ from muster.executors.accounts import TOGETHER, Submitters
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.event import (
     Cancelled,
+    Ended,
     JobHeld,
     JobReleased,
     PreemptBegun,
@@ -55,6 +56,8 @@ from muster.wire.records import (
     JobRecord,
 )
 
+ENDS = (Ended.__name__, Cancelled.__name__)
+"""Kinds of changes after which nothing more happens to a job."""
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
 PAGE = 500
@@ -340,14 +343,16 @@ class JobService(Administration):
     ) -> AsyncIterator[ChangeRecord]:
         # By number from here on: the name may be given to another job.
         number = (await self._record(which, caller)).number if which is not None else None
-        at = after
+        at, over = after, False
         while True:
             # Checked before the changes are read, so that they include the end.
-            over = number is not None and (await self._record(number, caller)).status in OVER
+            over = over or (number is not None and (await self._record(number, caller)).status in OVER)
             seen = self._daemon.seq
             found = await self._changes(caller, at, number)
             for change in found:
                 at = change.seq
+                # The store may know of the end before the daemon has adopted it.
+                over = over or (number is not None and change.kind in ENDS)
                 yield change
             if found:
                 continue
