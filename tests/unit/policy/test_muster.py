@@ -131,7 +131,7 @@ def test_a_job_makes_way_only_if_that_pays_for_both_pauses() -> None:
     assert worthy["short"] > 0
 
 
-def test_a_job_that_lies_badly_is_placed_anew() -> None:
+def test_a_job_that_lies_badly_is_placed_again() -> None:
     # 2 + 2 devices on two nodes give it 1.5 where 4 on one would give 4: even 3 on one are better. Of
     # four at the least it cannot have fewer, and grows.
     places = [*each_device("n0", 2), *each_device("n1", 2)]

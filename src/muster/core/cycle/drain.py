@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import inf
 
 from muster.core.cycle.cycle_state import CycleState, Rules
-from muster.core.cycle.rearrange import beside, placed_anew
+from muster.core.cycle.rearrange import beside, placed_whole
 from muster.core.cycle.standing import Standing
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
@@ -128,9 +128,9 @@ def _off(
         least = state.job.workers.gang if near is None else near.count(Role.WORKER) + 1
         for workers in range(request.plan.count(Role.WORKER), least - 1, -1):
             smaller = cycle.options.request(state.job, workers, request.kinds)
-            anew = placed_anew(cycle, cycle.board, state, smaller)
-            if anew is not None:
-                return anew
+            whole = placed_whole(cycle, cycle.board, state, smaller)
+            if whole is not None:
+                return whole
     return near
 
 
@@ -168,4 +168,4 @@ def _elsewhere(cycle: CycleState, state: JobState) -> Placement | None:
         return None
     plan = _as_placed(state)
     request = Request(plan, option, cycle.options.widest(state.job, plan.devices, option))
-    return placed_anew(cycle, cycle.board, state, request)
+    return placed_whole(cycle, cycle.board, state, request)

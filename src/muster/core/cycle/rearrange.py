@@ -1,4 +1,4 @@
-"""Another set of tasks for a running job: beside those it keeps, or placed anew."""
+"""Another set of tasks for a running job: beside those it keeps, or placed as a whole."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ def rearranged(cycle: CycleState, board: Board, state: JobState, request: Reques
         kept = kept.without(excess(state, request.plan))
     found = [beside(cycle, board, state.job, kept, request)]
     if state.job.preemptible:
-        found.append(placed_anew(cycle, board, state, request))
+        found.append(placed_whole(cycle, board, state, request))
     return min((p for p in found if p is not None), key=_spread, default=None)
 
 
@@ -40,7 +40,9 @@ def beside(
     return grown if within_contract(cycle, job, grown) else None
 
 
-def placed_anew(cycle: CycleState, board: Board, state: JobState, request: Request) -> Placement | None:
+def placed_whole(
+    cycle: CycleState, board: Board, state: JobState, request: Request
+) -> Placement | None:
     """Place the whole job as if its own devices were free; tasks that stay keep their index."""
     assert state.placement is not None
     with board.lifted(state.placement.slots):

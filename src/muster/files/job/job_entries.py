@@ -302,7 +302,7 @@ class JobEntry(FileEntry):
     )
     losses: Budget | None = optional(
         "How often in a row it may lose tasks to kills from outside or lost nodes; 5 minutes of "
-        "running or a checkpoint start the count anew. Default: 10."
+        "running or a checkpoint restart the count. Default: 10."
     )
     origin: OriginEntry = Field(
         default_factory=OriginEntry,
