@@ -128,7 +128,8 @@ def test_an_error_of_the_users_ends_the_job(launch: Start, tmp_path: Path) -> No
     assert outcome.history.trace == "a trace"
 
 
-def test_the_coordinator_may_be_away(launch: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("noticed", [False, True])
+def test_the_coordinator_may_be_away(launch: Start, tmp_path: Path, noticed: bool) -> None:
     with launch(tmp_path, workers=2) as job:
         job.wait_step(5, LONG)
         pids = job.pids
@@ -136,6 +137,8 @@ def test_the_coordinator_may_be_away(launch: Start, tmp_path: Path) -> None:
         step = job.history.step
         deadline = time.monotonic() + LONG
         job.kill("worker-1")  # found out by worker-0 alone, told later
+        while noticed and "worker-1" in job.pids:
+            assert time.monotonic() < deadline
         job.start_coordinator()
         job.wait_members(1, LONG)
         job.wait_step(step + 20, deadline - time.monotonic())

@@ -140,8 +140,8 @@ def test_watching_prints_again_what_has_changed(lab: Lab, monkeypatch: pytest.Mo
 
 
 def test_a_late_job_is_said_to_be_late(lab: Lab) -> None:
-    lab.put(a_job(predicted_finish=a_job().submitted + 3540))
-    assert "late 1m00s" in muster("ps").stdout
+    lab.put(a_job(predicted_finish=a_job().submitted - 1830))
+    assert "late 1h30m" in muster("ps").stdout
 
 
 def test_a_job_is_shown_with_everything_that_is_known(lab: Lab) -> None:

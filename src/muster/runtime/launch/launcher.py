@@ -133,7 +133,9 @@ class Launch:
         """Start a coordinator at the previous address; it takes over the live tasks."""
         if self._coordinator is not None:
             return
-        roster = Roster(self._terms, used=self._used, expected=self._tasks.living)
+        # Those that died meanwhile count as lost, not as yet to be started.
+        expected = {*self._tasks.living, *(event.task for event in self._exits)}
+        roster = Roster(self._terms, used=self._used, expected=expected)
         one = Coordinator(
             self._job,
             self._token,
@@ -149,9 +151,9 @@ class Launch:
         with self._changed:
             self._coordinator = one
             missed, self._exits = self._exits, []
+        one.resize(*self._count)
         for event in missed:
             one.exited(event.task, how_ended(event))
-        one.resize(*self._count)
 
     def stop_coordinator(self) -> None:
         """Stop the coordinator as if it had crashed; the tasks are not told."""
