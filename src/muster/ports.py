@@ -1,12 +1,13 @@
 """What a driver needs from outside. Small on purpose: the tests have a fake of each."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from muster.model.event import NodeLost, NodeReturned
+from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 
-Report = TaskStarted | TaskExited | NodeLost | NodeReturned
+Report = TaskStarted | TaskExited | NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 """What an executor reports of its tasks and nodes."""
 
 
@@ -58,4 +59,57 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Stop watching; the tasks keep running."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeparts:
+    """An engine will take a node back."""
+
+    node: str
+    within: float
+    """s until it is gone."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """An engine has taken a node back or seen it die: nothing of it runs any more."""
+
+    node: str
+    why: str
+
+
+ProviderNews = NodeDeparts | NodeGone
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDemand:
+    """What jobs could use beyond the nodes that are there, and the nodes nobody uses."""
+
+    devices: dict[str, int]
+    """Devices wanted, by type; "": any type."""
+    largest: int = 0
+    """Devices that one gang needs on one node."""
+    idle: tuple[str, ...] = ()
+    """Nodes without tasks that no waiting job can use, longest idle first."""
+
+
+class Provider(Protocol):
+    """Brings agents to the nodes of an engine; the agents themselves dial the daemon. Thread-safe; no
+    call waits for the engine."""
+
+    name: str
+    """Of the engine."""
+
+    def begin(self, tell: Callable[[ProviderNews], None]) -> None:
+        """Start bringing agents; `tell` is called from any thread."""
+        ...
+
+    def want(self, demand: NodeDemand) -> None:
+        """Follow the demand, where the engine lets nodes come and go. Called after cycles."""
+        ...
+
+    def close(self) -> None:
+        """Stop; agents and their tasks keep running, for the next daemon."""
         ...

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from muster.model.offer import NodeOffer
 from muster.model.topology import ConfigurationSet, Level, Link
 
 
@@ -29,6 +30,10 @@ class Node:
     state: NodeState = NodeState.UP
     until: float | None = None
     """When a draining node must be empty, in s; None: whenever its jobs have ended."""
+    offer: NodeOffer | None = None
+    """What its agent said of it; None: a node of a cluster file, on the daemon's own machine."""
+    why: str = ""
+    """Why it is draining or lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from muster.model.cluster import Node
 from muster.model.job import Job, RoleSpec
 from muster.model.placement import Placement
 from muster.model.pool import PoolTree
+from muster.model.topology import ConfigurationSet
 
 
 class Outcome(StrEnum):
@@ -162,10 +163,12 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A node joined the cluster."""
+    """A node joined the cluster, or a node without tasks has changed."""
 
     node: Node
     at: float
+    configuration: ConfigurationSet | None = None
+    """Its configuration set, if the cluster may not have it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,15 @@ class _NodeFact:
 @dataclass(frozen=True, slots=True)
 class NodeLost(_NodeFact):
     """A node is lost, with every task on it."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLeft(_NodeFact):
+    """A node without tasks left the cluster."""
+
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +202,7 @@ class NodeDraining(_NodeFact):
 
     until: float | None = None
     """When it must be empty, in s; None: whenever its jobs have ended."""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,5 +232,5 @@ JobEvent = (
     | Ended
     | Cancelled
 )
-NodeEvent = NodeAdded | NodeLost | NodeReturned | NodeDraining
+NodeEvent = NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 Event = Submitted | JobEvent | NodeEvent | PoolsSet

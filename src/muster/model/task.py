@@ -7,6 +7,7 @@ from muster.model.event import (
     Event,
     NodeAdded,
     NodeDraining,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     PoolsSet,
@@ -65,6 +66,13 @@ class TaskOrder:
     """The Unix user to run it as; empty: the executor's own."""
     private: str = ""
     """A folder to create for that user only; empty: none."""
+    ports: tuple[int, ...] = ()
+    """Ports that the task will bind; if another process has one, the task is not started, and its
+    report says so without a code."""
+    lease: float = 0.0
+    """s without word from the daemon after which its node kills it (at most once); 0: never."""
+    ship: str = ""
+    """Content hash of the packed folder that it runs in; empty: its folder is already there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,9 @@ def job_of(fact: Fact) -> int | None:
     match fact:
         case Submitted(job=job):
             return job.number
-        case NodeAdded() | NodeLost() | NodeReturned() | NodeDraining() | PoolsSet() | PolicySet():
+        case NodeAdded() | NodeLost() | NodeReturned() | NodeDraining() | NodeLeft():
+            return None
+        case PoolsSet() | PolicySet():
             return None
         case _:
             return fact.job

@@ -25,6 +25,7 @@ from muster.model.event import (
     Migrated,
     NodeAdded,
     NodeDraining,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     PoolsSet,
@@ -41,6 +42,7 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.placement import Placement, Slot
+from muster.model.topology import ConfigurationSet
 from muster.model.view import JobState, Phase, View
 
 
@@ -87,7 +89,18 @@ def evolve(view: View, events: Iterable[Event]) -> View:
 class _Draft:
     """A view being changed: nodes and jobs, copied once per batch."""
 
-    __slots__ = ("_grown", "_names", "_touched", "_view", "index", "jobs", "nodes", "pools", "version")
+    __slots__ = (
+        "_grown",
+        "_names",
+        "_touched",
+        "_view",
+        "configurations",
+        "index",
+        "jobs",
+        "nodes",
+        "pools",
+        "version",
+    )
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -96,6 +109,7 @@ class _Draft:
         self.version = view.version
         self.nodes = list(view.cluster.nodes)
         self.index: Mapping[str, int] = view.cluster.index
+        self.configurations = view.cluster.configurations
         self.jobs = dict(view.jobs)
         self._names: dict[str, int] | None = None
         """Copied when the first job is added or removed."""
@@ -105,7 +119,7 @@ class _Draft:
         """Return the draft as a view."""
         cluster = self._view.cluster
         if self._grown:
-            cluster = replace(cluster, nodes=tuple(self.nodes))
+            cluster = replace(cluster, nodes=tuple(self.nodes), configurations=self.configurations)
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes))
         names = self._view.names if self._names is None else self._names
@@ -157,6 +171,17 @@ class _Draft:
         self.nodes.append(node)
         self._grown = True
 
+    def remove(self, name: str) -> None:
+        """Remove the node of this name."""
+        self.nodes = [node for node in self.nodes if node.name != name]
+        self.index = {node.name: place for place, node in enumerate(self.nodes)}
+        self._grown = True
+
+    def configure(self, kind: ConfigurationSet) -> None:
+        """Add or replace a configuration set."""
+        self.configurations = {**self.configurations, kind.name: kind}
+        self._grown = True
+
     def take(self, job: int, slots: Iterable[Slot]) -> None:
         """Take free slots; raise if a node has no room."""
         for slot in slots:
@@ -181,7 +206,7 @@ class _Draft:
 
     def whole(self, node: Node) -> Node:
         """Return the node with everything free."""
-        kinds = self._view.cluster.configurations
+        kinds = self.configurations
         if node.configuration not in kinds:
             raise UnknownNameError(
                 f"node {node.name!r}: no such configuration set: {node.configuration!r}"
@@ -351,20 +376,30 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if event.node.name in draft.index:
         raise NameTakenError(f"a node is already called {event.node.name!r}")
+    if event.configuration is not None:
+        draft.configure(event.configuration)
     node = draft.whole(event.node)  # nothing can be held on a new node
     draft.add(_nothing_free(node) if node.state is NodeState.LOST else node)
 
 
+def _node_left(draft: _Draft, event: NodeLeft) -> None:
+    draft.node(event.node)
+    for state in draft.jobs.values():
+        if any(slot.node == event.node for slot in state.held()):
+            raise EventError(f"node {event.node!r} has tasks of job {state.number}")
+    draft.remove(event.node)
+
+
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
-    draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None)))
+    draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None, why=event.why)))
     for state in list(draft.jobs.values()):
         if any(slot.node == event.node for slot in state.held()):
             draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
-    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None))
+    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None, why=""))
     for state in draft.jobs.values():
         for slot in state.held():
             if slot.node == event.node:
@@ -376,7 +411,7 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        draft.put(replace(node, state=NodeState.DRAINING, until=event.until))
+        draft.put(replace(node, state=NodeState.DRAINING, until=event.until, why=event.why))
 
 
 def _pools_set(draft: _Draft, event: PoolsSet) -> None:
@@ -472,5 +507,6 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     NodeLost: _node_lost,
     NodeReturned: _node_returned,
     NodeDraining: _node_draining,
+    NodeLeft: _node_left,
     PoolsSet: _pools_set,
 }

@@ -63,8 +63,10 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return "cancelled"
         case e.NodeAdded():
             return f"node {fact.node.name} added"
+        case e.NodeLeft():
+            return f"node {fact.node} left" + (f": {fact.why}" if fact.why else "")
         case e.NodeLost():
-            return f"node {fact.node} lost"
+            return f"node {fact.node} lost" + (f": {fact.why}" if fact.why else "")
         case e.NodeReturned():
             return f"node {fact.node} is back"
         case e.NodeDraining():

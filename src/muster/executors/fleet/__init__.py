@@ -1,0 +1,1 @@
+"""The executor of many machines: orders go to the agents of nodes."""

@@ -1,0 +1,1 @@
+"""Bring agents to the nodes of an engine."""
