@@ -81,8 +81,8 @@ class TaskOrder:
     private: str = ""
     """A folder to create for that user only; empty: none."""
     ports: tuple[int, ...] = ()
-    """Ports that the task will bind; if another process has one, the task is not started, and its
-    report says so without a code."""
+    """Ports that the task will bind. If another process has one, the task is not started or, if it has
+    failed, not at fault: its report has no code and names the port."""
     lease: float = 0.0
     """s without word from the daemon after which its node kills it (at most once); 0: never."""
     ship: str = ""
@@ -115,6 +115,8 @@ class TaskExited:
     """Whether the kernel killed it, or a part of it, for want of memory."""
     memory: int = 0
     """Bytes it was limited to; 0: no limit."""
+    port: int = 0
+    """A port of its order that another process has; 0: none is known."""
 
 
 @dataclass(frozen=True, slots=True)
