@@ -2,8 +2,8 @@
 
 The agent dials, says `AgentHello` with the tasks it has, and is answered with `Welcome` or
 `AgentRefused`. From then on the daemon sends orders and the agent reports; a report is resent on the
-next connection until it is acknowledged. Times are ages, in s by the sender's own clock: clocks of nodes
-differ. A new field needs a default; any other change needs a new `AGENT_VERSION`.
+next connection until it is acknowledged. Times are ages, in s by the sender's own clock: the clocks of
+nodes differ. A new field needs a default; any other change needs a new `AGENT_VERSION`.
 """
 
 from dataclasses import dataclass, field
