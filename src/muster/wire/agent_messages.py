@@ -110,7 +110,7 @@ class Admitted:
     certificate: str
     """PEM."""
     authority: str
-    """PEM of the CA."""
+    """PEM of the CA; of two while one replaces the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,8 @@ class DaemonAlive:
     """Sent every beat."""
 
     epoch: int
+    renew: bool = False
+    """Whether the agent's certificate is of an authority that is being replaced: it renews at once."""
 
 
 @dataclass(frozen=True, slots=True)
