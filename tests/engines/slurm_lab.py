@@ -30,7 +30,9 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 PATIENCE = 60.0
 """s that anything of Slurm's may take on a busy machine."""
 LOOK = 0.05
-KILL_WAIT = 5
+STOPS = 5.0
+"""s for a process of Slurm's to end when asked."""
+KILL_WAIT = 2
 """s between Slurm's SIGTERM and SIGKILL."""
 
 CONFIGURATION = """
@@ -133,6 +135,17 @@ class SlurmLab:
         """Run slurmctld; a second one continues where the first was."""
         self._run("slurmctld", "slurmctld", "-D")
 
+    def restart_controller(self) -> None:
+        """kill -9 of slurmctld, and another one; not before it has saved what it knows now."""
+        now = time.time()
+        self.until(
+            lambda: (self.folder / "state" / "job_state").stat().st_mtime > now,
+            "slurmctld saves its state",
+        )
+        self.kill("slurmctld")
+        self.start_controller()
+        self.until(lambda: " UP" in self._asked("scontrol", "ping"), "slurmctld answers")
+
     def start_node(self, name: str) -> None:
         """Run a node's slurmd."""
         self._run(name, "slurmd", "-D", "-N", name)
@@ -176,7 +189,7 @@ class SlurmLab:
             child = self._children.pop(which)
             child.terminate()
             try:
-                child.wait(KILL_WAIT)
+                child.wait(STOPS)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
@@ -258,14 +271,14 @@ class SlurmLab:
             )
 
     def _all_idle(self) -> bool:
-        said = subprocess.run(
-            ["sinfo", "--noheader", "--partition=gpu", "--states=idle", "--format=%D"],
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return said.stdout.strip() == str(self.nodes)
+        said = self._asked("sinfo", "--noheader", "--partition=gpu", "--states=idle", "--format=%D")
+        return said.strip() == str(self.nodes)
+
+    def _asked(self, *command: str) -> str:
+        """What a command prints, whether or not it succeeds."""
+        return subprocess.run(
+            command, env=self.environ, capture_output=True, text=True, check=False
+        ).stdout
 
     def _said(self) -> str:
         logs = sorted((self.folder / "log").glob("*"))
