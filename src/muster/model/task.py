@@ -16,6 +16,9 @@ from muster.model.event import (
 from muster.model.job import Role
 from muster.model.placement import Slot
 
+WORK = "work"
+"""The folder in a job's own in which its tasks run, if they have no other."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskId:
