@@ -18,6 +18,7 @@ from muster.model.event import (
     Migrated,
     NodeAdded,
     NodeDraining,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     Outcome,
@@ -40,7 +41,7 @@ from tests.numbers import number
 EVERY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 NODES = 3
 SMALL = node_set(devices=4, sockets=2, switches=4, cores=6, memory=6 * GB)
-# Kinds above 15 take the job one phase on, so that histories get somewhere.
+# Kinds above 18 take the job one phase on, so that histories get somewhere.
 STEPS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 2**16 - 1)),
     min_size=40,
@@ -107,7 +108,8 @@ def made(state: View, step: Step, at: float) -> Event:
         lambda: NodeLost(node, at),
         lambda: NodeReturned(node, at),
         lambda: NodeDraining(node, at),
-        lambda: NodeAdded(cluster(NODES + 1, SMALL).nodes[NODES - salt % 2], at),
+        lambda: NodeAdded(cluster(NODES + 1, SMALL).nodes[salt % (NODES + 1)], at),
+        lambda: NodeLeft(node, at),
     ]
     following = {
         Phase.WAITING: about_job[0],

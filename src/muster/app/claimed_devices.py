@@ -1,7 +1,7 @@
 """What a cluster file claims, against what this machine has: its tasks all run here."""
 
-from muster.executors.discover import VIRTUAL
 from muster.executors.gpus import MixedError, find_gpus
+from muster.files.cluster.hardware import VIRTUAL
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.service.packs import PackShelf
-from muster.daemon.tasks.orders import VIRTUAL, Orders, Surroundings
+from muster.daemon.tasks.node_place import NodePlace, place_of
+from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.executors.accounts import TOGETHER, Submitters
@@ -53,8 +54,6 @@ class Site:
     """For the jobs' own folders."""
     host: str = "127.0.0.1"
     """The address at which tasks reach the coordinator and each other."""
-    hosts: Mapping[str, str] | None = None
-    """The address of each node; None: all are this machine."""
     submitters: Submitters = TOGETHER
     """Whom tasks run as."""
     caveats: tuple[str, ...] = ()
@@ -123,7 +122,13 @@ async def _attached(
         lambda job, message: messages.hear(job, message),
         log_protocol_error,
     )
-    around = await _surroundings(site, store, tasks, bool(state.gangs))
+    around = await _surroundings(
+        site,
+        store,
+        tasks,
+        bool(state.gangs),
+        lambda node: place_of(daemon.view.cluster, node, site.host),
+    )
     orders = Orders(around, PortRows(site.folder.parent / "ports", state.gangs))
     loop = asyncio.get_running_loop()
     performer = Performer(
@@ -133,7 +138,7 @@ async def _attached(
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
     daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
-    daemon.explained = orders.explained
+    daemon.note_exit = orders.note_exit
     messages = TaskMessages(daemon, around)
     for forget in (messages.forget, orders.forget, tasks.drop):
         daemon.follower.forgets.append(forget)
@@ -149,7 +154,11 @@ async def _attached(
 
 
 async def _surroundings(
-    site: Site, store: Store, tasks: TaskServer[int], attached: bool
+    site: Site,
+    store: Store,
+    tasks: TaskServer[int],
+    attached: bool,
+    places: Callable[[str], NodePlace],
 ) -> Surroundings:
     """Listen for tasks, at the port that running ones know."""
     secret = store.setting(SECRET)
@@ -160,15 +169,8 @@ async def _surroundings(
     port = await _listen(tasks, site.host, known, attached)
     if port != known:
         store.set_setting(COORDINATOR, str(port))
-    cluster = site.cluster
-    hosts = site.hosts or {node.name: site.host for node in cluster.nodes}
-    virtual = frozenset(
-        node.name
-        for node in cluster.nodes
-        if cluster.configuration_of(node).device_type in (VIRTUAL, "")
-    )
     address = f"{site.host}:{port}"
-    return Surroundings(site.folder, address, secret, hosts, virtual, submitters=site.submitters)
+    return Surroundings(site.folder, address, secret, places, submitters=site.submitters)
 
 
 async def _listen(tasks: TaskServer[int], host: str, known: int, attached: bool) -> int:

@@ -1,30 +1,19 @@
 """This machine as a cluster: its GPUs, or virtual devices on its cores."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from muster.executors.gpus import Gpus, MixedError, find_gpus
-from muster.files.cluster.cluster_entries import ConfigurationEntry
-from muster.files.cluster.cluster_file import configuration_of
-from muster.files.errors import FieldError, InputError, shown
+from muster.files.cluster.hardware import VIRTUAL, described
+from muster.files.errors import InputError, shown
 from muster.files.source.tree import DEFAULT_LINKS
 from muster.model.cluster import Cluster, Node
+from muster.model.offer import NodeOffer
 from muster.model.topology import DEFAULT_HOST, MAX_DEVICES, ConfigurationSet, Level
-from muster.perf.devices import rate_of_cores
-
-VIRTUAL = "cpu"
-"""The type of virtual devices."""
 
 MAX_NODES = 1000
 """Most virtual nodes: more is a typing error."""
-
-LOOPBACK = {
-    "bandwidth": f"{DEFAULT_HOST.bandwidth / 1e9:g}GB/s",
-    "latency": f"{DEFAULT_HOST.latency * 1e6:g}us",
-}
-"""What virtual devices communicate through, whatever their tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +88,16 @@ def virtual_cluster(grid: Grid, machine: Machine) -> Cluster:
     if grid.nodes > MAX_NODES:
         raise InputError(f"{grid.nodes} virtual nodes are too many; the maximum is {MAX_NODES}")
     millicores, memory = machine.millicores // grid.nodes, machine.memory // grid.nodes
-    rate = rate_of_cores(millicores / 1000 / each)
-    kind = _configured(
-        VIRTUAL,
-        {
-            "device": VIRTUAL,
-            "devices": str(each),
-            "sockets": str(grid.sockets),
-            "device_memory": f"{memory // each}B",
-            "device_rate": f"{rate.single / 1e9:.6f}G",
-            "device_bandwidth": f"{rate.memory / 1e9:.6f}GB/s",
-            "links": dict.fromkeys(("switch", "socket", "node"), LOOPBACK),
-            "nic": LOOPBACK,
-        },
-        Machine(millicores, memory),
+    offer = NodeOffer(
+        "n0",
+        millicores,
+        memory,
+        devices=each,
+        device_type=VIRTUAL,
+        sockets=grid.sockets,
+        virtual=True,
     )
+    kind = replace(described(VIRTUAL, offer), nic=DEFAULT_HOST)
     return _cluster(kind, grid.nodes, virtual=True)
 
 
@@ -124,22 +108,19 @@ def gpu_cluster(gpus: Gpus, machine: Machine) -> Cluster:
             f"a node has at most {MAX_DEVICES} devices, and this machine has {gpus.count} GPUs; "
             "describe some of them in a cluster file"
         )
-    entry: dict[str, Any] = {
-        "device": gpus.device_type,
-        "devices": str(gpus.count),
-        "device_memory": f"{gpus.memory}B",
-    }
-    tree: dict[str, Any] = {
-        "sockets": str(len(gpus.sockets)),
-        "switches": [str(size) for size in gpus.switches],
-    }
-    nvlink = {"group": str(gpus.nvlink), "bandwidth": f"{gpus.nvlink_rate}GB/s"}
-    for more in ((tree | {"nvlink": nvlink}) if gpus.nvlink else tree, tree, {}):
-        try:
-            return _cluster(_configured(gpus.device_type, entry | more, machine), 1)
-        except FieldError:
-            continue  # groups that do not nest or are uneven: a simpler tree is true as well
-    raise AssertionError("devices under one switch always form a tree")
+    offer = NodeOffer(
+        "n0",
+        machine.millicores,
+        machine.memory,
+        devices=gpus.count,
+        device_type=gpus.device_type,
+        device_memory=gpus.memory,
+        sockets=len(gpus.sockets),
+        switches=gpus.switches,
+        nvlink=gpus.nvlink or 0,
+        nvlink_rate=gpus.nvlink_rate,
+    )
+    return _cluster(described(gpus.device_type, offer), 1)
 
 
 def this_machine() -> Machine:
@@ -157,12 +138,6 @@ def _memory_limit() -> int | None:
     except OSError:
         return None
     return int(text) if text.isdecimal() else None
-
-
-def _configured(name: str, entry: dict[str, Any], machine: Machine) -> ConfigurationSet:
-    # As text, which is what fields of a cluster file are read from.
-    whole = {"cores": f"{machine.millicores / 1000:g}", "memory": f"{machine.memory}B"}
-    return configuration_of(name, ConfigurationEntry.model_validate(entry | whole))
 
 
 def _cluster(kind: ConfigurationSet, nodes: int, virtual: bool = False) -> Cluster:

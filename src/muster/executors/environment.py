@@ -69,6 +69,8 @@ class GangEnvironment:
     restarts: int = 0
     """How often it may be restarted."""
     checkpoint_signal: str | None = None
+    interface: str = ""
+    """Network interface at which the task's peers reach it; empty: the libraries' own choice."""
 
     workers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
     """By rank."""
@@ -89,6 +91,7 @@ class GangEnvironment:
     def of(self, task: TaskPlace) -> dict[str, str]:
         return {
             **self._devices(task),
+            **self._network(),
             **self._torch(task),
             **self._torchrun(task),
             **self._tensorflow(task),
@@ -114,6 +117,11 @@ class GangEnvironment:
         if self.threads:
             variables["OMP_NUM_THREADS"] = str(self.threads)
         return variables
+
+    def _network(self) -> dict[str, str]:
+        """What Gloo and NCCL bind to: their own choice may be a network that peers cannot reach."""
+        names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+        return dict.fromkeys(names, self.interface) if self.interface else {}
 
     def _torch(self, task: TaskPlace) -> dict[str, str]:
         """PyTorch's env://. A server has no rank and waits for no peer."""
@@ -273,6 +281,15 @@ def free_row(host: str, count: int, used: Container[int] = ()) -> int:
                 held.enter_context(_bound(host, port))
             return first
     raise OSError(f"no {count} ports in a row are free on {host}")
+
+
+def unused_row(ports: range, count: int, used: Container[int] = ()) -> int:
+    """Return the first of `count` ports in a row of which none is in use by us."""
+    starts = range(ports.start, ports.stop - count + 1)
+    for first in random.sample(starts, min(ROWS, len(starts))):
+        if not any(port in used for port in range(first, first + count)):
+            return first
+    raise OSError(f"no {count} ports in a row are unused in {ports.start}-{ports.stop - 1}")
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -44,6 +44,8 @@ class Cluster:
     configurations: Mapping[str, ConfigurationSet]
     nodes: tuple[Node, ...]
     links: Mapping[Level, Link]
+    open: bool = False
+    """Whether nodes may join and leave: then jobs may ask for more than there is now."""
     index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +60,7 @@ class Cluster:
             ("configurations", self.configurations),
             ("nodes", nodes),
             ("links", self.links),
+            ("open", self.open),
             ("index", self.index),
         ):
             object.__setattr__(other, name, value)
@@ -83,6 +86,16 @@ class Cluster:
             kind = self.configuration_of(node)
             if kind.devices:
                 found[kind.device_type] += kind.devices
+        return found
+
+    def present(self) -> dict[str, int]:
+        """The devices of each type on the nodes that are not lost."""
+        found = dict.fromkeys(self.device_types(), 0)
+        for node in self.nodes:
+            if node.state is not NodeState.LOST:
+                kind = self.configurations[node.configuration]
+                if kind.devices:
+                    found[kind.device_type] += kind.devices
         return found
 
     def node_devices(self) -> dict[str, int]:

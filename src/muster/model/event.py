@@ -163,7 +163,11 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A node joined the cluster, or a node without tasks has changed."""
+    """A node joined the cluster, or is described anew.
+
+    With tasks it keeps its configuration set, and with it its devices; a draining one stays draining,
+    a lost one is as the fact says.
+    """
 
     node: Node
     at: float

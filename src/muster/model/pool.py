@@ -1,22 +1,59 @@
 """Pools: a tree of quotas, per device type a reservation, a share and a limit (Peloton)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf
 
 ROOT = "cluster"
 """The root of every tree: all devices."""
 DEFAULT_POOL = "default"
 """The pool of jobs that name none."""
+EVERY_TYPE = "*"
+"""Stands for each device type without a quota of its own, also for those that are yet to come."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A pool's quota for one device type. None: no limit."""
+    """A pool's quota for one device type. None: no limit.
+
+    A reservation or limit may be a part of the devices there are; then the number is what the part
+    comes to now, and follows the nodes that come and go (`PoolTree.sized`).
+    """
 
     reservation: int = 0
     share: float = 1.0
     limit: int | None = None
+    reservation_part: float | None = None
+    """From 0 to 1, of all devices of the type; None: the reservation is a fixed number."""
+    limit_part: float | None = None
+    """The same of the limit; None: it is a fixed number, or there is none."""
+
+    @property
+    def relative(self) -> bool:
+        """Whether its numbers follow the devices there are."""
+        return self.reservation_part is not None or self.limit_part is not None
+
+    def sized(self, devices: int) -> "Quota":
+        """Return the quota with what its parts come to: reservations rounded down, so that they
+        never add up to more than there is, limits up, so that a small cluster is not closed."""
+        if not self.relative:
+            return self
+        reservation, limit = self.reservation, self.limit
+        if self.limit_part is not None:
+            limit = ceil(self.limit_part * devices - _ROUNDING)
+        if self.reservation_part is not None:
+            reservation = floor(self.reservation_part * devices + _ROUNDING)
+        if limit is not None and limit < reservation:
+            # One of them is fixed, and the fixed one stands.
+            if self.reservation_part is None:
+                limit = reservation
+            else:
+                reservation = limit
+        return replace(self, reservation=reservation, limit=limit)
+
+
+_ROUNDING = 1e-9
+"""0.29 * 100 is a little less than 29."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +72,16 @@ class Pool:
 
     def quota(self, device_type: str) -> Quota:
         """Return the pool's quota for a device type."""
-        return self.quotas.get(device_type, _DEFAULT)
+        found = self.quotas.get(device_type)
+        return found if found is not None else self.quotas.get(EVERY_TYPE, _DEFAULT)
+
+    def sized(self, devices: Mapping[str, int]) -> "Pool":
+        """Return the pool with what the parts in its quotas come to; itself if that is as before."""
+        if not any(quota.relative for quota in self.quotas.values()):
+            return self
+        types = dict.fromkeys((*self.quotas, *devices))
+        quotas = {each: self.quota(each).sized(devices.get(each, 0)) for each in types}
+        return self if quotas == self.quotas else replace(self, quotas=quotas)
 
 
 _DEFAULT = Quota()
@@ -56,6 +102,8 @@ class PoolTree:
 
     pools: Mapping[str, Pool]
     below: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    relative: bool = field(default=False, init=False, repr=False, compare=False)
+    """Whether some quota is a part of the devices there are."""
 
     def __post_init__(self) -> None:
         if ROOT in self.pools:
@@ -68,6 +116,8 @@ class PoolTree:
                 raise PoolError(pool.name, f"no such pool: {pool.parent!r}")
             below[pool.parent].append(pool.name)
         object.__setattr__(self, "below", {name: tuple(kids) for name, kids in below.items()})
+        quotas = (quota for pool in self.pools.values() for quota in pool.quotas.values())
+        object.__setattr__(self, "relative", any(quota.relative for quota in quotas))
         self._reject_cycles()
         self._reject_bad_quotas()
 
@@ -79,6 +129,12 @@ class PoolTree:
         """Return the pools that limit the devices of each user."""
         return frozenset(name for name, pool in self.pools.items() if pool.devices_per_user is not None)
 
+    def sized(self, devices: Mapping[str, int]) -> "PoolTree":
+        """Return the tree with what parts come to, of these devices by type; itself if as before."""
+        pools = {name: pool.sized(devices) for name, pool in self.pools.items()}
+        same = all(pools[name] is pool for name, pool in self.pools.items())
+        return self if same else PoolTree(pools)
+
     def ancestry(self, name: str) -> Iterator[str]:
         """Yield the pool and its ancestors, without the root."""
         while name != ROOT:
@@ -88,7 +144,7 @@ class PoolTree:
     def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
         """Return the first type of which pools reserve more than there is, and both amounts."""
         for device_type, there in devices.items():
-            top = (self.pools[name].quota(device_type) for name in self.below[ROOT])
+            top = (self.pools[name].quota(device_type).sized(there) for name in self.below[ROOT])
             promised = sum(quota.reservation for quota in top)
             if promised > there:
                 return device_type, promised, there
@@ -121,24 +177,47 @@ class PoolTree:
                     self._reject_overbooked(self.pools[pool.parent], device_type)
 
     def _reject_overbooked(self, pool: Pool, device_type: str) -> None:
-        kids = (self.pools[name] for name in self.below[pool.name])
-        promised = sum(kid.quota(device_type).reservation for kid in kids)
-        held = pool.quota(device_type).reservation
-        if promised > held:
-            raise PoolError(
-                pool.name,
-                f"{device_type}: its pools reserve {promised} together, it reserves only {held}",
-            )
+        """Reject pools that reserve more than the one around them. Only like is compared with like:
+        what a part comes to is not known yet."""
+        own = pool.quota(device_type)
+        kids = [self.pools[name].quota(device_type) for name in self.below[pool.name]]
+        fixed = sum(kid.reservation for kid in kids if kid.reservation_part is None)
+        parts = sum(kid.reservation_part or 0.0 for kid in kids)
+        if own.reservation_part is None and fixed > own.reservation:
+            promised, held = str(fixed), str(own.reservation)
+        elif parts > (own.reservation_part or 0.0) + _ROUNDING:
+            promised, held = _percent(parts), _percent(own.reservation_part or 0.0)
+        else:
+            return
+        raise PoolError(
+            pool.name, f"{device_type}: its pools reserve {promised} together, it reserves only {held}"
+        )
+
+
+def _percent(part: float) -> str:
+    return f"{part * 100:g}%"
 
 
 def _fault(quota: Quota) -> str | None:
     """Return what is wrong with a quota by itself."""
     if not 0 < quota.share < inf:
         return f"share must be above 0, not {quota.share:g}"
+    for part in (quota.reservation_part, quota.limit_part):
+        if part is not None and not 0 <= part <= 1:
+            return f"a part must be from 0% to 100%, not {_percent(part)}"
+    if None not in (quota.reservation_part, quota.limit_part):
+        return _parts_fault(quota)
     if quota.reservation < 0:
         return "reservation must not be negative"
     if quota.limit is not None and quota.limit < quota.reservation:
         return f"limit {quota.limit} is below reservation {quota.reservation}"
+    return None
+
+
+def _parts_fault(quota: Quota) -> str | None:
+    limit, reservation = quota.limit_part or 0.0, quota.reservation_part or 0.0
+    if limit < reservation:
+        return f"limit {_percent(limit)} is below reservation {_percent(reservation)}"
     return None
 
 
@@ -159,3 +238,8 @@ def single_pool(reserved: Mapping[str, int] | None = None, name: str = DEFAULT_P
     """Return a tree of one pool with these reservations."""
     quotas = {device_type: Quota(reservation=n) for device_type, n in (reserved or {}).items()}
     return PoolTree({name: Pool(name, quotas=quotas)})
+
+
+def whole_pool(name: str = DEFAULT_POOL) -> PoolTree:
+    """Return a tree of one pool that reserves all there is, whatever joins."""
+    return PoolTree({name: Pool(name, quotas={EVERY_TYPE: Quota(reservation_part=1.0)})})

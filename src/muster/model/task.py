@@ -1,5 +1,6 @@
 """One process of a job, as an executor sees it: orders, and reports."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from muster.model.placement import Slot
 
 WORK = "work"
 """The folder in a job's own in which its tasks run, if they have no other."""
+_WHOLE = "(0|[1-9][0-9]{0,17})"
+_TASK_ID = re.compile(rf"{_WHOLE}/{_WHOLE}/({'|'.join(Role)})-{_WHOLE}(?:\.([1-9][0-9]{{0,17}}))?")
+"""As `TaskId` is printed; the same id has one spelling."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +46,15 @@ class TaskId:
     def __str__(self) -> str:
         again = f".{self.attempt}" if self.attempt else ""
         return f"{self.number}/{self.generation}/{self.name}{again}"
+
+    @staticmethod
+    def parse(text: str) -> "TaskId":
+        """Read what `str` wrote; `ValueError` for anything else."""
+        found = _TASK_ID.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text[:80]!r} is not the id of a task")
+        number, generation, role, index, attempt = found.groups()
+        return TaskId(int(number), int(generation), Role(role), int(index), int(attempt or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +83,8 @@ class TaskOrder:
     private: str = ""
     """A folder to create for that user only; empty: none."""
     ports: tuple[int, ...] = ()
-    """Ports that the task will bind; if another process has one, the task is not started, and its
-    report says so without a code."""
+    """Ports that the task will bind. If another process has one, the task is not started or, if it has
+    failed, not at fault: its report has no code and names the port."""
     lease: float = 0.0
     """s without word from the daemon after which its node kills it (at most once); 0: never."""
     ship: str = ""
@@ -104,6 +117,8 @@ class TaskExited:
     """Whether the kernel killed it, or a part of it, for want of memory."""
     memory: int = 0
     """Bytes it was limited to; 0: no limit."""
+    port: int = 0
+    """A port of its order that another process has; 0: none is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class View:
     version: int
     cluster: Cluster
     pools: PoolTree
+    """Quotas that are parts of the cluster are sized to its devices."""
     jobs: Mapping[int, JobState]
     """By number."""
     outlooks: Mapping[int, Outlook] = field(default_factory=dict)
@@ -104,3 +105,5 @@ class View:
         if len(self.names) != len(self.jobs) or "/" not in next(iter(self.names), "/"):
             found = {state.job.full_name: number for number, state in self.jobs.items()}
             object.__setattr__(self, "names", found)
+        if self.pools.relative:
+            object.__setattr__(self, "pools", self.pools.sized(self.cluster.present()))

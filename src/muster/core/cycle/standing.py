@@ -49,11 +49,11 @@ class Standing:
         old = self.view
         if view is old:
             return
-        if not _alike(old, view):
+        changed = _changed_nodes(old.cluster, view.cluster) if _alike(old, view) else None
+        if changed is None or any(_moved(old.cluster, view.cluster, i) for i in changed):
             self._begin(view)
             return
         self.view = view
-        changed = _changed_nodes(old.cluster, view.cluster)
         self.board.renew(view.cluster, changed)
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
@@ -119,6 +119,13 @@ def _changed_nodes(old: Cluster, new: Cluster) -> list[int]:
     if old is new:
         return []
     return list(compress(range(len(new.nodes)), map(is_not, old.nodes, new.nodes)))
+
+
+def _moved(old: Cluster, new: Cluster, place: int) -> bool:
+    """Whether the node is described otherwise: other devices, or another place in the network."""
+    one, other = old.nodes[place], new.nodes[place]
+    described = (one.configuration, one.rack, one.domain)
+    return described != (other.configuration, other.rack, other.domain)
 
 
 def _counts_otherwise(old: Node, new: Node) -> bool:

@@ -90,8 +90,8 @@ class _Draft:
     """A view being changed: nodes and jobs, copied once per batch."""
 
     __slots__ = (
-        "_grown",
         "_names",
+        "_regrouped",
         "_touched",
         "_view",
         "configurations",
@@ -105,7 +105,7 @@ class _Draft:
     def __init__(self, view: View) -> None:
         self._view = view
         self._touched = False
-        self._grown = False
+        self._regrouped = False
         self.version = view.version
         self.nodes = list(view.cluster.nodes)
         self.index: Mapping[str, int] = view.cluster.index
@@ -118,7 +118,7 @@ class _Draft:
     def view(self) -> View:
         """Return the draft as a view."""
         cluster = self._view.cluster
-        if self._grown:
+        if self._regrouped:
             cluster = replace(cluster, nodes=tuple(self.nodes), configurations=self.configurations)
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes))
@@ -166,21 +166,39 @@ class _Draft:
         self._touched = True
 
     def add(self, node: Node) -> None:
-        """Append a node."""
-        self.index = {**self.index, node.name: len(self.nodes)}
-        self.nodes.append(node)
-        self._grown = True
+        """Append a node, or replace the one of its name, whose place may change."""
+        if node.name in self.index:
+            self.nodes[self.index[node.name]] = node
+        else:
+            self.index = {**self.index, node.name: len(self.nodes)}
+            self.nodes.append(node)
+        self._regrouped = True
 
     def remove(self, name: str) -> None:
         """Remove the node of this name."""
         self.nodes = [node for node in self.nodes if node.name != name]
         self.index = {node.name: place for place, node in enumerate(self.nodes)}
-        self._grown = True
+        self._regrouped = True
 
-    def configure(self, kind: ConfigurationSet) -> None:
-        """Add or replace a configuration set."""
+    def configure(self, name: str, kind: ConfigurationSet) -> None:
+        """Add or replace the configuration set of a node; its other nodes keep what they have."""
+        known = self.configurations.get(kind.name)
+        if known == kind:
+            return
+        if known is not None and _contents(known) != _contents(kind):
+            users = [each.name for each in self.nodes if each.configuration == kind.name]
+            if (others := [each for each in users if each != name]) or self.tenant(name) is not None:
+                raise EventError(
+                    f"node {name!r}: configuration set {kind.name!r} is {_described(known)} "
+                    f"on {', '.join(others[:3] or [name])}, not {_described(kind)}"
+                )
         self.configurations = {**self.configurations, kind.name: kind}
-        self._grown = True
+        self._regrouped = True
+
+    def tenant(self, name: str) -> int | None:
+        """Return a job with tasks on the node; None: it has none."""
+        held = (s.number for s in self.jobs.values() if any(slot.node == name for slot in s.held()))
+        return next(held, None)
 
     def take(self, job: int, slots: Iterable[Slot]) -> None:
         """Take free slots; raise if a node has no room."""
@@ -213,6 +231,15 @@ class _Draft:
             )
         kind = kinds[node.configuration]
         return replace(node, free=kind.all_devices, millicores=kind.millicores, memory=kind.memory)
+
+
+def _contents(kind: ConfigurationSet) -> tuple[str, int, int, int]:
+    """Return what nodes of the set have; the rest only describes how it is connected."""
+    return (kind.device_type, kind.devices, kind.millicores, kind.memory)
+
+
+def _described(kind: ConfigurationSet) -> str:
+    return f"{kind.devices} {kind.device_type}, {kind.millicores} millicores, {kind.memory} bytes"
 
 
 def _lacking(node: Node, slot: Slot) -> str:
@@ -374,19 +401,35 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
 
 
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
-    if event.node.name in draft.index:
-        raise NameTakenError(f"a node is already called {event.node.name!r}")
     if event.configuration is not None:
-        draft.configure(event.configuration)
-    node = draft.whole(event.node)  # nothing can be held on a new node
-    draft.add(_nothing_free(node) if node.state is NodeState.LOST else node)
+        draft.configure(event.node.name, event.configuration)
+    node = draft.whole(event.node)
+    if node.state is NodeState.LOST:
+        node = _nothing_free(node)
+    if node.name in draft.index:
+        node = _described_anew(draft, draft.node(node.name), node)
+    draft.add(node)
+
+
+def _described_anew(draft: _Draft, known: Node, node: Node) -> Node:
+    """Return a node of the cluster as its agent now describes it. A draining node stays so."""
+    tenant = draft.tenant(node.name)
+    if tenant is None:
+        draining = known.state is NodeState.DRAINING and node.state is NodeState.UP
+        return replace(node, state=known.state, until=known.until, why=known.why) if draining else node
+    if node.configuration != known.configuration:
+        raise EventError(
+            f"node {node.name!r} has tasks of job {tenant} on its devices ({known.configuration}); "
+            f"it cannot become {node.configuration!r} before they have ended"
+        )
+    described = {name: getattr(node, name) for name in ("rack", "domain", "offer")}
+    return replace(known, **described)
 
 
 def _node_left(draft: _Draft, event: NodeLeft) -> None:
     draft.node(event.node)
-    for state in draft.jobs.values():
-        if any(slot.node == event.node for slot in state.held()):
-            raise EventError(f"node {event.node!r} has tasks of job {state.number}")
+    if (tenant := draft.tenant(event.node)) is not None:
+        raise EventError(f"node {event.node!r} has tasks of job {tenant}: it is lost, or it stays")
     draft.remove(event.node)
 
 

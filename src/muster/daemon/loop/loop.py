@@ -113,8 +113,8 @@ class Daemon:
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
-        self.explained: Callable[[TaskExited], TaskExited] = lambda report: report
-        """Adds to the report of an exit what the executor cannot know."""
+        self.note_exit: Callable[[TaskExited], None] = lambda report: None
+        """Called with each report of an exit."""
         self.seq = store.last_seq()
         self.news = asyncio.Condition()
         """Notified whenever the journal has grown."""
@@ -233,7 +233,7 @@ class Daemon:
                 log.info("task started", task=str(report.task), pid=report.pid)
                 self.post(Entry(events=[(report.task.number, report)]))
             elif isinstance(report, TaskExited):
-                report = self.explained(report)
+                self.note_exit(report)
                 tail = self._tail(report.task) if is_fault(report) else ""
                 self.post(Entry(events=[(report.task.number, Exited(report, tail))]))
             else:

@@ -62,16 +62,16 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.Cancelled():
             return "cancelled"
         case e.NodeAdded():
-            return f"node {fact.node.name} added"
+            return f"node {fact.node.name} added" + _by_whom(fact)
         case e.NodeLeft():
-            return f"node {fact.node} left" + (f": {fact.why}" if fact.why else "")
+            return f"node {fact.node} left" + _because(fact.why)
         case e.NodeLost():
-            return f"node {fact.node} lost" + (f": {fact.why}" if fact.why else "")
+            return f"node {fact.node} lost" + _because(fact.why)
         case e.NodeReturned():
             return f"node {fact.node} is back"
         case e.NodeDraining():
             by = "" if fact.until is None else f", to be empty in {clock(fact.until - fact.at)}"
-            return f"node {fact.node} is draining{by}"
+            return f"node {fact.node} is draining{by}" + _because(fact.why)
         case e.PoolsSet():
             return f"pools: {', '.join(sorted(fact.pools.pools))}"
         case t.TaskOrdered():
@@ -94,6 +94,19 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():
             return f"policy {fact.policy}"
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""
+
+
+def _by_whom(fact: e.NodeAdded) -> str:
+    """Return the engine and the devices of a node whose agent called."""
+    offer = fact.node.offer
+    if offer is None:
+        return ""
+    devices = f"{offer.devices} {offer.device_type}" if offer.devices else "no devices"
+    return f" by {offer.engine or 'hand'}: {devices}"
 
 
 def _named(task: t.TaskId) -> str:

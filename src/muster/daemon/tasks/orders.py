@@ -4,11 +4,12 @@ import contextlib
 import hashlib
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.node_place import NodePlace
 from muster.daemon.tasks.ports import PortRows
 from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
 from muster.executors.environment import (
@@ -21,9 +22,6 @@ from muster.model.job import Job, Need, Role
 from muster.model.task import WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
-
-VIRTUAL = "cpu"
-"""The type of devices made of CPU cores."""
 
 IN_HOME = Path(".local/share/muster")
 """Where the jobs' folders are in a user's home."""
@@ -39,10 +37,8 @@ class Surroundings:
     """host:port to which the runtime reports."""
     secret: str
     """Each job's token is derived from it, so that a restarted daemon knows them all."""
-    hosts: Mapping[str, str]
-    """The address of each node."""
-    virtual: frozenset[str] = frozenset()
-    """Nodes whose devices are made of CPU cores."""
+    places: Callable[[str], NodePlace] = lambda node: NodePlace("127.0.0.1")
+    """Where the tasks of a node are reached. Asked for each order: nodes come and go."""
     threads: int = 1
     """Of each worker on such a device: more would compete for its core."""
     submitters: Submitters = TOGETHER
@@ -97,6 +93,7 @@ class Orders:
         where = str(folder / WORK / program.folder) if own_folder else program.folder
         log = log_name(job, wanted)
         need = _stated_need(job, wanted.role)
+        master = place == environment.master
         return TaskOrder(
             wanted,
             task.slot.node,
@@ -111,57 +108,48 @@ class Orders:
             user=user,
             private=str(folder),
             ship=program.ship,
+            ports=(environment.master_port,) if master else (),
         )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
         around, job = self._around, state.job
-        virtual = task.slot.node in around.virtual
-        places = tuple(
-            TaskPlace(
-                each.slot.role,
-                each.slot.index,
-                each.task.name,
-                each.slot.node,
-                around.hosts[each.slot.node],
-                tuple(each_bit(each.slot.bits)),
-            )
-            for each in gang.tasks
-        )
+        own = around.places(task.slot.node)
+        nodes = {each.slot.node: around.places(each.slot.node) for each in gang.tasks}
         meeting = GangEnvironment(
             job=job.name,
             number=job.number,
             generation=state.generation,
-            tasks=places,
+            tasks=tuple(_task_place(each, nodes[each.slot.node]) for each in gang.tasks),
             master_port=0,
             coordinator=around.coordinator,
             token=around.token(job),
-            threads=around.threads if virtual else 0,
-            virtual=virtual,
+            threads=around.threads if own.virtual else 0,
+            virtual=own.virtual,
             attempt=gang.failures + gang.losses,
             restarts=job.program.failures,
             checkpoint_signal=job.program.checkpoint_signal,
+            interface=own.interface,
         )
-        host = next(iter(around.hosts.values()))
         # The master's, and one for each task: see `GangEnvironment`.
         count = 1 + len(state.held())
-        row = self._rows.of(
-            state.number, state.generation, count, host, meeting.master.name, gang.restarts
-        )
+        master = nodes[meeting.master.node]
+        row = self._rows.of(state.number, state.generation, count, master, gang.restarts)
         return replace(meeting, master_port=row.first)
 
-    def explained(self, report: TaskExited) -> TaskExited:
-        """Return the report of an exit, as a loss if a stranger listens at the port it was given."""
-        task = report.task
-        if report.code in (0, None) or report.oom or not report.begun:
-            return report
-        port = self._rows.stolen(task.number, task.generation, task.name)
-        if port is None:
-            return report
-        return replace(report, code=None, error=f"MASTER_PORT {port} was taken by another process")
+    def note_exit(self, report: TaskExited) -> None:
+        """Give a job other ports after another process has taken one of its own."""
+        if report.port:
+            self._rows.forget(report.task.number)
 
     def forget(self, number: int) -> None:
         """Drop what is kept of a job that has ended."""
         self._rows.forget(number)
+
+
+def _task_place(task: TaskOrdered, node: NodePlace) -> TaskPlace:
+    slot = task.slot
+    devices = tuple(each_bit(slot.bits))
+    return TaskPlace(slot.role, slot.index, task.task.name, slot.node, node.host, devices)
 
 
 def _stated_need(job: Job, role: Role) -> Need:

@@ -3,7 +3,7 @@
 A program binds its port seconds after it was chosen, and nothing can hold it meanwhile: a port bound by
 the daemon would be refused to programs that do not set SO_REUSEADDR. Instead, the rows of live jobs are
 remembered, on disk as well, so that no two jobs get one and a restarted daemon gives a gang's next task
-the same one; and a gang that finds a stranger at its port starts again at another.
+the same one; and a gang whose executor finds a stranger at its port starts again at another.
 """
 
 import contextlib
@@ -13,12 +13,9 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from muster.executors.environment import free_row
+from muster.daemon.tasks.node_place import NodePlace
+from muster.executors.environment import free_row, unused_row
 from muster.executors.private_folder import make_private
-
-LISTEN = "0A"
-"""The state of a listening socket in /proc/net/tcp."""
-SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +25,8 @@ class PortRow:
     generation: int
     first: int
     count: int
-    master: str
-    """The name of the task that binds the first."""
+    host: str = ""
+    """Of the task that binds the first."""
     restarts: int = 0
     """Restarts of the gang as a whole before it was given."""
 
@@ -50,28 +47,25 @@ class PortRows:
             self.forget(number)
 
     def of(
-        self, number: int, generation: int, count: int, host: str, master: str, restarts: int = 0
+        self, number: int, generation: int, count: int, master: NodePlace, restarts: int = 0
     ) -> PortRow:
         """Return the row of a gang's generation and restart: workers of the previous one may still use
         theirs."""
         known = self._rows.get(number)
         if known is None or (known.generation, known.restarts) != (generation, restarts):
-            used = {port for row in self._rows.values() for port in row.ports}
-            known = PortRow(generation, free_row(host, count, used), count, master, restarts)
+            first = self._first(count, master)
+            known = PortRow(generation, first, count, master.host, restarts)
             self._rows[number] = known
             self._write(number, known)
         return known
 
-    def stolen(self, number: int, generation: int, task: str) -> int | None:
-        """Return the port at which another process listens after this task, its owner, has ended; the
-        job's next tasks get another row. None if nobody does."""
-        row = self._rows.get(number)
-        if row is None or (row.generation, row.master) != (generation, task):
-            return None
-        if not is_listening(row.first):
-            return None
-        self.forget(number)
-        return row.first
+    def _first(self, count: int, master: NodePlace) -> int:
+        """Choose a row that no other gang on the master's host has."""
+        rows = self._rows.values()
+        used = {port for row in rows if row.host in (master.host, "") for port in row.ports}
+        if master.here:
+            return free_row(master.host, count, used)
+        return unused_row(master.ports, count, used)  # its executor finds out whether they are free
 
     def forget(self, number: int) -> None:
         """Drop the row of a job."""
@@ -89,7 +83,9 @@ class PortRows:
         if self._folder is None:
             return None
         try:
-            return PortRow(**json.loads((self._folder / str(number)).read_bytes()))
+            content = json.loads((self._folder / str(number)).read_bytes())
+            content.pop("master", None)  # of an earlier release
+            return PortRow(**content)
         except (OSError, ValueError, TypeError):
             return None
 
@@ -101,14 +97,3 @@ class PortRows:
             draft = self._folder / f".{number}.{os.getpid()}"
             draft.write_text(json.dumps(asdict(row)), encoding="ascii")
             draft.replace(self._folder / str(number))
-
-
-def is_listening(port: int) -> bool:
-    """Return whether a process of this machine listens at a port."""
-    for path in SOCKETS:
-        with contextlib.suppress(OSError):
-            for line in path.read_text(encoding="ascii").splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
-                    return True
-    return False

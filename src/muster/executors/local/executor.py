@@ -3,13 +3,14 @@
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from muster.executors.accounts import UnknownUserError, account_of
 from muster.executors.local.cgroups import NO_GROUPS, GroupError, TaskGroups
 from muster.executors.local.identity import ProcessIdentity
+from muster.executors.local.listening import first_taken
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
 from muster.executors.local.shim import NOT_RUNNABLE, remove_groups
@@ -127,6 +128,12 @@ class LocalExecutor:
             self._report(TaskExited(order.id, self._clock(), error=str(problem), begun=False))
             return
         task = self._tasks[order.id] = _Task(order.id, self._folder_of(order.id), order.log)
+        port = 0 if task.folder.ordered else first_taken(order.ports)
+        if port:
+            self._settle(task)
+            why = _taken(port)
+            self._report(TaskExited(order.id, self._clock(), error=why, begun=False, port=port))
+            return
         try:
             self._put(order, task.folder, output)
             if not task.folder.claimed:
@@ -267,10 +274,14 @@ class LocalExecutor:
         self._over.add(task.id)
         if task.log:
             self._logs.trim(task.log)
+        self._report(self._exit_of(task, end))
+
+    def _exit_of(self, task: _Task, end: End) -> TaskExited:
         limit = task.folder.memory()
-        self._report(
-            TaskExited(task.id, end.at, end.code, end.signal, end.error, end.begun, end.oom, limit)
-        )
+        exited = TaskExited(task.id, end.at, end.code, end.signal, end.error, end.begun, end.oom, limit)
+        failed = end.begun and end.code not in (0, None) and not end.oom
+        port = first_taken(task.folder.ports()) if failed else 0
+        return replace(exited, code=None, error=_taken(port), port=port) if port else exited
 
     def _drop(self, task: _Task, why: str) -> None:
         """Report that the order was not carried out and never will be."""
@@ -309,6 +320,10 @@ class LocalExecutor:
 
     def _folder_of(self, id: TaskId) -> TaskFolder:
         return TaskFolder(self._folder / "tasks" / str(id))
+
+
+def _taken(port: int) -> str:
+    return f"MASTER_PORT {port} was taken by another process"
 
 
 def _group_name(id: TaskId) -> str:

@@ -66,6 +66,10 @@ class TaskFolder:
         """Bytes the task is limited to; 0: no limit."""
         return int((self._read(ORDER) or {}).get("memory", 0))
 
+    def ports(self) -> tuple[int, ...]:
+        """Ports that the task was given to bind."""
+        return tuple(int(port) for port in (self._read(ORDER) or {}).get("ports", ()))
+
     def put_order(
         self,
         order: TaskOrder,
@@ -86,6 +90,7 @@ class TaskFolder:
             "output": str(output),
             "private": order.private,
             "memory": order.memory,
+            "ports": list(order.ports),
             "groups": [str(path) for path in groups],
             "account": _identifiers(account) if account else None,
             "umask": UMASK if account else umask,

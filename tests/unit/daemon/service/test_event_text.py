@@ -1,6 +1,7 @@
 """Facts of the journal as `muster show` and `muster events` tell them."""
 
 import re
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -16,6 +17,7 @@ from muster.model.event import (
     Migrated,
     NodeAdded,
     NodeDraining,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     Outcome,
@@ -33,6 +35,7 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.job import Role
+from muster.model.offer import NodeOffer
 from muster.model.pool import single_pool
 from muster.model.task import (
     Decided,
@@ -53,6 +56,7 @@ from tests.builders import cluster, job, placement, slot
 
 PLACED = placement(("n3", 1), ("n4", 1))
 TASK = TaskId(1, 2, Role.WORKER, 5)
+OFFER = NodeOffer("n0", 1_000, 10**9, 8, "A100", engine="slurm")
 FACTS: list[tuple[Fact, str]] = [
     (Submitted(job("j", 1, most=4, user="ann", pool="lab"), 0.0), "ann.*lab.*1..4"),
     (StartBegun(1, 1, PLACED, 0.0), "start.*2.*n"),
@@ -74,10 +78,15 @@ FACTS: list[tuple[Fact, str]] = [
     (JobHeld(1, "ann", 0.0), "held by ann"),
     (JobReleased(1, "ann", 0.0), "released by ann"),
     (Reprioritised(1, 7, "ann", 0.0), "priority 7.*ann"),
-    (NodeAdded(cluster(1).nodes[0], 0.0), "n0"),
+    (NodeAdded(cluster(1).nodes[0], 0.0), "node n0 added$"),
+    (NodeAdded(replace(cluster(1).nodes[0], offer=OFFER), 0.0), "node n0 added by slurm: 8 A100$"),
+    (NodeLeft("n3", 0.0), "n3 left$"),
+    (NodeLeft("n3", 0.0, "given back"), "n3 left: given back$"),
     (NodeLost("n3", 0.0), "n3.*lost"),
+    (NodeLost("n3", 0.0, "silent for 30 s"), "n3 lost: silent for 30 s$"),
     (NodeReturned("n3", 0.0), "n3"),
     (NodeDraining("n3", 0.0), "n3"),
+    (NodeDraining("n3", 0.0, 90.0, "preempted"), "n3 is draining, to be empty in.*: preempted$"),
     (PoolsSet(single_pool({"A100": 8}), 0.0), "default"),
     (TaskOrdered(1, TASK, slot("n3", 1), 0.0), "worker-5.*n3"),
     (TaskEnded(1, TaskExited(TASK, 0.0, 1), 0.0), "worker-5.*exit code 1"),

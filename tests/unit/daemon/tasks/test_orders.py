@@ -3,30 +3,30 @@
 import contextlib
 import pwd
 import random
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings, log_name
 from muster.daemon.tasks.ports import PortRows
 from muster.executors import environment
 from muster.executors.accounts import Submitters
 from muster.model.job import Job, Need, Origin, Program, Role, RoleSpec
+from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskId, TaskOrdered
 from muster.model.view import JobState
-from tests.builders import job, placement, running
+from tests.builders import cluster, job, placement, running
 
 PLACED = placement(("n0", 0b0110), ("n1", 0b0001))
-HOSTS = {"n0": "127.0.0.1", "n1": "10.0.0.2"}
+PLACES = {"n0": NodePlace("127.0.0.1"), "n1": NodePlace("10.0.0.2", interface="eth1", here=False)}
 
 
 def around(**fields: object) -> Surroundings:
-    made = Surroundings(Path("/jobs"), "127.0.0.1:20001", "secret", HOSTS)
+    made = Surroundings(Path("/jobs"), "127.0.0.1:20001", "secret", PLACES.__getitem__)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
@@ -179,24 +179,50 @@ def test_two_jobs_never_get_the_same_ports_before_they_are_bound(
     assert ports == [20_000, 20_500]  # each has three
 
 
-def test_a_master_whose_port_a_stranger_took_is_a_loss_and_gets_another() -> None:
+def test_the_master_binds_its_port_and_gets_another_after_a_stranger_took_it() -> None:
     orders = Orders(around())
-    first = port_of(orders, asked())
-    failed = TaskExited(TaskId(7, 1, Role.WORKER, 0), 1.0, code=1)
-    assert orders.explained(failed) == failed  # its own fault
-    with socket.create_server(("127.0.0.1", first)):
-        other = replace(failed, task=TaskId(7, 1, Role.WORKER, 1))
-        killed, done = replace(failed, code=None, signal=9), replace(failed, code=0)
-        assert [orders.explained(each) for each in (other, killed, done)] == [other, killed, done]
-        told = orders.explained(failed)
-        assert (told.code, told.error) == (None, f"MASTER_PORT {first} was taken by another process")
-        assert not is_fault(told)
-        assert port_of(orders, asked()) != first
+    state, gang = gang_of(asked())
+    master, other = (orders.make(state, gang, each.task) for each in gang.tasks)
+    assert master is not None
+    assert other is not None
+    assert (master.ports, other.ports) == ((int(master.environ["MASTER_PORT"]),), ())
+    orders.note_exit(TaskExited(master.id, 1.0, code=1))
+    assert port_of(orders, asked()) == master.ports[0], "a failure of its own"
+    orders.note_exit(TaskExited(master.id, 1.0, port=master.ports[0]))
+    assert port_of(orders, asked()) != master.ports[0]
+
+
+def test_ports_of_another_machine_are_of_its_range_and_of_one_job() -> None:
+    far = NodePlace("10.0.0.9", ports=range(30_000, 30_100), here=False)
+    orders = Orders(around(places=lambda node: far))
+    ports = [port_of(orders, replace(asked(), number=number)) for number in (1, 2)]
+    assert all(30_000 <= port <= 30_097 for port in ports)
+    assert abs(ports[0] - ports[1]) >= 3  # each has three
+
+
+def test_a_task_is_told_the_interface_of_its_address() -> None:
+    state, gang = gang_of(asked())
+    own, other = (Orders(around()).make(state, gang, each.task) for each in gang.tasks)
+    assert own is not None
+    assert other is not None
+    assert "GLOO_SOCKET_IFNAME" not in own.environ
+    assert other.environ["GLOO_SOCKET_IFNAME"] == other.environ["NCCL_SOCKET_IFNAME"] == "eth1"
+    assert (own.environ["MUSTER_HOST"], other.environ["MUSTER_HOST"]) == ("127.0.0.1", "10.0.0.2")
+
+
+def test_a_node_is_where_its_agent_says() -> None:
+    offer = NodeOffer("n0", 1000, 2**30, address="10.0.0.7", interface="eth1", ports=(30_000, 30_009))
+    there = cluster(2)
+    there = replace(there, nodes=(replace(there.nodes[0], offer=offer), there.nodes[1]))
+    found = place_of(there, "n0", "127.0.0.1")
+    assert (found.host, found.interface, found.here) == ("10.0.0.7", "eth1", False)
+    assert found.ports == range(30_000, 30_010)
+    assert place_of(there, "n1", "127.0.0.1") == NodePlace("127.0.0.1", found.virtual)
 
 
 def test_tasks_on_virtual_devices_get_threads_and_no_gpu() -> None:
     state, gang = gang_of(asked())
-    orders = Orders(around(virtual=frozenset({"n1"}), threads=2))
+    orders = Orders(around(places=lambda node: NodePlace("127.0.0.1", virtual=node == "n1"), threads=2))
     real, virtual = (orders.make(state, gang, each.task) for each in gang.tasks)
     assert real is not None
     assert virtual is not None

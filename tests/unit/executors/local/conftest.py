@@ -61,11 +61,12 @@ class Bench:
         environ: Mapping[str, str] = PATH,
         folder: str = "",
         number: int = 1,
+        ports: tuple[int, ...] = (),
     ) -> TaskId:
         task = TaskId(number, 1, Role.WORKER, index)
         where = folder or str(self.folder / "work")
         log = f"{number}/1/{task.name}.log"
-        order = TaskOrder(task, "n0", (), argv, environ, where, log, own_folder=not folder)
+        order = TaskOrder(task, "n0", (), argv, environ, where, log, own_folder=not folder, ports=ports)
         self.executor.start(order)
         return task
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,25 @@ def test_without_pidfds_ends_are_found_by_looking(
     bench.started(task)
     bench.executor.signal(task, signal.SIGTERM)
     assert bench.exited(task).signal == signal.SIGTERM
+
+
+def test_a_task_whose_port_a_stranger_has_is_not_started(bench: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        told = bench.exited(bench.order("true", ports=(port,)))
+    assert (told.begun, told.code, told.port) == (False, None, port)
+    assert told.error == f"MASTER_PORT {port} was taken by another process"
+
+
+def test_a_task_that_lost_its_port_to_a_stranger_is_not_at_fault(bench: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    wait = "while [ ! -e go ]; do sleep 0.02; done; exit "
+    tasks = [bench.order("sh", "-c", wait + code, index=int(code), ports=(port,)) for code in "01"]
+    for task in tasks:
+        bench.started(task)
+    with socket.create_server(("127.0.0.1", port)):
+        (bench.folder / "work" / "go").touch()
+        done, failed = (bench.exited(task) for task in tasks)
+    assert (done.code, done.port) == (0, 0)
+    assert (failed.begun, failed.code, failed.port) == (True, None, port)
