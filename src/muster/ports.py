@@ -93,6 +93,8 @@ class NodeDemand:
     """Devices that one gang needs on one node."""
     idle: tuple[str, ...] = ()
     """Nodes without tasks that no waiting job can use, longest idle first."""
+    nodes: tuple[str, ...] = ()
+    """Nodes that are there, whatever their state: what is on its way is not among them."""
 
 
 class Provider(Protocol):

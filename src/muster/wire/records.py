@@ -289,6 +289,56 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class InvitationRecord:
+    """A join token of agents; its text is shown only when it is created."""
+
+    name: str
+    """The beginning of its secret's digest."""
+    created: float
+    expires: float
+    node: str = ""
+    """The only node that may join with it; empty: any new one."""
+    uses: int = 1
+    """How many nodes may join with it."""
+    used: int = 0
+    used_by: str = ""
+    """The last node that joined with it."""
+    used_at: float | None = None
+    engine: str = "machines"
+    """Whose agents it is for."""
+    authority: str = ""
+    """Fingerprint of the authority that its text names."""
+    token: str | None = None
+    command: str | None = None
+    """What to type on the other machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityRecord:
+    """The certificate of a node's agent."""
+
+    node: str
+    serial: str
+    """Of its certificate, in hex."""
+    key: str
+    """SHA-256 of its public key."""
+    issued: float
+    expires: float
+    joined: float
+    engine: str = "machines"
+    """Whose token it joined with."""
+    previous: str = ""
+    """Serial of the certificate before, good until the new one is used."""
+    authority: str = ""
+    """Fingerprint of the authority that signed it."""
+    invitation: str = ""
+    """Name of the token it joined with."""
+    address: str = ""
+    """Where it joined or last connected from."""
+    revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitRecord:
     """What one user may have at once, and has."""
 
