@@ -14,8 +14,9 @@ import secrets
 import signal
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import muster
 from muster.agent.departing import Departure
@@ -55,7 +56,8 @@ from muster.wire.codec import BadMessageError
 from muster.wire.seldom import shortened
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""s between two attempts to connect: doubled each time, and drawn so that agents do not come at once."""
+"""s between two attempts to connect: doubled each time, and drawn, so that agents do not all come at
+once."""
 ANSWER_TIMEOUT = 10.0
 """s for the daemon to answer the greeting."""
 LOG_TICK = 0.2
@@ -112,7 +114,7 @@ class Agent:
         """Serve daemons until the end; return why it came."""
         loop = asyncio.get_running_loop()
         self._adopt()
-        self._executor.listen(lambda: loop.call_soon_threadsafe(self._collect))
+        self._executor.listen(partial(_wake, loop, self._collect))
         self._follow_signals(loop)
         work = [asyncio.create_task(each) for each in (self._serve_for_ever(), self._watch_for_ever())]
         end = asyncio.create_task(self._ended.wait())
@@ -122,7 +124,8 @@ class Agent:
                 if task.done():
                     task.result()
         finally:
-            for task in (*work, end):
+            end.cancel()
+            for task in work:
                 task.cancel()
             await asyncio.gather(*work, end, return_exceptions=True)
             self._executor.close()
@@ -330,13 +333,13 @@ class Agent:
     def _flush(self) -> None:
         """Send the reports, those of ends once their logs are on their way."""
         now, held = uptime(), self._held
-        ready = [
-            self._connection is None or now > each[0] or self._feed.all_sent(each[2]) for each in held
-        ]
-        for is_ready, (_, report, _) in zip(ready, held, strict=True):
-            if is_ready:
+        self._held = []
+        for end in held:
+            until, report, log = end
+            if self._connection is None or now > until or self._feed.all_sent(log):
                 self._outbox.add(report)
-        self._held = [each for is_ready, each in zip(ready, held, strict=True) if not is_ready]
+            else:
+                self._held.append(end)
         if self._connection is not None and (messages := self._outbox.unsent()):
             self._connection.send(*messages)
 
@@ -385,6 +388,11 @@ class Agent:
 
     def _is_done(self) -> bool:
         return bool(self._retired) and not (len(self._table) or len(self._outbox) or self._held)
+
+
+def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the agent has ended
+        loop.call_soon_threadsafe(call)
 
 
 def _pauses() -> Iterator[float]:

@@ -9,14 +9,16 @@ import re
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from muster.agent.identity import AgentFolder
+from muster.agent.join import has_joined, join, read_token
 from muster.agent.offer import describe
 from muster.agent.options import MACHINES, AgentError, AgentOptions
 from muster.executors.transit import offer_fields
-from muster.wire.join_token import split_address
+from muster.wire.join_token import JoinToken, split_address
 
 BAD_INPUT = 2
 """Exit code for what the user can put right, as of the other commands."""
@@ -58,7 +60,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    options = _options(given)
+    token = read_token(given.join) if given.join else None
+    options = _options(given, token.node if token else "")
     offered = describe(options)
     if given.describe:
         print(json.dumps(offer_fields(offered.offer), indent=2))
@@ -66,7 +69,7 @@ def _run(given: argparse.Namespace) -> int:
     folder = AgentFolder(options.folder)
     folder.lock()
     log = _start_log(folder, given.log_format)
-    options = _identified(options, folder)
+    options = _identified(options, folder, token)
     # Imported only now: --describe and errors need none of it.
     from muster.agent.agent import Agent
 
@@ -87,8 +90,8 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _options(given: argparse.Namespace) -> AgentOptions:
-    node = given.node or socket.gethostname().partition(".")[0]
+def _options(given: argparse.Namespace, invited: str) -> AgentOptions:
+    node = given.node or invited or socket.gethostname().partition(".")[0]
     if not NODE.fullmatch(node):
         raise AgentError(
             f"--node: {node!r} is not a name for a node: "
@@ -102,7 +105,6 @@ def _options(given: argparse.Namespace) -> AgentOptions:
     return AgentOptions(
         folder=(given.folder or default_folder(node)).absolute(),
         node=node,
-        join=given.join,
         daemons=tuple(given.daemon),
         devices=given.devices,
         device_type=given.device_type,
@@ -140,10 +142,10 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _identified(options: AgentOptions, folder: AgentFolder) -> AgentOptions:
+def _identified(options: AgentOptions, folder: AgentFolder, token: JoinToken | None) -> AgentOptions:
     """Return the options with the daemon's addresses, after joining if need be."""
-    from dataclasses import replace
-
+    if token is not None and not has_joined(folder, token):
+        join(folder, token, options.node)
     if not folder.joined:
         raise AgentError(
             f"{folder.path} has no identity; join first: muster agent --join TOKEN "

@@ -3,10 +3,10 @@
 load      processes that want a core, on average over a minute
 memory    {"free", "total"}: bytes
 disk      {"free", "total"}: bytes of the file system with the agent's folder
-devices   of each GPU: "temperature" (degrees Celsius), "power" (W), "used" (0 to 1 of its time),
-          "memory" (bytes in use), "clock" (0 to 1 of its highest), "slowed" (why its clock is low, by NVML's
-          names), "ecc" (uncorrected errors since boot), "xid" (the last critical error of the driver);
-          each where NVML tells
+  devices   of each GPU: "temperature" (degrees Celsius), "power" (W), "used" (0 to 1 of its time),
+            "memory" (bytes in use), "clock" (0 to 1 of its highest), "slowed" (why its clock is low),
+            "ecc" (uncorrected errors since boot), "xid" (the last critical error of the driver); each
+            where NVML tells
 """
 
 import contextlib

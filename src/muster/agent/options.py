@@ -18,8 +18,6 @@ class AgentOptions:
 
     folder: Path
     node: str
-    join: str = ""
-    """A join token; empty: it has joined before."""
     daemons: tuple[str, ...] = ()
     """Addresses of the daemon, "host:port"; empty: as in the token, or as before."""
     devices: int | None = None
