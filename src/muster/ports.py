@@ -1,14 +1,18 @@
 """What a driver needs from outside. Small on purpose: the tests have a fake of each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
+from muster.wire.records import NodeHealth
 
 Report = TaskStarted | TaskExited | NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 """What an executor reports of its tasks and nodes."""
+
+Agents = Callable[[], Mapping[str, NodeHealth]]
+"""Returns the nodes whose agents are connected, and how they are. Thread-safe, quick."""
 
 
 class Clock(Protocol):

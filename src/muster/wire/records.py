@@ -207,6 +207,30 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """How a node is, as its agent said; `AgentAlive.health` has these keys. None: unknown."""
+
+    temperature: float | None = None
+    """Of its hottest device, in degrees Celsius."""
+    slowdown: float | None = None
+    """The temperature at which that device slows itself down."""
+    ecc: int = 0
+    """Uncorrected memory errors of its devices since their driver was loaded."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors (Xid) that the driver has reported since the agent started."""
+    throttled: str = ""
+    """Why the clocks of a device are lowered; empty: they are not."""
+    disk_free: int | None = None
+    """Bytes, where the agent has its folder."""
+    memory_free: int | None = None
+    """Bytes."""
+    load: float | None = None
+    """Processes that run or want to, over the last minute."""
+    age: float = 0.0
+    """s since the agent said so."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """A node."""
 
@@ -225,6 +249,25 @@ class NodeRecord:
     """When a draining node must be empty; None: whenever its jobs have ended."""
     leaving: tuple["LeavingRecord", ...] = ()
     """What becomes of the jobs on a draining node; for administrators."""
+    engine: str = ""
+    """Who brought the node: "machines", "ray", "slurm"; empty: the daemon's own machine."""
+    address: str = ""
+    """Where other nodes reach it."""
+    why: str = ""
+    """Why it is draining or lost."""
+    since: float | None = None
+    """When it came into its state; None: unknown."""
+    rack: str = ""
+    domain: str = ""
+    configuration: str = ""
+    """Name of its configuration set."""
+    labels: dict[str, str] = field(default_factory=dict)
+    connected: bool | None = None
+    """Whether its agent is connected; None: it needs none."""
+    health: NodeHealth | None = None
+    """As its agent last said; None: it says nothing."""
+    trouble: str = ""
+    """What is wrong with its health; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
