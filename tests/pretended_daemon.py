@@ -48,6 +48,7 @@ class PretendedCall:
     def __init__(self, sock: ssl.SSLSocket, limit: float) -> None:
         self._socket, self._buffer, self._limit = sock, bytearray(), limit
         self._first: list[FromAgent] = []
+        self._passed: list[FromAgent] = []
         self.heard: list[FromAgent] = []
         self.epoch = 1
 
@@ -83,7 +84,11 @@ class PretendedCall:
         return message
 
     def hear(self, kind: type[Kind], like: Callable[[Kind], bool] = lambda _: True) -> Kind:
-        """Return the next message of a kind, answering beats meanwhile."""
+        """Return the first message of a kind that was not returned yet, answering beats meanwhile."""
+        for each in self._passed:
+            if isinstance(each, kind) and like(each):
+                self._passed.remove(each)
+                return each
         end = time.monotonic() + self._limit
         while time.monotonic() < end:
             message = self.next()
@@ -92,6 +97,7 @@ class PretendedCall:
                 self.say(DaemonAlive(self.epoch, message.beat))
             if isinstance(message, kind) and like(message):
                 return message
+            self._passed.append(message)
         raise AssertionError(f"no {kind.__name__}; heard {self.heard}")
 
     def next_but_beats(self) -> FromAgent | None:

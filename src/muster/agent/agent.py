@@ -21,7 +21,7 @@ from functools import partial
 import muster
 from muster.agent.departing import Departure
 from muster.agent.fence import Fence
-from muster.agent.health import NodeHealth
+from muster.agent.health import HealthProbe
 from muster.agent.identity import AgentFolder
 from muster.agent.link import Connection, dial
 from muster.agent.log_feed import LogFeed
@@ -93,7 +93,7 @@ class Agent:
         self._table, self._outbox = TaskTable(), Outbox()
         self._fence = Fence(folder.heard)
         self._feed = LogFeed(self._executor.read_log, uptime())
-        self._health = NodeHealth(folder.path, offered.names)
+        self._health = HealthProbe(folder.path, offered.names)
         self._orders = Orders(
             options.node, folder, self._executor, self._table, _log.warning, offered.names
         )

@@ -27,7 +27,7 @@ SLOWED = {
 """Reasons of a low clock that are faults; idle devices and power caps are not."""
 
 
-class NodeHealth:
+class HealthProbe:
     """Measures the node; keeps NVML open if there are GPUs."""
 
     def __init__(self, folder: Path, only: Sequence[str] | None = None, nvml: Any = None) -> None:

@@ -17,6 +17,7 @@ from muster.executors.local.shim import NOT_RUNNABLE, ORDER, remove_groups
 from muster.executors.local.spawn import spawn
 from muster.executors.local.task_folder import Begun, End, Moment, TaskFolder, now
 from muster.executors.local.watch import ProcessWatcher
+from muster.executors.packs import PACKS, BadPackError, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
@@ -79,6 +80,7 @@ class LocalExecutor:
         self._groups, self._umask, self._heard = groups, umask, heard
         for part in ("tasks", "logs"):
             make_private(self._folder / part)
+        self._packs = PackFolder(self._folder / PACKS)
         self._logs = LogFolder(self._folder / "logs", log_limit)
         self._tasks: dict[TaskId, _Task] = {}
         self._over: set[TaskId] = set()
@@ -156,7 +158,7 @@ class LocalExecutor:
             if not task.folder.claimed:
                 self._spawn(task)
                 return
-        except (GroupError, OSError) as problem:
+        except (BadPackError, GroupError, OSError) as problem:
             self._give_up(task, f"could not be started: {problem}")
             return
         except UnknownUserError as problem:
@@ -172,7 +174,8 @@ class LocalExecutor:
             return
         account = account_of(order.user) if order.user else None
         groups = self._groups_for(order)
-        folder.put_order(order, output, groups, account, self._umask, self._heard)
+        pack = self._packs.path(order.ship) if order.ship else None
+        folder.put_order(order, output, groups, account, self._umask, pack, self._heard)
 
     def _groups_for(self, order: TaskOrder) -> list[Path]:
         try:

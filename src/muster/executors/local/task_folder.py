@@ -25,7 +25,7 @@ from muster.executors.local.shim import (
     uptime,
 )
 from muster.executors.private_folder import make_private
-from muster.model.task import TaskOrder
+from muster.model.task import WORK, TaskOrder
 
 SETTLED = "settled"
 """Whoever had to hear of the task's end and to get its log has both."""
@@ -120,9 +120,11 @@ class TaskFolder:
         groups: Sequence[Path] = (),
         account: Account | None = None,
         umask: int | None = None,
+        pack: Path | None = None,
         heard: Path | None = None,
     ) -> None:
-        """Write the order, unless there is one. `heard`: the file that tells when the daemon was."""
+        """Write the order, unless there is one. `pack`: the shipped folder to unpack; `heard`: the file
+        that tells when the daemon was last heard."""
         make_private(self.path)
         content = {
             "argv": list(order.argv),
@@ -140,6 +142,8 @@ class TaskFolder:
             "lease": order.lease if heard else 0.0,
             "heard": str(heard or ""),
         }
+        if pack is not None:
+            content |= {"pack": str(pack), "unpack": str(Path(order.private) / WORK)}
         if not self.ordered:
             record(str(self.path / ORDER), content)
 
