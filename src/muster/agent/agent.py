@@ -28,7 +28,7 @@ from muster.agent.log_feed import LogFeed
 from muster.agent.machine import interface_of
 from muster.agent.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
-from muster.agent.orders import Orders
+from muster.agent.orders import OrderDesk
 from muster.agent.outbox import Outbox
 from muster.agent.task_table import TaskTable
 from muster.executors.local import LocalExecutor
@@ -74,7 +74,7 @@ BACKLOG = 2**20
 _log = logging.getLogger("muster.agent")
 
 
-class RefusedError(Exception):
+class UnfitDaemonError(Exception):
     """The daemon will not have this agent, or is an older one than the agent has obeyed."""
 
 
@@ -94,7 +94,7 @@ class Agent:
         self._fence = Fence(folder.heard)
         self._feed = LogFeed(self._executor.read_log, uptime())
         self._health = HealthProbe(folder.path, offered.names)
-        self._orders = Orders(
+        self._orders = OrderDesk(
             options.node, folder, self._executor, self._table, _log.warning, offered.names
         )
         self._held: list[tuple[float, TaskExited, str]] = []
@@ -185,7 +185,7 @@ class Agent:
         """Serve one connection to its end; return whether the daemon was one to serve."""
         try:
             welcome = await self._greet(connection)
-        except (OSError, RefusedError) as problem:
+        except (OSError, UnfitDaemonError) as problem:
             _log.warning("%s: %s", address, _words(problem))
             connection.close()
             return False
@@ -202,7 +202,7 @@ class Agent:
             for task in tasks:
                 if task.done():
                     task.result()
-        except (OSError, RefusedError) as problem:
+        except (OSError, UnfitDaemonError) as problem:
             _log.warning("disconnected from %s: %s", address, _words(problem))
         finally:
             self._connection = None
@@ -228,9 +228,9 @@ class Agent:
         if isinstance(answer, AgentRefused):
             self._refused(answer)
         if not isinstance(answer, Welcome):
-            raise RefusedError(f"answered the greeting with {type(answer).__name__}")
+            raise UnfitDaemonError(f"answered the greeting with {type(answer).__name__}")
         if not self._orders.is_current(answer.epoch, "the welcome"):
-            raise RefusedError("this daemon was replaced by another one")
+            raise UnfitDaemonError("this daemon was replaced by another one")
         self._fence.answered(sent)
         return answer
 
@@ -238,7 +238,7 @@ class Agent:
         why = shortened(answer.why)
         if answer.final:
             raise AgentError(f"the daemon refuses this agent: {why}")
-        raise RefusedError(f"refused for now: {why}")
+        raise UnfitDaemonError(f"refused for now: {why}")
 
     def _placed(self, connection: Connection) -> NodeOffer:
         """Return the offer with the address at which others reach this node."""
@@ -266,7 +266,7 @@ class Agent:
         match message:
             case DaemonAlive():
                 if not self._orders.is_current(message.epoch, "a beat"):
-                    raise RefusedError("this daemon was replaced by another one")
+                    raise UnfitDaemonError("this daemon was replaced by another one")
                 self._answered(message.beat)
             case RunTask() | SendSignal() | AttachTasks():
                 self._obey(message)

@@ -18,7 +18,7 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVIC
 """Variables with the devices of a task, by their numbers on the node."""
 
 
-class Orders:
+class OrderDesk:
     """Carries out orders of daemons of the highest epoch so far."""
 
     def __init__(
