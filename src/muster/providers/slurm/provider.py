@@ -138,9 +138,9 @@ class SlurmProvider:
         self._memory.keep(
             hosts={each.job: each.host for each in self._pilots.known.values() if each.running}
         )
-        demand = self._demand
-        if demand is None:  # before the first cycle nobody knows which nodes are in use
-            return
+        demand = self._demand or NodeDemand(
+            {}
+        )  # before the first cycle: the least, and nothing is idle
         self._pilots = regard(self._pilots, demand, self._connected(), now)
         self._pilots, steps = steer(self._pilots, demand, self._bounds, now)
         self._perform(steps, now)
