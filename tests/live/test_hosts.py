@@ -81,7 +81,9 @@ def test_a_host_that_is_cut_off_does_nothing_that_counts_and_returns_clean(hosts
     training.await_workers(3)
     training.ahead()
     far = hosts.hosts["gpu3"]
-    (task,) = (pid for pid, what in far.processes().items() if "train.py" in what and "shim" not in what)
+    (task,) = (
+        pid for pid, what in far.processes().items() if "train.py" in what and "shim" not in what
+    )
     far.cut()
     hosts.await_state("gpu3", "lost")
     training.await_workers(2)
