@@ -29,6 +29,8 @@ log = structlog.get_logger()
 
 LOOK = 0.5
 """s between two looks for silent agents."""
+CLOSING = 3
+"""Iterations of the event loop in which asyncio closes what was aborted: TLS, socket, stream."""
 ANSWER = 30.0
 """s for the fleet's thread to answer."""
 
@@ -159,10 +161,12 @@ class FleetExecutor:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            if self._serving is not None:
+                self._serving.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    self._loop.run_until_complete(self._serving)
+            for _ in range(CLOSING):
+                self._loop.run_until_complete(asyncio.sleep(0))
         finally:
             self._loop.close()
 
@@ -177,6 +181,7 @@ class FleetExecutor:
             await listener.run()
         finally:
             watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
 
     async def _receive(
         self,
