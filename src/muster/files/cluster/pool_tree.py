@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from muster.files.cluster.cluster_entries import EVERY_TYPE, PoolEntry
+from muster.files.cluster.cluster_entries import PoolEntry
 from muster.files.errors import FieldError, Loc, one_of
 from muster.files.source.quantity import name_at
 from muster.model.cluster import Cluster
-from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota, single_pool
+from muster.model.pool import EVERY_TYPE, ROOT, Pool, PoolError, PoolTree, Quota, single_pool
 
 MAX_POOLS = 1_000
 """More is a mistake: entitlements are computed pool by pool each cycle."""
