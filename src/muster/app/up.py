@@ -199,6 +199,7 @@ async def _watch(running: RunningDaemon, store: Store, executor: Executor, stop:
         if now > pruned + PRUNE_EVERY:
             pruned = now
             await asyncio.to_thread(executor.prune, now - RETENTION)
+            await running.service.prune_packs(now - RETENTION)
 
 
 async def _take_charge(options: UpOptions, store: Store, stop: asyncio.Event) -> None:

@@ -17,12 +17,14 @@ from muster.daemon.loop.recover import ClusterChangedError, load_state, note_end
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
+from muster.daemon.service.packs import PackShelf
 from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
+from muster.executors.packs import PACKS
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.ports import Executor
@@ -68,7 +70,8 @@ class RunningDaemon:
     ) -> None:
         self.daemon, self.tasks = daemon, tasks
         name, folder_of = site.cluster.name, around.folder_of
-        self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats)
+        packs = PackShelf(site.folder.parent / PACKS)
+        self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:

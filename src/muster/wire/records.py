@@ -155,6 +155,10 @@ class ProgramRecord:
     """Variables taken from where it was submitted; `env` overrides them."""
     host: str = ""
     """Machine on which it was submitted."""
+    ship: str = ""
+    """Digest of the packed folder in which it runs; empty: none."""
+    checkpoint: str = ""
+    """Where its checkpoints go; empty: a folder of the job's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,3 +458,21 @@ class StatusRecord:
     """What users might expect and is not so here: limits that are not enforced, users not separated."""
     warning: str = ""
     """What its administrator should know, such as devices that do not exist; empty if nothing."""
+
+
+SHIP_LIMIT = 256_000_000
+"""Bytes of a folder that a job ships, before they are packed: code and small files."""
+SHIP_ENTRIES = 100_000
+"""Files, folders and links of such a folder."""
+PACK_PART = 512 * 1024
+"""Bytes of one part of a pack: in base64 it fits into a request and into a line of the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackRecord:
+    """A packed folder, as far as it has been uploaded."""
+
+    digest: str
+    size: int
+    """Bytes that the daemon has."""
+    complete: bool
