@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -95,7 +95,7 @@ class LocalExecutor:
     def signal(self, task: TaskId, number: int) -> None:
         self._watch.post(partial(self._signal, task, number))
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
+    def attach(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
