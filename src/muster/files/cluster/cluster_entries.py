@@ -30,7 +30,13 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_PRIORITY, parse_allowed, parse_whole
+from muster.files.source.quantity import (
+    MAX_PRIORITY,
+    PoolAmount,
+    parse_allowed,
+    parse_pool_amount,
+    parse_whole,
+)
 from muster.model.cluster import NodeState
 from muster.model.pool import EVERY_TYPE, ROOT
 from muster.model.topology import MAX_DEVICES
@@ -66,7 +72,19 @@ MaxPriority = Annotated[
 AllowedField = Annotated[
     str, scalar(parse_allowed), text_schema("^@?[A-Za-z0-9_.@+-]+$", "ada", "@vision")
 ]
-Quantity = Annotated[int, whole(0, MAX_QUOTA), whole_schema(0, MAX_QUOTA)]
+Quantity = Annotated[
+    PoolAmount,
+    scalar(lambda text: parse_pool_amount(text, MAX_QUOTA)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_QUOTA},
+                {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *%$"},
+            ],
+            "examples": [8, "25%"],
+        }
+    ),
+]
 _bare_number = short_for(EVERY_TYPE)
 PerType = Annotated[
     dict[str, Quantity],
@@ -169,18 +187,21 @@ class NetworkEntry(FileEntry):
 
 
 class PoolEntry(FileEntry):
-    """A pool. A bare number is for the cluster's only device type."""
+    """A pool. A bare number is for the cluster's only device type, a bare part for every type."""
 
     parent: Name = Field(default=ROOT, description="The pool above. Default: the cluster itself.")
     reservation: PerType = Field(
-        default_factory=dict, description="Devices it can always reclaim, per device type. Default: 0."
+        default_factory=dict,
+        description="Devices it can always reclaim, per device type, or a part of them such as 25%. "
+        "Default: 0.",
     )
     share: SharePerType = Field(
         default_factory=dict,
         description="Its weight when idle devices are shared, for all types or per type. Default: 1.",
     )
     limit: PerType = Field(
-        default_factory=dict, description="Most devices it may use, per device type. Default: none."
+        default_factory=dict,
+        description="Most devices it may use, per device type; or a part. Default: none.",
     )
     allow: list[AllowedField] | None = optional(
         "Users, and Unix groups as @group, who may submit to it and the pools below; administrators "
@@ -261,6 +282,7 @@ class ClusterEntry(FileEntry):
 
     model_config = ConfigDict(
         json_schema_extra={
+            "anyOf": [{"required": ["configurations", "nodes"]}, {"required": ["rules"]}],
             "examples": [
                 {
                     "configurations": {
@@ -268,7 +290,7 @@ class ClusterEntry(FileEntry):
                     },
                     "nodes": {"gpu[1-4]": "box"},
                 }
-            ]
+            ],
         }
     )
 
