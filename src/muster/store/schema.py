@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
 than the rest of opening it."""
 
@@ -105,4 +105,37 @@ audit = sa.Table(
     sa.Column("outcome", sa.Text, nullable=False),
     sa.Column("detail", sa.Text, nullable=False),
     sa.Index("audit_user", "user", "id"),
+)
+
+invitations = sa.Table(
+    "join_tokens",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("created", sa.Float(53), nullable=False),
+    sa.Column("expires", sa.Float(53), nullable=False),
+    sa.Column("node", sa.Text, nullable=False),
+    sa.Column("uses", sa.Integer, nullable=False),
+    sa.Column("used", sa.Integer, nullable=False),
+    sa.Column("used_by", sa.Text, nullable=False),
+    sa.Column("used_at", sa.Float(53)),
+    sa.Column("engine", sa.Text, nullable=False),
+    sa.Column("authority", sa.Text, nullable=False),
+)
+
+identities = sa.Table(
+    "agents",
+    metadata,
+    sa.Column("node", sa.Text, primary_key=True),
+    sa.Column("serial", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("issued", sa.Float(53), nullable=False),
+    sa.Column("expires", sa.Float(53), nullable=False),
+    sa.Column("joined", sa.Float(53), nullable=False),
+    sa.Column("engine", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False),
+    sa.Column("authority", sa.Text, nullable=False),
+    sa.Column("invitation", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("revoked", sa.Float(53)),
 )

@@ -10,13 +10,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
-from muster.store import audit_log, journal, lists
+from muster.store import agents, audit_log, journal, lists
 from muster.store.batch import Batch, Journalled, Note, Snapshot, SubmissionKey
 from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
 from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots, tokens
-from muster.wire.records import ActRecord, JobRecord, PredictionRecord, TokenRecord
+from muster.wire.records import (
+    ActRecord,
+    IdentityRecord,
+    InvitationRecord,
+    JobRecord,
+    PredictionRecord,
+    TokenRecord,
+)
 
 KEEP_EVENTS = 1_000_000
 """Facts kept before the older snapshot, for people to read; some 120 to 400 MB."""
@@ -216,6 +223,46 @@ class Store:
         """Remove a token; return whether it existed."""
         with self._database.writing() as connection:
             return connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount > 0
+
+    def next_epoch(self) -> int:
+        """Return the number of a daemon that takes charge, one above that of the daemon before."""
+        with self._database.writing() as connection:
+            return agents.next_epoch(connection)
+
+    def add_invitation(self, digest: str, invitation: InvitationRecord) -> None:
+        """Store a join token; only the digest of its secret."""
+        with self._database.writing() as connection:
+            agents.add_invitation(connection, digest, invitation)
+
+    def invitations(self) -> list[InvitationRecord]:
+        """Return all join tokens, oldest first, without secrets."""
+        with self._database.reading() as connection:
+            return agents.all_invitations(connection)
+
+    def invitation(self, digest: str) -> InvitationRecord | None:
+        """Return the join token whose secret has this digest."""
+        with self._database.reading() as connection:
+            return agents.invitation(connection, digest)
+
+    def drop_invitations(self, name: str | None = None, expired: float = 0.0) -> int:
+        """Remove the join tokens of a name, or all that expired before a moment; return how many."""
+        with self._database.writing() as connection:
+            return agents.drop_invitations(connection, name, expired)
+
+    def admit(self, digest: str, identity: IdentityRecord) -> bool:
+        """Count a use of a join token and store who joined with it; False if it has no use left."""
+        with self._database.writing() as connection:
+            return agents.admit(connection, digest, identity)
+
+    def put_identity(self, identity: IdentityRecord) -> None:
+        """Store the certificate of a node's agent, in place of its last."""
+        with self._database.writing() as connection:
+            agents.put_identity(connection, identity)
+
+    def identities(self) -> list[IdentityRecord]:
+        """Return the certificates of all agents, by node."""
+        with self._database.reading() as connection:
+            return agents.all_identities(connection)
 
     def add_acts(self, acts: Sequence[ActRecord]) -> None:
         """Append to the audit log."""

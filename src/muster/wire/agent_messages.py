@@ -2,8 +2,8 @@
 
 The agent dials, says `AgentHello` with the tasks it has, and is answered with `Welcome` or
 `AgentRefused`. From then on the daemon sends orders and the agent reports; a report is resent on the
-next connection until it is acknowledged. Times are ages, in s by the sender's own clock: clocks of nodes
-differ. A new field needs a default; any other change needs a new `AGENT_VERSION`.
+next connection until it is acknowledged. Times are ages, in s by the sender's own clock: the clocks of
+nodes differ. A new field needs a default; any other change needs a new `AGENT_VERSION`.
 """
 
 from dataclasses import dataclass, field
@@ -138,7 +138,7 @@ class Admitted:
     certificate: Pem
     """PEM."""
     authority: Pem
-    """PEM of the CA."""
+    """PEM of the CA; of two while one replaces the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,8 @@ class DaemonAlive:
     beat: int = 0
     """The last `AgentAlive` heard on this connection: leases count from when the agent sent it, so a
     message that was long under way prolongs none."""
+    renew: bool = False
+    """Whether the agent's certificate is of an authority that is being replaced: it renews at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ must be finite and in range, and text must be Unicode: what a task says is store
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from muster.wire.bounds import UNBOUNDED, AtMost
@@ -75,12 +76,19 @@ def _short(line: bytes) -> str:
     return repr(line[:80]) + ("..." if len(line) > 80 else "")
 
 
-def _builder(kind: type[Any]) -> Check:
-    """Return a function that builds a dataclass from a record."""
-    hints = get_type_hints(kind, include_extras=True)
-    checks = [(field.name, _check(hints[field.name]), _needed(field)) for field in fields(kind)]
+def reader(kind: type[Any], without: Container[str] = (), text: AtMost = UNBOUNDED) -> Check:
+    """Return a function that checks a record and returns the values of a dataclass's fields.
 
-    def build(record: Any) -> Any:
+    `without`: fields that come from elsewhere; `text`: how long texts may be.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    checks = [
+        (field.name, _check(hints[field.name], text), _needed(field))
+        for field in fields(kind)
+        if field.name not in without
+    ]
+
+    def read(record: Any) -> dict[str, Any]:
         if not isinstance(record, dict):
             raise BadMessageError(f"{kind.__name__}: an object is needed, not {record!r:.80}")
         values: dict[str, Any] = {}
@@ -92,23 +100,35 @@ def _builder(kind: type[Any]) -> Check:
                     raise BadMessageError(f"{kind.__name__}.{name}: {problem}") from problem
             elif needed:
                 raise BadMessageError(f"{kind.__name__}: field {name!r} is missing")
-        return kind(**values)
+        return values
 
-    return build
+    return read
+
+
+def _builder(kind: type[Any]) -> Check:
+    """Return a function that builds a dataclass from a record."""
+    read = reader(kind)
+    return lambda record: kind(**read(record))
 
 
 def _needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _check(hint: Any) -> Check:
-    bound = UNBOUNDED
+def _check(hint: Any, bound: AtMost = UNBOUNDED) -> Check:
     if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], AtMost):
         hint, bound = get_args(hint)
-    if get_origin(hint) is tuple:
-        return _tuple_of(_check(get_args(hint)[0]), bound)
-    if get_origin(hint) is dict:
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        count = None if inside[-1] is ... else len(inside)
+        return _tuple_of(_check(inside[0], bound), bound, count)
+    if origin is Mapping:
+        return _mapping_of(_check(inside[1], bound), bound)
+    if origin is dict:
         return _mapping(bound)
+    if origin is UnionType and inside[1] is type(None):
+        check = _check(inside[0], bound)
+        return lambda value: None if value is None else check(value)
     if is_dataclass(hint):
         return _builder(hint)  # type: ignore[arg-type]
     scalars: dict[Any, Check] = {Loss: _number, float: _quantity, int: _count, str: _text(bound)}
@@ -190,12 +210,24 @@ def _writable(value: Any, depth: int) -> int:
     return 0
 
 
-def _tuple_of(check: Check, bound: AtMost) -> Check:
+def _mapping_of(check: Check, bound: AtMost) -> Check:
+    key = _text(bound)
+
+    def build(value: Any) -> dict[str, Any]:
+        found: dict[Any, Any] = _exactly(dict)(value)
+        return {key(name): check(each) for name, each in found.items()}
+
+    return build
+
+
+def _tuple_of(check: Check, bound: AtMost, count: int | None) -> Check:
     def build(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise BadMessageError(f"a list is needed, not {value!r:.80}")
         if len(value) > bound.count:
             raise BadMessageError(f"{len(value)} items, above the limit of {bound.count}")
+        if count is not None and len(value) != count:
+            raise BadMessageError(f"{count} items are needed, not {len(value)}")
         return tuple(check(one) for one in value)
 
     return build
