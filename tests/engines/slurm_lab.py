@@ -138,6 +138,8 @@ class SlurmLab:
     def restart_controller(self) -> None:
         """kill -9 of slurmctld, and another one; not before it has saved what it knows now."""
         now = time.time()
+        for job in self.jobs():  # it saves what has changed, after a while
+            self.slurm("scontrol", "update", f"jobid={job}", "comment=to be saved")
         self.until(
             lambda: (self.folder / "state" / "job_state").stat().st_mtime > now,
             "slurmctld saves its state",
