@@ -1,0 +1,162 @@
+"""A real Ray cluster of several nodes on this machine: `ray start` processes, ended by their ids.
+
+As a command it stays until it is interrupted: `python -m tests.engines.ray_lab --nodes 3 --gpus 2`.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from tests.live.daemons import processes, until
+
+RAY = (sys.executable, "-m", "ray.scripts.scripts")
+STORE = 80_000_000
+"""Bytes of the object store, which nobody uses."""
+QUICK = (
+    '{"health_check_initial_delay_ms":1000,"health_check_period_ms":500,'
+    '"health_check_failure_threshold":4,"gcs_rpc_server_reconnect_timeout_s":10}'
+)
+"""A killed raylet counts as dead after 2 s, not 14; one without a head ends after 10 s, not 60."""
+
+
+class RayLab:
+    """A head without devices, and nodes with made-up ones."""
+
+    def __init__(self) -> None:
+        # Short: the names of Ray's sockets go below it, and may have 107 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="mray-", dir="/tmp"))
+        self.port = _free_port()
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def address(self) -> str:
+        """Of the head."""
+        return f"127.0.0.1:{self.port}"
+
+    def start_head(self) -> None:
+        """Start the head, again at the same address; it has no devices."""
+        self._start(
+            "head",
+            *("--head", "--port", str(self.port), "--num-cpus", "1", "--num-gpus", "0"),
+            *("--include-dashboard", "false", "--temp-dir", str(self.folder / "ray")),
+            *("--system-config", QUICK),
+        )
+
+    def add(self, name: str, *, gpus: int = 2, cpus: int = 4, labels: str = "") -> None:
+        """Add a node; labels as in "rack=r0,ray.io/accelerator-type=V100"."""
+        self._start(
+            name,
+            *("--address", self.address, "--num-cpus", str(cpus), "--num-gpus", str(gpus)),
+            *(("--labels", labels) if labels else ()),
+        )
+
+    def kill(self, name: str, program: str = "raylet") -> None:
+        """kill -9 of a node's raylet, or of the head's `gcs_server`; what it ran ends by itself."""
+        os.kill(self.pid(name, program), signal.SIGKILL)
+
+    def pid(self, name: str, program: str = "raylet") -> int:
+        """Of a program of a node."""
+        leader = self._started[name].pid
+        found = [pid for pid in _session(leader) if _program(pid) == program]
+        assert found, f"{name} has no {program}"
+        return found[0]
+
+    def remove(self, name: str) -> None:
+        """End a node as `ray stop` does on its machine, with everything that Ray runs there."""
+        process = self._started.pop(name)
+        for pid in _session(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        for pid in _session(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+    def end(self) -> None:
+        """End all of it, and what it has left behind."""
+        for name in list(self._started):
+            self.remove(name)
+        for pid in processes(str(self.folder)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not processes(str(self.folder)), "Ray has ended")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, name: str, *words: str) -> None:
+        said = self.folder / f"{name}.log"
+        common = ("--node-name", name, "--object-store-memory", str(STORE), "--include-log-monitor")
+        with said.open("wb") as log:
+            process = subprocess.Popen(
+                [*RAY, "start", *common, "false", "--block", *words],
+                env=_environment(),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started[name] = process
+        until(lambda: b"--block" in said.read_bytes() or process.poll() is not None, f"{name} runs")
+        assert process.poll() is None, said.read_text(encoding="utf-8")
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "MUSTER_"))}
+    return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session; Ray's workers are in that of their `ray start`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                if os.getsid(int(entry.name)) == leader:
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def _program(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/exe").readlink().name
+    return ""
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def main() -> None:
+    """Start a cluster, and end it on SIGINT or SIGTERM."""
+    words = argparse.ArgumentParser()
+    words.add_argument("--nodes", type=int, default=3)
+    words.add_argument("--gpus", type=int, default=2)
+    given = words.parse_args()
+    over = threading.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: over.set())
+    lab = RayLab()
+    try:
+        lab.start_head()
+        for number in range(given.nodes):
+            lab.add(f"r{number}", gpus=given.gpus, labels=f"rack=k{number // 2}")
+        print(f"a Ray cluster is at {lab.address}; Ctrl-C ends it", flush=True)
+        over.wait()
+    finally:
+        lab.end()
+
+
+if __name__ == "__main__":
+    main()
