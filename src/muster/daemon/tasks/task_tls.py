@@ -1,5 +1,6 @@
 """The certificate of the port to which tasks report, off loopback."""
 
+import ipaddress
 import ssl
 import time
 
@@ -8,6 +9,14 @@ from muster.wire.tls_stream import binding_of
 
 DAYS = 3650
 """Nobody checks it: tasks know the certificate by the proof of their job's token, made over it."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address, for certain."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def new_task_tls() -> TaskTls:
