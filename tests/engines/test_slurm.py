@@ -157,3 +157,69 @@ def test_a_node_that_slurm_kills_is_replaced(lab: SlurmLab, on_slurm: Make) -> N
     assert not daemon.on(gone)
     training.await_workers(2)
     training.finish()
+
+
+@pytest.mark.slow
+def test_a_training_grows_over_nodes_that_slurm_lends_for_it_and_they_are_given_back(
+    lab: SlurmLab, on_slurm: Make
+) -> None:
+    daemon = on_slurm(
+        "--nodes", "1..3", "--time", "1h", "--engine-option", "idle=1s", "--interval", "1s"
+    )
+    daemon.start()
+    daemon.await_nodes(1)
+    training = Training(daemon, "grows", devices="1..3")
+    training.await_workers(3)
+    training.ahead()
+    (first,) = training.pids()["worker-0"]
+    assert len(lab.jobs()) == 3
+    daemon.client.handle("grows").resize(1, 1)
+    training.await_workers(1)
+    until(lambda: len(lab.jobs()) == 1, "what nobody needs is given back")
+    daemon.await_nodes(1)
+    training.finish()
+    assert training.pids()["worker-0"] == [first], "the first worker was never restarted"
+
+
+@pytest.mark.slow
+def test_a_training_outlives_its_allocations(lab: SlurmLab, on_slurm: Make) -> None:
+    daemon = on_slurm("--nodes", "1", "--time", "2m", "--interval", "1s")
+    daemon.start()
+    (home,) = daemon.await_nodes(1)
+    training = Training(daemon, "long", devices=1)
+    training.await_workers(1)
+    for _ in range(2):
+        training.ahead()
+        until(lambda last=home: daemon.up() not in ([], [last]), "another allocation has begun")  # type: ignore[misc]
+        until(lambda last=home: last not in _names(daemon), "the old one is given back")  # type: ignore[misc]
+        assert not daemon.on(home)
+        (home,) = daemon.await_nodes(1)
+    training.await_workers(1)
+    training.finish()
+    record = daemon.record("long")
+    assert (record.failures, record.losses, record.preemptions) == (0, 0, 0)
+
+
+@pytest.mark.slow
+def test_without_another_node_a_training_is_saved_in_time_and_resumes(
+    tmp_path: Path, lab: SlurmLab, on_slurm: Make
+) -> None:
+    for name in lab.names[1:]:
+        lab.slurm("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
+    daemon = on_slurm("--nodes", "1", "--time", "1m", "--interval", "1s")
+    daemon.start()
+    (home,) = daemon.await_nodes(1)
+    training = Training(daemon, "saved", devices=1)
+    training.await_workers(1)
+    training.ahead()
+    until(lambda: home not in _names(daemon), "its time is over")
+    (second,) = daemon.await_nodes(1)
+    assert second != home
+    training.await_workers(1)
+    training.finish()
+    record = daemon.record("saved")
+    assert (record.failures, record.losses) == (0, 0)
+
+
+def _names(daemon: SlurmCluster) -> set[str]:
+    return {node.name for node in daemon.client.nodes()}
