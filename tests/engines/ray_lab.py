@@ -62,22 +62,45 @@ class RayLab:
         """kill -9 of a node's raylet, or of the head's `gcs_server`; what it ran ends by itself."""
         os.kill(self.pid(name, program), signal.SIGKILL)
 
+    def is_dead(self, name: str) -> bool:
+        """Whether a node's raylet has ended."""
+        return not any(_program(pid) == "raylet" for pid in self.session(name))
+
+    def drain(self, name: str, within: int) -> None:
+        """Tell Ray that a node will be taken away, as its autoscaler does."""
+        script = (
+            "import ray,sys; ray.init(sys.argv[1], logging_level=40);"
+            "print(*[n['NodeID'] for n in ray.nodes() if n['NodeName'] == sys.argv[2] and n['Alive']])"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", script, self.address, name],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        words = ("--node-id", found.stdout.split()[-1], "--deadline-remaining-seconds", str(within))
+        why = ("--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "taken back")
+        subprocess.run([*RAY, "drain-node", "--address", self.address, *words, *why], check=True)
+
     def pid(self, name: str, program: str = "raylet") -> int:
         """Of a program of a node."""
-        leader = self._started[name].pid
-        found = [pid for pid in _session(leader) if _program(pid) == program]
+        found = [pid for pid in self.session(name) if _program(pid) == program]
         assert found, f"{name} has no {program}"
         return found[0]
+
+    def session(self, name: str) -> list[int]:
+        """The processes of a node, workers included."""
+        return session_of(self._started[name].pid)
 
     def remove(self, name: str) -> None:
         """End a node as `ray stop` does on its machine, with everything that Ray runs there."""
         process = self._started.pop(name)
-        for pid in _session(process.pid):
+        for pid in session_of(process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
-        for pid in _session(process.pid):
+        for pid in session_of(process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
@@ -115,7 +138,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
 
 
-def _session(leader: int) -> list[int]:
+def session_of(leader: int) -> list[int]:
     """The processes of a session; Ray's workers are in that of their `ray start`."""
     found = []
     for entry in Path("/proc").iterdir():

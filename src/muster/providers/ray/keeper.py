@@ -8,6 +8,7 @@ session, and neither the end of an actor nor of a raylet may end training.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,8 +21,8 @@ LONGEST_PAUSE = 30.0
 """s before another attempt, if the agent ends again and again."""
 STEADY = 60.0
 """s after which an agent counts as healthy: its next end is followed by a quick restart."""
-RUN = 'echo $$ > "$0/pid"; "$@" < /dev/null >> "$0/agent.log" 2>&1; echo $? > "$0/ended"'
-"""A shell between init and the agent: records how the agent ended."""
+RUN = 'echo $$ > "$0/pid"; "$@" < /dev/null > "$0/said" 2>&1; echo $? > "$0/ended"'
+"""A shell between init and the agent: records how the agent ended, and what it said since its start."""
 DRIVER = Path("/proc/driver/nvidia/gpus")
 """There where NVML finds the devices."""
 
@@ -50,6 +51,16 @@ class Keeper:
         """Return what is known of the agent."""
         return {"pid": self._pid(), "starts": self._starts, "retired": self._over.is_set()}
 
+    def end(self) -> None:
+        """End the agent, for good; tasks that it has keep running, so it should have none."""
+        self._over.set()
+        pid = self._pid()
+        if pid is not None:
+            os.killpg(os.getpgid(pid), signal.SIGTERM)
+        limit = time.monotonic() + LONGEST_PAUSE
+        while self._pid() is not None and time.monotonic() < limit:
+            time.sleep(LOOK / 10)
+
     def _keep(self) -> None:
         pause, begun = LOOK, 0.0
         while not self._over.is_set():
@@ -65,7 +76,8 @@ class Keeper:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             begun = time.monotonic()
-            self._start()
+            if not self._over.is_set():
+                self._start()
 
     def _start(self) -> None:
         (self._folder / "ended").unlink(missing_ok=True)
