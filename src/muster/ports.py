@@ -1,14 +1,18 @@
 """What a driver needs from outside. Small on purpose: the tests have a fake of each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
+from muster.wire.records import NodeHealth
 
 Report = TaskStarted | TaskExited | NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 """What an executor reports of its tasks and nodes."""
+
+Agents = Callable[[], Mapping[str, NodeHealth]]
+"""Returns the nodes whose agents are connected, and how they are. Thread-safe, quick."""
 
 
 class Clock(Protocol):
@@ -34,9 +38,9 @@ class Executor(Protocol):
         """Send a signal to the task's process group; no effect if it is gone."""
         ...
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
-        """Watch tasks that an earlier driver ordered. Each is reported as if started now: started,
-        exited, or, if its order never arrived, exited with `begun` false."""
+    def attach(self, tasks: Mapping[TaskId, str]) -> None:
+        """Watch tasks that an earlier driver ordered, each on its node. Each is reported as if started
+        now: started, exited, or, if its order never arrived, exited with `begun` false."""
         ...
 
     def collect(self) -> Sequence[Report]:

@@ -31,6 +31,7 @@ from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
+from muster.api.routes.packs import pack_routes
 from muster.api.streams import Streams
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
@@ -39,6 +40,7 @@ ROUTES = (
     ("/v1", "jobs", job_routes),
     ("/v1/jobs/{which}/logs", "logs", log_routes),
     ("/v1", "events", event_routes),
+    ("/v1/packs", "packs", pack_routes),
     ("/v1/nodes", "nodes", node_routes),
     ("/v1/pools", "pools", pool_routes),
     ("/v1/limits", "limits", limit_routes),

@@ -1,8 +1,9 @@
 """Bodies of requests, except jobs."""
 
+from base64 import b64decode
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from muster.daemon.service.protocol import PoolRules, Shape
 from muster.files.source.quantity import MAX_PRIORITY
@@ -55,6 +56,26 @@ class ShapeBody(_Body):
 
     def shape(self) -> Shape:
         return Shape(self.least, self.most, self.servers)
+
+
+class PackBody(_Body):
+    """A part of a packed folder."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"offset": 0, "data": "H4sIAAAA", "last": False}]}
+    )
+
+    offset: Annotated[int, Field(ge=0, le=MAX_AMOUNT)] = Field(description="Byte at which it begins.")
+    data: Annotated[str, Field(pattern=r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2,3}={1,2})?$")] = Field(
+        description="The bytes, in base64."
+    )
+    last: bool = Field(default=False, description="Whether it is the last part.")
+
+    @field_validator("data")
+    @classmethod
+    def _decodable(cls, data: str) -> str:
+        b64decode(data, validate=True)
+        return data
 
 
 class PriorityBody(_Body):

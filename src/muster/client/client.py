@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
@@ -19,6 +19,7 @@ from muster.client.job_record import own_script, read_file, script_record, with_
 from muster.client.logs import log_lines
 from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
 from muster.client.settings import TOKEN, URL, read_settings
+from muster.client.ship import as_shipped, shipping
 from muster.wire.records import (
     ActRecord,
     ChangeRecord,
@@ -33,6 +34,9 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
+
+if TYPE_CHECKING:
+    from muster.client.pack import Pack
 
 Env = Mapping[str, str | None]
 
@@ -62,6 +66,8 @@ class Client:
         self._url, self._token, self._ca = url, token, ca
         self._patience, self._transport = patience, transport
         self._open: DaemonConnection | None = None
+        self._packs: dict[Path, Pack] = {}
+        """Folders that its jobs ship, as they were when they were first packed."""
 
     def submit(
         self, job: Any, *, key: str | None = None, env: Env | None = None, **fields: Any
@@ -97,7 +103,7 @@ class Client:
     def forecast(self, job: Mapping[str, Any] | str | Path, *, env: Env | None = None) -> Forecast:
         """Predict when and where a job would run if it were submitted now."""
         record = job if isinstance(job, Mapping) else read_file(Path(job))
-        body = self._complete(record, env)
+        body, _ = self._complete(record, env)
         return self.connection.call(Forecast, "POST", "/v1/forecast", body=body)
 
     def jobs(
@@ -332,6 +338,9 @@ class Client:
         return is_this_machine(self.connection.url, kept=kept)
 
     def close(self) -> None:
+        for pack in self._packs.values():
+            pack.file.close()
+        self._packs.clear()
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -343,16 +352,31 @@ class Client:
         self.close()
 
     def _submit(self, record: Mapping[str, Any], key: str | None, env: Env | None) -> Handle:
-        body = self._complete(record, env)
+        body, pack = self._complete(record, env)
+        if pack is not None:
+            from muster.client.pack_upload import upload
+
+            upload(self.connection, pack)
         key = key or uuid.uuid4().hex
         return Handle(self, self.connection.call(JobRecord, "POST", "/v1/jobs", body=body, key=key))
 
-    def _complete(self, record: Mapping[str, Any], env: Env | None) -> dict[str, Any]:
-        """Return the job with its variables and where it is submitted; ClientError if it cannot run."""
+    def _complete(
+        self, record: Mapping[str, Any], env: Env | None
+    ) -> tuple[dict[str, Any], "Pack | None"]:
+        """Return the job with its variables and where it is submitted, and the folder that it ships;
+        ClientError if it cannot run."""
         complete = with_origin(with_variables(record, env), of_this_python(os.environ))
         if self.same_machine:
             refuse_unrunnable(complete)
-        return complete
+        folder = shipping(complete)
+        if folder is None:
+            return complete, None
+        if folder not in self._packs:  # submitted is what was forecast
+            from muster.client.pack import pack_folder  # slow to import, and seldom needed
+
+            self._packs[folder] = pack_folder(folder)
+        pack = self._packs[folder]
+        return as_shipped(complete, folder, pack.digest), pack
 
     def _submit_training(
         self, training: Any, key: str | None, env: Env | None, fields: Mapping[str, Any]

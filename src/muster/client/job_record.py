@@ -30,6 +30,11 @@ def read_file(path: Path) -> dict[str, Any]:
     record.setdefault("name", path.stem)
     if isinstance(record.get("folder"), str):
         record["folder"] = str(path.parent.absolute() / record["folder"])
+    if isinstance(record.get("ship"), str):
+        record["ship"] = str(path.parent.absolute() / record["ship"])
+    place = record.get("checkpoint")
+    if isinstance(place, str) and "://" not in place:
+        record["checkpoint"] = str(path.parent.absolute() / place)
     source = record.get("resume_from")
     if isinstance(source, str) and "/" in source:
         record["resume_from"] = str(path.parent.absolute() / source)
@@ -44,9 +49,11 @@ def script_record(
     script: Path, arguments: tuple[str, ...], fields: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Make a job that runs a script as it would run here: this interpreter, this folder."""
+    # Shipped, it is elsewhere under its relative name.
+    named = os.path.relpath(script) if fields.get("ship") else str(script.absolute())
     return {
         "name": script.stem if re.search("[A-Za-z]", script.stem) else f"job-{script.stem}",
-        "command": [sys.executable, str(script.absolute()), *arguments],
+        "command": [sys.executable, named, *arguments],
         "folder": str(Path.cwd()),
         **fields,
     }

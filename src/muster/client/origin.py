@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from muster.client.errors import ClientError, FieldFault
 from muster.client.settings import UNIX, is_loopback
+from muster.client.ship import DIGEST
 
 CARRIED = re.compile(
     r"PATH|PYTHONPATH|LD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_(PREFIX|DEFAULT_ENV)|PYENV_(ROOT|VERSION)"
@@ -56,7 +57,8 @@ def with_origin(record: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, 
 
     Fields that the job has stay; a `folder` of None is one of the job's own.
     """
-    complete = {"folder": str(Path.cwd()), **record}
+    packed = str(record.get("ship", "")).startswith(DIGEST)  # not a folder of this machine
+    complete = {"folder": None if packed else str(Path.cwd()), **record}
     if complete["folder"] is None:
         del complete["folder"]
     if "origin" not in complete:

@@ -107,6 +107,13 @@ class Program:
     origin: Origin = Origin()
     resume_from: str = ""
     """Checkpoints to start from: a folder, or until it is submitted a job; empty: only its own."""
+    ship: str = ""
+    """Digest ("sha256:...") of the packed folder that its tasks run in, `folder` being relative to
+    it; empty: none."""
+    checkpoint: str = ""
+    """URL or absolute path of its checkpoints; empty: in a folder of the job's own."""
+    at_most_once: bool = False
+    """Whether a task that may still run somewhere keeps its successor from starting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from muster.model.event import (
 from muster.model.job import Role
 from muster.model.placement import Slot
 
+WORK = "work"
+"""The folder in a job's own in which its tasks run, if they have no other."""
 _WHOLE = "(0|[1-9][0-9]{0,17})"
 _TASK_ID = re.compile(rf"{_WHOLE}/{_WHOLE}/({'|'.join(Role)})-{_WHOLE}(?:\.([1-9][0-9]{{0,17}}))?")
 """As `TaskId` is printed; the same id has one spelling."""

@@ -66,6 +66,24 @@ class RunRequest:
     folder: Annotated[
         Path | None, option(REQUEST, "Working directory. (default: this one)", metavar="DIR")
     ] = None
+    ship: Annotated[
+        Path | None,
+        option(
+            REQUEST,
+            "Pack this folder now and run in it, on whichever node; .gitignore and .musterignore say "
+            "what is left out.",
+            metavar="DIR",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "Where its checkpoints go: s3://bucket/path, or a path that all nodes see. (default: a "
+            "folder of its own)",
+            metavar="URL|PATH",
+        ),
+    ] = None
     elastic: Annotated[
         Resize | None, option(REQUEST, "Resize while training, or by stopping and restarting.")
     ] = None

@@ -1,6 +1,7 @@
 """`muster run`: from the command line to the job to submit."""
 
 import fnmatch
+import os
 import re
 import shutil
 import subprocess
@@ -67,6 +68,8 @@ def _from_words(request: RunRequest, environ: Mapping[str, str]) -> dict[str, An
             raise InputError.at(first, "does not exist; give its path from this directory")
         # Absolute only where the job works in another folder.
         script = first if request.folder is None else str(Path(first).absolute())
+        if request.ship is not None:
+            script = os.path.relpath(first, request.folder or Path.cwd())
         command = [interpreter(environ), script, *rest]
     return {"name": _named_after(first), "command": command}
 
@@ -117,6 +120,8 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "pool": request.pool,
         "priority": request.priority,
         "folder": None if request.folder is None else str(request.folder.absolute()),
+        "ship": None if request.ship is None else str(request.ship.absolute()),
+        "checkpoint": _checkpoint(request.checkpoint),
         "elastic": request.elastic,
         "time": request.time,
         "resume_from": _resume_from(request.resume_from),
@@ -136,6 +141,13 @@ def _set(record: dict[str, Any], text: str) -> None:
         inner[key] = dict(below) if isinstance(below, dict) else {}
         inner = inner[key]
     inner[last] = read_value(value, f"--set {field}")
+
+
+def _checkpoint(text: str | None) -> str | None:
+    """A URL as it is; a path from here."""
+    if text is None or "://" in text:
+        return text
+    return str(Path(text).expanduser().absolute())
 
 
 def _resume_from(text: str | None) -> str | None:

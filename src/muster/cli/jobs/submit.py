@@ -89,6 +89,7 @@ def plan_text(record: Mapping[str, Any], forecast: Forecast, now: float) -> str:
         "command": line,
         "program": "" if line.startswith(program) else program,
         "folder": str(record.get("folder", "")),
+        "ship": str(record.get("ship", "")),
         "pool": str(record.get("pool", "default")),
         "plan": forecast.plan,
         "where": forecast.placement,

@@ -70,10 +70,19 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
 
 
+def _folder(program: ProgramRecord) -> str:
+    if not program.ship:
+        return program.folder or "a folder of its own"
+    inside = f"{program.folder} of " if program.folder else ""
+    return f"{inside}a shipped folder, {program.ship[:19]}"
+
+
 def _program(program: ProgramRecord, command: Sequence[str]) -> Iterator[tuple[str, str]]:
     if program.executable and program.executable not in command[:1]:
         yield "program", program.executable
-    yield "folder", program.folder or "a folder of its own"
+    yield "folder", _folder(program)
+    if program.checkpoint:
+        yield "saves to", program.checkpoint
     for name, variables in (("env", program.env), ("inherits", program.inherited)):
         if variables:
             lines = (f"{each}={text}" for each, text in sorted(variables.items()))

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from muster.daemon.health_guard import HealthGuard
 from muster.daemon.learn.transfers import spots_of
+from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.job_summaries import JobSummary
 from muster.model.cluster import Cluster
 from muster.model.event import (
@@ -38,11 +40,12 @@ class Follower:
 
     def __init__(self, daemon: "Daemon") -> None:
         self._daemon = daemon
+        self._guard = HealthGuard()
         self.forgets: list[Callable[[int], None]] = []
         """Called with each job that has ended."""
 
     def refresh(self) -> None:
-        """Update the predictions of running jobs, and the gauges."""
+        """Update the predictions of running jobs and the gauges; drain nodes that are not well."""
         daemon, now = self._daemon, self._daemon.clock.now()
         for number, summary in list(daemon.summaries.items()):
             state = daemon.view.jobs[number]
@@ -53,6 +56,9 @@ class Follower:
             elif summary.predicted_finish is not None:  # from before it was stopped
                 daemon.summaries[number] = replace(summary, predicted_finish=None)
                 daemon.touch(number)
+        agents = daemon.agents()
+        for fact in self._guard.look(daemon.view.cluster, agents, now):
+            daemon.post(Entry([fact]))
         daemon.metrics.set_gauges(daemon.view, daemon.entitlements)
 
     def noted(self, facts: Sequence[Fact]) -> None:

@@ -31,6 +31,7 @@ from muster.daemon.service.records import node_record, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
+from muster.executors.health import unhealthy
 from muster.files.snapshot import encode_snapshot
 from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
@@ -42,6 +43,7 @@ from muster.policy.registry import POLICIES
 from muster.wire.records import (
     ActRecord,
     LimitRecord,
+    NodeHealth,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
@@ -109,7 +111,7 @@ class Administration(Requests):
     def _node(self, caller: Caller, node: Node) -> NodeRecord:
         view, now = self._daemon.view, self._daemon.clock.now()
         seen = partial(self._job_name, caller)
-        record = node_record(view, node, seen)
+        record = _with_agent(node_record(view, node, seen), node, self._daemon.agents())
         if node.state is not NodeState.DRAINING or not caller.admin:
             return record
         finish = partial(self._daemon.beliefs.finish, view=view, now=now)
@@ -317,3 +319,12 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
+
+
+def _with_agent(record: NodeRecord, node: Node, agents: Mapping[str, NodeHealth]) -> NodeRecord:
+    """Return a node's record with what its agent says."""
+    if node.offer is None:
+        return record
+    health = agents.get(node.name)
+    trouble = "" if health is None else unhealthy(health)
+    return replace(record, connected=health is not None, health=health, trouble=trouble)

@@ -18,6 +18,7 @@ from muster.daemon.service.event_text import change_of
 from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
+from muster.daemon.service.packs import PackShelf
 from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
     Caller,
@@ -54,6 +55,7 @@ from muster.wire.records import (
     JobDetail,
     JobPage,
     JobRecord,
+    PackRecord,
 )
 
 ENDS = (Ended.__name__, Cancelled.__name__)
@@ -78,8 +80,11 @@ class JobService(Administration):
         folder_of: FolderOf,
         submitters: Submitters = TOGETHER,
         caveats: tuple[str, ...] = (),
+        packs: PackShelf | None = None,
     ) -> None:
+        """`packs`: those that jobs ship; None: none can."""
         super().__init__(daemon, cluster_name, submitters, caveats)
+        self._packs = packs
         self._folder_of = folder_of
         self._number = daemon.store.highest()
         self._keys: dict[tuple[str, str], asyncio.Lock] = {}
@@ -112,6 +117,29 @@ class JobService(Administration):
             finally:
                 self._keys.pop((caller.user, key), None)
 
+    async def pack(self, caller: Caller, digest: str) -> PackRecord:
+        return await self._read(self._shelf().record, caller.user, digest)
+
+    async def put_pack(
+        self, caller: Caller, digest: str, offset: int, data: bytes, last: bool
+    ) -> PackRecord:
+        shelf, needed = self._shelf(), self._shipped()
+        return await self._read(shelf.put, caller.user, digest, offset, data, last, needed)
+
+    def _shelf(self) -> PackShelf:
+        if self._packs is None:
+            raise RefusedError("ship: this daemon keeps no packs")
+        return self._packs
+
+    def _shipped(self) -> frozenset[str]:
+        """Packs that live jobs run in."""
+        return frozenset(state.job.program.ship for state in self._daemon.view.jobs.values()) - {""}
+
+    async def prune_packs(self, older_than: float) -> None:
+        """Remove the packs that no live job needs and nobody has used since then."""
+        if self._packs is not None:
+            await self._read(self._packs.prune, self._shipped(), older_than)
+
     async def _take_in(self, caller: Caller, job: Job, key: SubmissionKey | None) -> JobRecord:
         self._refuse_trouble()
         refuse_numeric(job.name)
@@ -121,6 +149,8 @@ class JobService(Administration):
         if problem:
             raise RefusedError(problem)
         job = await self._resolved(job)
+        if job.program.ship:
+            await self._read(self._shelf().take, caller.user, job.user, job.program.ship)
         # No await in between: two submissions never get the same number, nor one place.
         if not caller.admin:
             self._limiter.refuse_submission(job, self.now())

@@ -22,6 +22,8 @@ def program_record(program: Program) -> ProgramRecord:
         env=_masked(program.environ),
         inherited=_masked(program.origin.environ),
         host=program.origin.host,
+        ship=program.ship,
+        checkpoint=USERINFO.sub(f"{MASK}@", program.checkpoint),
     )
 
 

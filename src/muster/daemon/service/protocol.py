@@ -16,6 +16,7 @@ from muster.wire.records import (
     JobRecord,
     LimitRecord,
     NodeRecord,
+    PackRecord,
     PolicyRecord,
     PoolRecord,
     StatusRecord,
@@ -117,6 +118,16 @@ class Service(Protocol):
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
         """Submit a job; with a key that this user has used before, return that job."""
+        ...
+
+    async def pack(self, caller: Caller, digest: str) -> PackRecord:
+        """Return how much of a packed folder the caller has uploaded."""
+        ...
+
+    async def put_pack(
+        self, caller: Caller, digest: str, offset: int, data: bytes, last: bool
+    ) -> PackRecord:
+        """Take a part of a packed folder; a part that is there already is ignored."""
         ...
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:

@@ -45,6 +45,13 @@ def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
         (*sorted(jobs), *_others(hidden)),
         marks,
         node.until,
+        why=node.why,
+        rack=node.rack,
+        domain=node.domain,
+        configuration=node.configuration,
+        engine=node.offer.engine if node.offer else "",
+        address=node.offer.address if node.offer else "",
+        labels=dict(node.offer.labels) if node.offer else {},
     )
 
 

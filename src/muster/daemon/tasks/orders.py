@@ -19,7 +19,7 @@ from muster.executors.environment import (
     compose,
 )
 from muster.model.job import Job, Need, Role
-from muster.model.task import TaskExited, TaskId, TaskOrder, TaskOrdered
+from muster.model.task import WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
@@ -80,7 +80,7 @@ class Orders:
         job, program = state.job, state.job.program
         folder = self._around.folder_of(job)
         own = environment.of(place)
-        own["MUSTER_CHECKPOINT"] = str(folder / "checkpoint")
+        own["MUSTER_CHECKPOINT"] = program.checkpoint or str(folder / "checkpoint")
         own["MUSTER_USER"] = job.user
         if program.resume_from:
             own["MUSTER_RESUME_FROM"] = program.resume_from
@@ -89,7 +89,8 @@ class Orders:
         base = {**inherited, **dict(program.origin.environ)}
         environ = compose(base, dict(program.environ), own)
         argv = ("/bin/sh", "-c", *job.command) if program.shell else job.command
-        where = program.folder or str(folder / "work")
+        own_folder = bool(program.ship) or not program.folder
+        where = str(folder / WORK / program.folder) if own_folder else program.folder
         log = log_name(job, wanted)
         need = _stated_need(job, wanted.role)
         master = place == environment.master
@@ -101,11 +102,12 @@ class Orders:
             environ,
             where,
             log,
-            own_folder=not program.folder,
+            own_folder=own_folder,
             memory=need.memory,
             millicores=need.millicores,
             user=user,
             private=str(folder),
+            ship=program.ship,
             ports=(environment.master_port,) if master else (),
         )
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from muster.executors.local.shim import NOT_RUNNABLE, remove_groups
 from muster.executors.local.spawn import spawn
 from muster.executors.local.task_folder import Begun, End, TaskFolder
 from muster.executors.local.watch import ProcessWatcher
+from muster.executors.packs import PACKS, BadPackError, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
@@ -76,6 +77,7 @@ class LocalExecutor:
         self._groups, self._umask = groups, umask
         for part in ("tasks", "logs"):
             make_private(self._folder / part)
+        self._packs = PackFolder(self._folder / PACKS)
         self._logs = LogFolder(self._folder / "logs", log_limit)
         self._tasks: dict[TaskId, _Task] = {}
         self._over: set[TaskId] = set()
@@ -93,7 +95,7 @@ class LocalExecutor:
     def signal(self, task: TaskId, number: int) -> None:
         self._watch.post(partial(self._signal, task, number))
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
+    def attach(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
@@ -137,7 +139,7 @@ class LocalExecutor:
             if not task.folder.claimed:
                 self._spawn(task)
                 return
-        except (GroupError, OSError) as problem:
+        except (BadPackError, GroupError, OSError) as problem:
             self._give_up(task, f"could not be started: {problem}")
             return
         except UnknownUserError as problem:
@@ -153,7 +155,8 @@ class LocalExecutor:
             return
         account = account_of(order.user) if order.user else None
         groups = self._groups_for(order)
-        folder.put_order(order, output, groups, account, self._umask)
+        pack = self._packs.path(order.ship) if order.ship else None
+        folder.put_order(order, output, groups, account, self._umask, pack)
 
     def _groups_for(self, order: TaskOrder) -> list[Path]:
         try:

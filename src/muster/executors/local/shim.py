@@ -196,14 +196,16 @@ def adopt_orphans() -> None:
 def begin(order: dict[str, Any]) -> int:
     """Start the task's process. Its program begins only once the process is on record."""
     output = open_log(order["output"], order.get("account"))
+    pack = open_pack(order.get("pack", ""))
     held, go = os.pipe()
     told, tell = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(go)  # else it would wait for ever if the shim dies
-        become(order, output, held, tell)
-    for descriptor in (output, held, tell):
-        os.close(descriptor)
+        become(order, output, pack, held, tell)
+    for descriptor in (output, pack, held, tell):
+        if descriptor >= 0:
+            os.close(descriptor)
     try:
         os.read(told, 1)  # it now leads its own session
         record(BEGUN, identity_of(pid) | {"at": time.time()})
@@ -235,7 +237,16 @@ def open_log(path: str, account: dict[str, Any] | None) -> int:
         raise CannotRunError(NOT_RUNNABLE, f"cannot write its log: {problem.strerror}") from None
 
 
-def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn:
+def open_pack(path: str) -> int:
+    """Open the pack of a shipped folder, which the task's user may not reach; -1 if it ships none."""
+    try:
+        return os.open(path, os.O_RDONLY) if path else -1
+    except OSError as problem:
+        words = f"its packed folder is not here: {problem.strerror}; submit it again"
+        raise CannotRunError(NOT_RUNNABLE, words) from None
+
+
+def become(order: dict[str, Any], output: int, pack: int, held: int, tell: int) -> NoReturn:
     """In the task's process: set it up and become its program."""
     try:
         os.setsid()
@@ -249,6 +260,8 @@ def become(order: dict[str, Any], output: int, held: int, tell: int) -> NoReturn
                 drop_to(**order["account"])
             umask = os.umask(0o077)
             make_private(order.get("private", ""))
+            if pack >= 0:
+                unpack(pack, order["unpack"])
             settle(order["folder"], output, own=order.get("own_folder", True))
             os.umask(umask if order.get("umask") is None else order["umask"])
             execute(order["argv"], order["environ"])
@@ -299,6 +312,18 @@ def make_private(folder: str) -> None:
     """Make the job's own folder before anybody makes folders in it."""
     with contextlib.suppress(OSError):  # not every job uses it
         os.makedirs(folder, exist_ok=True)
+
+
+def unpack(pack: int, into: str) -> None:
+    """Make the shipped folder, as the task's user and with a module that other tasks do not load."""
+    import runpy  # few tasks need it
+
+    module = runpy.run_path(os.path.join(os.path.dirname(__file__), "unpack.py"))
+    try:
+        module["unpack"](pack, into)
+    except Exception as problem:  # of the disk, of a damaged or forged pack
+        words = f"its shipped folder could not be unpacked: {problem}"
+        raise CannotRunError(NOT_RUNNABLE, words) from None
 
 
 def settle(folder: str, output: int, *, own: bool) -> None:

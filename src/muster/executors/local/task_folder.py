@@ -13,7 +13,7 @@ from muster.executors.accounts import Account
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, UMASK, claim, record
 from muster.executors.private_folder import make_private
-from muster.model.task import TaskOrder
+from muster.model.task import WORK, TaskOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,9 @@ class TaskFolder:
         groups: Sequence[Path] = (),
         account: Account | None = None,
         umask: int | None = None,
+        pack: Path | None = None,
     ) -> None:
-        """Write the order, unless there is one."""
+        """Write the order, unless there is one. `pack`: the shipped folder to unpack."""
         make_private(self.path)
         content = {
             "argv": list(order.argv),
@@ -94,6 +95,8 @@ class TaskFolder:
             "account": _identifiers(account) if account else None,
             "umask": UMASK if account else umask,
         }
+        if pack is not None:
+            content |= {"pack": str(pack), "unpack": str(Path(order.private) / WORK)}
         if not self.ordered:
             record(str(self.path / ORDER), content)
 

@@ -293,6 +293,22 @@ class JobEntry(FileEntry):
         "name), `last` for the latest of its own name, or a path (with a /).",
         examples=["12", "last", "./checkpoints"],
     )
+    checkpoint: Text | None = optional(
+        "Where its checkpoints go: a path that all its nodes see, absolute or relative to this file, "
+        "or a URL (s3://, gs://, hdfs://). Default: a folder of the job's own.",
+        examples=["s3://training/resnet", "/shared/ada/resnet"],
+    )
+    ship: Text | None = optional(
+        "Folder to pack at submission and to run in, on whichever node: absolute, or relative to the "
+        "job file. What .gitignore and .musterignore name is left out. In a request: the digest of "
+        "an uploaded pack.",
+        examples=["."],
+    )
+    at_most_once: Flag = Field(
+        default=False,
+        description="Whether a task on a node that is cut off keeps its job from restarting until the "
+        "task is known to be dead.",
+    )
     resumes: Flag | None = optional(
         "Whether it continues from a checkpoint after a stop. If not, only jobs that outrank it may "
         "preempt it. Default: true with checkpoint_signal or elastic: restart, else false."

@@ -16,6 +16,7 @@ from muster.files.job.job_parts import (
     batch_of,
     device_types_of,
     folder_of,
+    kept_files,
     model_of,
     profile_source,
     program_of,
@@ -62,6 +63,10 @@ def read_job(path: Path) -> JobFile:
     record: dict[str, Any] = {"name": path.stem, **_mapping(source)}
     if entry.folder is not None:
         record["folder"] = job.program.folder
+    if entry.checkpoint is not None:
+        record["checkpoint"] = job.program.checkpoint
+    if entry.ship is not None:
+        record["ship"] = str(base / entry.ship)
     if entry.resume_from is not None:
         record["resume_from"] = job.program.resume_from
     if profile is not None:
@@ -127,11 +132,14 @@ def _job(
     types = part(lambda: device_types_of(entry, roles)) if roles else ()
     batch = part(lambda: batch_of(entry, roles)) if roles else None
     model = part(lambda: model_of(entry.model, base, profile))
-    folder = part(lambda: folder_of(entry.folder, base))
+    folder = part(lambda: folder_of(entry.folder, base, shipped=entry.ship is not None))
+    kept = part(lambda: kept_files(entry, base))
     resume = part(lambda: resume_of(entry.resume_from, base))
     named = part(lambda: entry.name or default_name(name, called))
     part(lambda: refuse_without_servers(entry))
-    if faults or roles is None or types is None or folder is None or named is None or resume is None:
+    if faults or roles is None or types is None or folder is None or named is None:
+        raise FaultsError(faults)
+    if resume is None or kept is None:
         raise FaultsError(faults)
     restarts = entry.elastic == "restart"
     usual_pause = RESTART_SECONDS if restarts else LIVE_SECONDS
@@ -154,7 +162,7 @@ def _job(
         work=float(entry.work) if entry.work is not None else None,
         restarts=restarts,
         application=entry.application,
-        program=program_of(entry, folder, resume),
+        program=program_of(entry, folder, resume, kept),
         resumes=_resumes(entry),
     )
 

@@ -1,5 +1,7 @@
 """The parts of a job, from its entry: tasks, device types, model, program."""
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,20 @@ _ONE = Devices(None, Counts(1, 1))
 _NONE = Devices(None, Counts(0, 0))
 _LEAST_MEMORY = 1_000_000
 """Bytes with which a shell starts, and with a quarter of which it is killed."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
 _SHORTHAND = ("devices", "gang", "cores", "memory")
 
 
-def program_of(entry: JobEntry, folder: str, resume_from: str) -> Program:
+@dataclass(frozen=True, slots=True)
+class KeptFiles:
+    """The files of a job that outlive its tasks."""
+
+    ship: str
+    checkpoint: str
+
+
+def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) -> Program:
     """Return how the command is run, without variables that are still to be given."""
     return Program(
         folder=folder,
@@ -49,7 +61,31 @@ def program_of(entry: JobEntry, folder: str, resume_from: str) -> Program:
         warn_signal=entry.warn.signal,
         origin=_origin(entry.origin),
         resume_from=resume_from,
+        ship=kept.ship,
+        checkpoint=kept.checkpoint,
+        at_most_once=entry.at_most_once,
     )
+
+
+def kept_files(entry: JobEntry, base: Path | None) -> KeptFiles:
+    """Return the digest of what is shipped, and where checkpoints go.
+
+    A path that a file ships is not in the job: only its pack is.
+    """
+    ship = entry.ship or ""
+    if base is None and ship and not _DIGEST.fullmatch(ship):
+        problem = "must be the digest of a pack; muster run and the Python client pack a folder"
+        raise FieldError(("ship",), problem)
+    return KeptFiles(ship if base is None else "", _checkpoint(entry.checkpoint or "", base))
+
+
+def _checkpoint(text: str, base: Path | None) -> str:
+    if not text or _URL.match(text):
+        return text
+    if base is None and not Path(text).is_absolute():
+        problem = f"must be a URL or an absolute path, not {shown(text)}"
+        raise FieldError(("checkpoint",), problem)
+    return str(base / text) if base is not None else text
 
 
 def _origin(entry: OriginEntry) -> Origin:
@@ -57,14 +93,25 @@ def _origin(entry: OriginEntry) -> Origin:
     return Origin(environ, entry.executable or "", entry.host or "")
 
 
-def folder_of(text: str | None, base: Path | None) -> str:
-    """Return the working directory, absolute; in a file it is relative to the file's folder."""
+def folder_of(text: str | None, base: Path | None, *, shipped: bool = False) -> str:
+    """Return the working directory, absolute; in a file it is relative to the file's folder, in a
+    request that ships one to that."""
     if text is None:
         return ""
+    if base is None and shipped:
+        return _inside(text)
     if base is None and not Path(text).is_absolute():
         problem = f"must be an absolute path, not {shown(text)}; write for example /home/ada/train"
         raise FieldError(("folder",), problem)
     return str(base / text) if base is not None else text
+
+
+def _inside(text: str) -> str:
+    """Return a folder of the shipped one."""
+    if Path(text).is_absolute() or ".." in Path(text).parts:
+        problem = f"must be in the folder that is shipped, not {shown(text)}; write for example src"
+        raise FieldError(("folder",), problem)
+    return text
 
 
 def resume_of(text: str | None, base: Path | None) -> str:
