@@ -51,8 +51,12 @@ class RayCluster(Daemon):
 
     def strays(self) -> dict[int, str]:
         """Processes of jobs: agents, and the shells that wait for them, stay."""
-        found = {**super().strays(), **processes(str(self.agents))}
-        return {pid: what for pid, what in found.items() if not _serves(what)}
+        found = {**processes(str(self.agents)), **processes(str(self.data))}
+        return {
+            pid: what
+            for pid, what in found.items()
+            if not _serves(what) and not (self.runs and pid == self.pid)
+        }
 
     def end(self) -> None:
         """The end of a test: the agents go, too, and Ray has its devices back."""
