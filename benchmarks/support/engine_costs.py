@@ -1,6 +1,6 @@
 """What a gained and a lost node cost a training, and how soon a job starts: on one Ray cluster."""
 
-import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from support.runtime_marks import Mark, all_marks
-from support.runtime_peers import SCRIPTS, PeerError, end, start, tail
 from tests.engines.ray_cluster import RayCluster
-from tests.engines.ray_lab import RayLab
+from tests.engines.ray_lab import RAY, RayLab
 from tests.live.daemons import until
 
-PATIENCE = 240.0
+from support.runtime_marks import Mark, all_marks
+from support.runtime_peers import SCRIPTS, PeerError, end, start, tail
+
+PATIENCE = 400.0
 """s for anything here, on a busy machine."""
 STEADY = 25
 """Steps before and after each change."""
@@ -32,7 +33,7 @@ UPTIME = "cut -d' ' -f1 /proc/uptime > {path}.draft && mv {path}.draft {path}"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A change: s without progress, less the typical step; steps that were done again are no progress."""
+    """Of a change: s without progress, less a typical step. Steps done again are no progress."""
 
     seconds: float
     step: float
@@ -118,11 +119,7 @@ def _cost(marks: Sequence[Mark], begin: float, end: float) -> Cost:
     progress = list(_progress(marks))
     typical = median(after.at - before.at for before, after in pairwise(progress))
     before, after = max(
-        (
-            (one, other)
-            for one, other in pairwise(progress)
-            if other.at > begin and one.at < end
-        ),
+        ((one, other) for one, other in pairwise(progress) if other.at > begin and one.at < end),
         key=lambda pair: pair[1].at - pair[0].at,
     )
     again = {mark.step for mark in marks if before.at < mark.at < after.at and mark.step <= before.step}
@@ -133,30 +130,28 @@ def _cost(marks: Sequence[Mark], begin: float, end: float) -> Cost:
 
 
 def muster_latency(daemon: RayCluster, rounds: int) -> float:
-    """s from `muster run` to the first line of a job with one device; the median."""
-    return median(
-        _began(daemon.work("starts") / str(number), lambda line: daemon.muster("run", "-y", "--devices", "1", "--", "sh", "-c", line).check_returncode())
-        for number in range(rounds)
-    )
+    """Return the s from `muster run` to the first line of a job with one device; the median."""
+
+    def submit(line: str) -> None:
+        daemon.muster("run", "-y", "--", "sh", "-c", line).check_returncode()
+
+    return median(_began(daemon.work("starts") / str(number), submit) for number in range(rounds))
 
 
-def ray_latency(python: str, lab: RayLab, dashboard: str, rounds: int) -> float:
-    """s from `ray job submit` to the first line of its entrypoint; the median."""
+def ray_latency(python: str, dashboard: int, rounds: int) -> float:
+    """Return the s from `ray job submit` to the first line of its entrypoint; the median."""
+    where = f"http://127.0.0.1:{dashboard}"
+    words = ("job", "submit", "--address", where, "--no-wait", "--entrypoint-num-gpus", "1")
+
+    def submit(line: str) -> None:
+        command = [python, *RAY, *words, "--", "sh", "-c", shlex.quote(line)]
+        subprocess.run(command, capture_output=True, check=True)
+
     with tempfile.TemporaryDirectory() as folder:
-
-        def submit(line: str) -> None:
-            words = ("job", "submit", "--address", dashboard, "--no-wait", "--entrypoint-num-gpus", "1")
-            subprocess.run(
-                [python, "-m", "ray.scripts.scripts", *words, "--", "sh", "-c", f"'{line}'"],
-                capture_output=True,
-                check=True,
-                env={**os.environ, "RAY_ADDRESS": ""},
-            )
-
         return median(_began(Path(folder, str(number)), submit) for number in range(rounds))
 
 
-def _began(path: Path, submit: Callable[[str], object]) -> float:
+def _began(path: Path, submit: Callable[[str], None]) -> float:
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     submit(UPTIME.format(path=path))
     until(path.exists, "the job has begun")
@@ -164,13 +159,25 @@ def _began(path: Path, submit: Callable[[str], object]) -> float:
 
 
 @contextmanager
-def lab_with(nodes: Sequence[str], python: str = sys.executable, dashboard: int = 0) -> Iterator[RayLab]:
+def lab_with(nodes: Sequence[str], python: str, *, dashboard: bool = False) -> Iterator[RayLab]:
     """A Ray cluster with these nodes, of one device each."""
     lab = RayLab(python, dashboard=dashboard)
     try:
         lab.start_head()
-        for name in nodes:
-            lab.add(name, gpus=1, cpus=2)
+        lab.add(*nodes, gpus=1, cpus=2)
         yield lab
     finally:
         lab.end()
+
+
+@contextmanager
+def muster_on(lab: RayLab, nodes: Sequence[str]) -> Iterator[RayCluster]:
+    """A daemon on the same cluster, with the nodes that it has."""
+    with tempfile.TemporaryDirectory(prefix="muster-on-ray-") as name:
+        daemon = RayCluster(Path(name), lab)
+        try:
+            daemon.start()
+            daemon.await_nodes(*nodes)
+            yield daemon
+        finally:
+            daemon.end()

@@ -16,8 +16,7 @@ def ray_lab() -> Iterator[RayLab]:
     lab = RayLab()
     try:
         lab.start_head()
-        for name in ("r1", "r2"):
-            lab.add(name, gpus=1, labels="rack=k1,ray.io/accelerator-type=V100")
+        lab.add("r1", "r2", gpus=1, labels="rack=k1,ray.io/accelerator-type=V100")
         yield lab
     finally:
         lab.end()

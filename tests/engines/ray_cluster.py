@@ -44,8 +44,8 @@ class RayCluster(Daemon):
 
     def kill_node(self, node: str) -> None:
         """A machine's power fails: kill -9 of all that runs there, of Ray, the agent and its tasks."""
-        own = processes(str(self.agent_folder(node)))
-        for pid in [*self.lab.session(node), *own]:
+        self.lab.kill_all(node)
+        for pid in processes(str(self.agent_folder(node))):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

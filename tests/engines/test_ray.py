@@ -176,8 +176,7 @@ def test_the_head_and_the_daemon_are_killed_and_the_training_goes_on(
     daemon.start()
     training.await_workers(2)
     lab.start_head()
-    for name in ("r1", "r2"):
-        lab.add(name, gpus=1)
+    lab.add("r1", "r2", gpus=1)
     until(lambda: free_devices(lab) == 0, "the devices are held again")
     training.ahead()
     training.finish()
@@ -187,8 +186,7 @@ def test_the_head_and_the_daemon_are_killed_and_the_training_goes_on(
 
 def started(lab: RayLab, on_ray: MakeRay, *nodes: str) -> RayCluster:
     """A daemon on these nodes, with a device each."""
-    for name in nodes:
-        lab.add(name, gpus=1)
+    lab.add(*nodes, gpus=1)
     daemon = on_ray(lab, "--lost-after", "10s")
     daemon.start()
     daemon.await_nodes(*nodes)

@@ -46,7 +46,11 @@ def train(asked: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory() as name:
             kept = None
             if ray.train.get_context().get_world_rank() == 0:
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+                state = {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "epoch": epoch,
+                }
                 torch.save(state, Path(name) / "state.pt")
                 kept = Checkpoint.from_directory(name)
             ray.train.report({"loss": loss.item()}, checkpoint=kept)
