@@ -21,7 +21,11 @@ LONGEST_PAUSE = 30.0
 """s before another attempt, if the agent ends again and again."""
 STEADY = 60.0
 """s after which an agent counts as healthy: its next end is followed by a quick restart."""
-RUN = 'echo $$ > "$0/pid"; "$@" < /dev/null > "$0/said" 2>&1; echo $? > "$0/ended"'
+RUN = """
+echo $$ > "$0/pid"; ended="$1"; shift
+"$@" < /dev/null > "$0/said" 2>&1
+echo $? > "$ended"
+"""
 """A shell between init and the agent: records how the agent ended, and what it said since its start."""
 DRIVER = Path("/proc/driver/nvidia/gpus")
 """There where NVML finds the devices."""
@@ -36,20 +40,20 @@ class Keeper:
         environment: dict[str, str],
         folder: str,
         simulated: list[str],
+        brought: str,
     ) -> None:
-        """`command` follows the node's own Python; `simulated` is added where there is no driver."""
+        """`command` follows the node's own Python; `simulated` is added where there is no driver.
+        `brought` differs each time that an agent is brought to the node: one that has ended because
+        nobody wanted it stays ended when Ray restarts this actor, and no longer."""
         self._folder = Path(folder).expanduser()
         words = [sys.executable, *command, "--folder", str(self._folder)]
         self._command = words if DRIVER.is_dir() else [*words, *simulated]
         self._environment = environment
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._record = self._folder / f"ended-{brought}"
         self._starts = 0
         self._over = threading.Event()
         threading.Thread(target=self._keep, daemon=True, name="muster-keeper").start()
-
-    def look(self) -> dict[str, int | bool | None]:
-        """Return what is known of the agent."""
-        return {"pid": self._pid(), "starts": self._starts, "retired": self._over.is_set()}
 
     def end(self) -> None:
         """End the agent, for good; tasks that it has keep running, so it should have none."""
@@ -80,11 +84,21 @@ class Keeper:
                 self._start()
 
     def _start(self) -> None:
-        (self._folder / "ended").unlink(missing_ok=True)
+        for old in self._folder.glob("ended-*"):
+            old.unlink(missing_ok=True)
         self._starts += 1
         with subprocess.Popen(
             # The outer shell ends at once, so that init inherits the inner one.
-            ["sh", "-c", '"$0" -c "$@" &', "sh", RUN, str(self._folder), *self._command],
+            [
+                "sh",
+                "-c",
+                '"$0" -c "$@" &',
+                "sh",
+                RUN,
+                str(self._folder),
+                str(self._record),
+                *self._command,
+            ],
             cwd=self._folder,
             env={**os.environ, **self._environment},
             stdin=subprocess.DEVNULL,
@@ -108,7 +122,7 @@ class Keeper:
 
     def _ended(self) -> str:
         try:
-            return (self._folder / "ended").read_text(encoding="ascii").strip()
+            return self._record.read_text(encoding="ascii").strip()
         except OSError:
             return ""
 

@@ -234,6 +234,7 @@ class RayProvider:
             "environment": {"MUSTER_JOIN": self._invite(row["name"])},
             "folder": f"{self._folder}/{self._fleet}/{row['name']}",
             "simulated": simulated_options(row),
+            "brought": secrets.token_hex(4),
         }
         self._order({"do": "bring", "id": id, "how": how})
 
