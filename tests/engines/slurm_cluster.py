@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.engines.slurm_lab import SlurmLab
+from tests.engines.slurm_lab import SlurmLab, free_ports
 from tests.live.daemons import Daemon, processes, until
 
 
@@ -19,7 +19,8 @@ class SlurmCluster(Daemon):
         super().__init__(
             folder,
             *("--engine", "slurm", "--partition", "gpu"),
-            *("--agent-host", "127.0.0.1", "--agent-port", "0"),
+            # The next daemon must be found where the last one was.
+            *("--agent-host", "127.0.0.1", "--agent-port", str(free_ports(1)[0])),
             *options,
         )
 

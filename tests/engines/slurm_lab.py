@@ -222,7 +222,7 @@ class SlurmLab:
         for number in range(self.gpus):
             device = self.folder / "dev" / f"fakegpu{number}"
             os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
-        controller, *ports = _free_ports(self.nodes + 1)
+        controller, *ports = free_ports(self.nodes + 1)
         names = _ranged(self.names)
         text = CONFIGURATION.format(
             folder=self.folder,
@@ -291,7 +291,7 @@ def _ranged(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"g[{names[0][1:]}-{names[-1][1:]}]"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listened at just now."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
