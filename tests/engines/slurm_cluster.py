@@ -34,8 +34,9 @@ class SlurmCluster(Daemon):
         return self.up()
 
     def agent_pid(self, node: str) -> int:
-        """Of a node's agent."""
-        return int((self.agents / f"muster-{node}" / "agent.lock").read_text(encoding="ascii"))
+        """Of a node's agent; 0: it is just starting."""
+        lock = self.agents / f"muster-{node}" / "agent.lock"
+        return int(lock.read_text(encoding="ascii") or 0)
 
     def on(self, node: str) -> dict[int, str]:
         """Processes of a node: its agent, shims and tasks."""
