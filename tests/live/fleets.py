@@ -15,8 +15,6 @@ from muster.wire.records import NodeRecord
 from tests.live.daemons import Daemon, environment, processes, until
 
 AGENT = (sys.executable, "-m", "muster.agent")
-LOST_AFTER = 3.0
-"""Seconds of silence after which the daemons of these tests give nodes up."""
 
 
 def free_port() -> int:
@@ -28,10 +26,11 @@ def free_port() -> int:
 class FleetDaemon(Daemon):
     """`muster up --engine machines` on loopback."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, lost_after: float = 60.0) -> None:
+        """`lost_after`: s; longer than a restart takes on a busy machine."""
         self.agent_port = free_port()
         where = ("--agent-host", "127.0.0.1", "--agent-port", str(self.agent_port))
-        silence = ("--lost-after", f"{LOST_AFTER:g}s")
+        silence = ("--lost-after", f"{lost_after:g}s")
         super().__init__(folder, "--engine", "machines", *where, *silence, *options, devices=0)
 
     def invite(self, node: str) -> JoinToken:
