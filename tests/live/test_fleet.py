@@ -54,8 +54,7 @@ def fleet(shared: Fleet) -> Iterator[Fleet]:
     """Two nodes of one device, for tests that leave them as they are."""
     yield shared
     shared.daemon.clear()
-    for node in shared.nodes:
-        until(lambda node=node: not node.tasks(), f"nothing runs on {node.name}")
+    until(lambda: not any(node.tasks() for node in shared.nodes), "nothing runs on the nodes")
 
 
 @pytest.fixture
