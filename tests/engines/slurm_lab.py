@@ -110,6 +110,8 @@ class SlurmLab:
     """Of the partition `gpu`."""
     slurmd_timeout: int = 20
     """s of silence after which Slurm gives a node up."""
+    _around: dict[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    """Variables of whoever made it, then: tests change theirs."""
     _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -120,7 +122,7 @@ class SlurmLab:
     @property
     def environ(self) -> dict[str, str]:
         """In which Slurm's commands mean this lab."""
-        return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": _path()}
+        return {**self._around, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": _path()}
 
     def start(self) -> None:
         """Return when every node is idle."""
