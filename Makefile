@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
 MKDOCS := $(VENV)/.mkdocs
 
-.PHONY: demo play test live daemon check format bench perf sim runtime torch docs docs-test site clean
+.PHONY: demo play test live engines slurm daemon check format bench perf sim runtime torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -28,6 +28,12 @@ test: $(TORCH)  ## every test, real training included
 
 live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or not slow' tests/live tests/runtime
+
+engines: $(TORCH)  ## the tests on a real Ray and a real Slurm (`make slurm` first), the slow ones too
+	$(BIN)/pytest -m 'slow or not slow' tests/engines
+
+slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root; starts no service)
+	tools/install-slurm
 
 docs-test: $(TORCH)  ## type what README, tutorials and how-tos say, the slow ones too (some 8 minutes)
 	$(BIN)/pytest -m 'slow or not slow' tests/docs

@@ -38,9 +38,9 @@ class Executor(Protocol):
         """Send a signal to the task's process group; no effect if it is gone."""
         ...
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
-        """Watch tasks that an earlier driver ordered. Each is reported as if started now: started,
-        exited, or, if its order never arrived, exited with `begun` false."""
+    def attach(self, tasks: Mapping[TaskId, str]) -> None:
+        """Watch tasks that an earlier driver ordered, each on its node. Each is reported as if started
+        now: started, exited, or, if its order never arrived, exited with `begun` false."""
         ...
 
     def collect(self) -> Sequence[Report]:

@@ -4,7 +4,7 @@ A task does what the first word of its command says (`PROGRAMS`); others live un
 """
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePosixPath
@@ -108,7 +108,7 @@ class FakeExecutor:
     def signal(self, task: TaskId, number: int) -> None:
         self.machine.signal(task, number)
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
+    def attach(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
             process = self.machine.processes.get(task)
             if process is None:
@@ -178,7 +178,7 @@ class RefusingExecutor:
     def signal(self, task: TaskId, number: int) -> None:
         pass
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
+    def attach(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
             self._refuse(task)
 

@@ -18,6 +18,9 @@ from tests.contract.fake_executor import FakeExecutor, Machine, RefusingExecutor
 LIMIT = 60.0
 """Seconds after which a report that has not come never will."""
 
+NODE = "n0"
+"""Where the tasks run."""
+
 SCRIPTS = {
     "exit": 'exit "$1"',
     "print": 'echo "$1"',
@@ -59,7 +62,7 @@ class Rig:
         where = str(self.folder / "work")
         log = f"7/1/{task.name}.log"
         argv = self.argv(*words)
-        order = TaskOrder(task, "n0", (0,), argv, environ, where, log, own_folder=True)
+        order = TaskOrder(task, NODE, (0,), argv, environ, where, log, own_folder=True)
         self.executor.start(order)
         return task
 
@@ -141,7 +144,7 @@ def test_every_order_is_answered_and_ends_in_one_exit(any_rig: Rig) -> None:
 def test_a_refusal_is_an_exit_of_what_never_began_and_says_why(any_rig: Rig) -> None:
     """An able executor says so of a task that nobody ordered."""
     task = TaskId(8, 1, Role.WORKER, 0)
-    any_rig.executor.attach([task])
+    any_rig.executor.attach({task: NODE})
     exited = any_rig.exit_of(task)
     assert not exited.begun
     assert exited.error
@@ -249,7 +252,7 @@ def test_a_task_lives_on_without_its_driver_and_the_next_one_finds_it(rig: Rig) 
     task = rig.order("live")
     pid = rig.start_of(task).pid
     rig.replace()
-    rig.executor.attach([task])
+    rig.executor.attach({task: NODE})
     assert rig.start_of(task).pid == pid
     rig.executor.signal(task, signal.SIGTERM)
     assert rig.exit_of(task).signal == signal.SIGTERM
@@ -262,7 +265,7 @@ def test_a_task_lives_on_when_its_executor_is_closed(rig: Rig) -> None:
     rig.made.remove(rig.executor)
     rig.executor.close()
     rig.replace()
-    rig.executor.attach([task])
+    rig.executor.attach({task: NODE})
     rig.start_of(task)
 
 
@@ -273,7 +276,7 @@ def test_what_ended_meanwhile_is_reported_as_it_ended(rig: Rig) -> None:
     rig.exit_of(failed)
     rig.exit_of(killed)
     rig.replace()
-    rig.executor.attach([failed, killed])
+    rig.executor.attach(dict.fromkeys((failed, killed), NODE))
     assert rig.exit_of(failed).code == 3
     assert rig.exit_of(killed).signal == signal.SIGTERM
     assert rig.kinds(failed) == rig.kinds(killed) == [TaskExited]
@@ -282,7 +285,7 @@ def test_what_ended_meanwhile_is_reported_as_it_ended(rig: Rig) -> None:
 def test_who_attaches_twice_is_answered_twice(rig: Rig) -> None:
     task = rig.order("live")
     rig.start_of(task)
-    rig.executor.attach([task])
+    rig.executor.attach({task: NODE})
     rig.until(lambda: rig.kinds(task) == [TaskStarted, TaskStarted])
 
 

@@ -4,7 +4,7 @@ import socket
 import struct
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -273,6 +273,36 @@ def test_one_that_answers_and_does_not_come_is_left_out(three: list[Survivor]) -
     (late,) = agree(three[2:], patience=0.2)
     assert isinstance(late, ExcludedError)
     assert "worker-0 is in formation 5 without worker-2" in str(late)
+
+
+def test_without_silent_members_nobody_goes_on_before_the_coordinator_answers(
+    three: list[Survivor],
+) -> None:
+    """They may be on the other side of a cut network, with the coordinator."""
+    for one in three:
+        one.meeting.stand(CurrentPlans(plan_of(4, three)))
+    asked: list[tuple[str, ...]] = []
+    answers = iter([False, False, True])
+
+    def ask(silent: tuple[str, ...]) -> Callable[[], bool]:
+        asked.append(silent)
+        return lambda: next(answers)
+
+    leader = three[0]
+    leader.meeting._asked = ask
+    three[2].meeting.stand(None)  # it is there, and in no meeting
+    plans = agree(three[:2], patience=0.2)
+    assert [names(plan) for plan in plans] == [["worker-0", "worker-1"]] * 2
+    assert asked == [("worker-2",)]
+    assert next(answers, "asked until it answered") == "asked until it answered"
+
+
+def test_the_dead_are_missed_without_asking(three: list[Survivor]) -> None:
+    for one in three:
+        one.meeting.stand(CurrentPlans(plan_of(4, three)))
+    three[0].meeting._asked = lambda silent: pytest.fail(f"asked about {silent}")
+    three[2].close()
+    assert [names(plan) for plan in agree(three[:2])] == [["worker-0", "worker-1"]] * 2
 
 
 def test_half_of_them_have_switched_already(three: list[Survivor]) -> None:

@@ -1,1 +1,1 @@
-"""What runs on each node: the local executor behind one connection to the daemon."""
+"""The agent of a node: runs tasks for a daemon that it dials. Small: it imports no large library."""

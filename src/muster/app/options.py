@@ -5,6 +5,8 @@ from pathlib import Path
 
 PORT = 7077
 """Default port of the API."""
+AGENT_PORT = 7078
+"""Default port for agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,22 @@ class UpOptions:
     """Names, beside the machine's own, under which clients reach it."""
     simulate_devices: bool = False
     """Whether to accept a cluster file with other devices than the machine's."""
+    engine: str | None = None
+    """Who brings nodes: "machines", "ray", "slurm"; None: all tasks run on this machine."""
+    agent_host: str = "0.0.0.0"
+    """Address to listen on for agents and tasks of other machines."""
+    agent_port: int = AGENT_PORT
+    advertise: str | None = None
+    """Address at which nodes reach this machine; None: the one of its default route."""
+    lost_after: float = 30.0
+    """s of silence after which a node is lost."""
+    engine_address: str | None = None
+    engine_partition: str | None = None
+    engine_nodes: str | None = None
+    engine_time: float | None = None
+    """s."""
+    engine_extra: tuple[tuple[str, str], ...] = ()
+    """The engine's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +79,5 @@ class Listening:
     elsewhere: str | None = None
     """What users of other machines set to reach it."""
     warnings: tuple[str, ...] = ()
+    join: str | None = None
+    """What to run on another machine to make it a node."""

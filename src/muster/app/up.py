@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -19,6 +19,7 @@ from muster.api.door.listener import serve
 from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
+from muster.app.engines import Engine, open_cluster, open_engine
 from muster.app.log_file import LogLines
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
@@ -31,10 +32,11 @@ from muster.executors.accounts import Submitters, own_user
 from muster.executors.discover import discover
 from muster.executors.local.cgroups import TaskGroups, find_groups
 from muster.executors.local.executor import LocalExecutor
-from muster.files.cluster.cluster_file import load_cluster
+from muster.files.cluster.classify import Classifier
+from muster.files.cluster.cluster_file import ClusterFile, load_cluster
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
-from muster.model.pool import PoolTree, single_pool
+from muster.model.pool import single_pool, whole_pool
 from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
@@ -67,32 +69,33 @@ def run(options: UpOptions, ready: Ready) -> None:
     umask = os.umask(0o077)  # whatever the daemon writes is its own
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
-    cluster, pools = _cluster(options)
+    loaded = _cluster(options)
     site = Site(
-        cluster,
-        pools,
+        loaded.cluster,
+        loaded.pools,
         options.policy,
         options.data / "jobs",
-        warning=_warning(options, cluster),
+        warning=_warning(options, loaded.cluster),
         submitters=submitters_of(options.run_as),
     )
     try:
         with held(options.data):
-            asyncio.run(_serve(options, site, umask, ready))
+            asyncio.run(_serve(options, site, loaded.classifier, umask, ready))
     except (ClusterChangedError, PortTakenError, StoreError) as error:
         raise InputError(f"up: {error}") from None
 
 
-def _cluster(options: UpOptions) -> tuple[Cluster, PoolTree]:
-    """Return the cluster of a file, of virtual devices, or of this machine."""
+def _cluster(options: UpOptions) -> ClusterFile:
+    """Return the cluster of a file, of virtual devices, of this machine, or of nodes that will join."""
     if options.cluster is not None:
-        loaded = load_cluster(options.cluster)
-        return loaded.cluster, loaded.pools
+        return load_cluster(options.cluster)
+    if options.engine is not None:
+        return ClusterFile(open_cluster(options.engine), whole_pool())
     try:
         cluster = discover(options.devices, topology=options.topology)
     except ValueError as error:
         raise InputError.at("--topology" if options.topology else "--devices", str(error)) from None
-    return cluster, single_pool(cluster.devices_by_type())
+    return ClusterFile(cluster, single_pool(cluster.devices_by_type()))
 
 
 def submitters_of(run_as: str | None) -> Submitters:
@@ -105,7 +108,7 @@ def submitters_of(run_as: str | None) -> Submitters:
 
 def _warning(options: UpOptions, cluster: Cluster) -> str:
     """Return what the administrator should know of the cluster file, if anything."""
-    if options.cluster is None:
+    if options.cluster is None or options.engine is not None:
         return ""
     return missing_devices(cluster, str(options.cluster), options.simulate_devices)
 
@@ -116,7 +119,9 @@ def executor_for(folder: Path, groups: TaskGroups | None = None, umask: int | No
     return LocalExecutor(folder, time.time, groups=groups, umask=umask)
 
 
-async def _serve(options: UpOptions, site: Site, umask: int, ready: Ready) -> None:
+async def _serve(
+    options: UpOptions, site: Site, classifier: Classifier, umask: int, ready: Ready
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -127,37 +132,51 @@ async def _serve(options: UpOptions, site: Site, umask: int, ready: Ready) -> No
         if not stop.is_set():
             # First of all: a port in use is reported before anything has happened.
             with Door(options) as door:
+                ground = _ground(options, site, classifier, store, umask)
                 await _run(
-                    options,
-                    site,
-                    store,
-                    umask,
-                    stop,
-                    door,
-                    lambda said: _announce(options, said, ready),
+                    options, ground, store, stop, door, lambda said: _announce(options, said, ready)
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the daemon stands on."""
+
+    site: Site
+    executor: Executor
+    engine: Engine | None = None
+
+
+def _ground(
+    options: UpOptions, site: Site, classifier: Classifier, store: Store, umask: int
+) -> _Ground:
+    """Return the executor that was asked for, and the site with what it brings along."""
+    folder = _folder(options, store)
+    engine = open_engine(options, store, folder, classifier) if options.engine else None
+    groups = find_groups(folder) if engine is None else None
+    executor = engine.executor if engine else executor_for(folder, groups, umask)
+    said = (groups.caveat if groups else "", site.submitters.caveat)
+    caveats = tuple(each for each in said if each)
+    for caveat in caveats:
+        log.warning(caveat)
+    site = replace(site, folder=folder / "jobs", caveats=caveats)
+    return _Ground(engine.equip(site, options) if engine else site, executor, engine)
 
 
 async def _run(
     options: UpOptions,
-    site: Site,
+    ground: _Ground,
     store: Store,
-    umask: int,
     stop: asyncio.Event,
     door: Door,
     ready: Ready,
 ) -> None:
-    folder = _folder(options, store)
-    groups = find_groups(folder)
-    executor = executor_for(folder, groups, umask)
-    caveats = tuple(each for each in (groups.caveat, site.submitters.caveat) if each)
-    for caveat in caveats:
-        log.warning(caveat)
-    site = replace(site, folder=folder / "jobs", caveats=caveats)
-    running = await open_daemon(site, store, executor, Pace(interval=options.interval))
+    executor, engine = ground.executor, ground.engine
+    pace = Pace(interval=options.interval)
+    running = await open_daemon(ground.site, store, executor, pace)
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
-        said = _listening(options, running, store, door, caveats)
+        said = _listening(options, running, store, door, ground)
         me = Caller(own_user(), admin=True)
         app = create_app(
             running.service,
@@ -167,6 +186,8 @@ async def _run(
             owner=me,
         )
         running.begin()
+        if engine is not None:
+            engine.begin()
         watch = asyncio.create_task(_watch(running, store, executor, stop))
         try:
             await serve(app, door.sockets, stop, tls=door.context, ready=lambda: ready(said))
@@ -175,6 +196,8 @@ async def _run(
             with contextlib.suppress(asyncio.CancelledError):
                 await watch
     finally:
+        if engine is not None:
+            engine.close()
         await running.close()
 
 
@@ -218,7 +241,7 @@ def _folder(options: UpOptions, store: Store) -> Path:
     """Return the folder of the jobs that the store knows: a daemon that takes over from one with
     another folder must continue there, or it would start running jobs a second time."""
     known = store.setting(FOLDER)
-    if known is not None and (Path(known) / "tasks").is_dir():
+    if known is not None and (Path(known) / "logs").is_dir():
         return Path(known)
     store.set_setting(FOLDER, str(options.data))
     return options.data
@@ -246,7 +269,7 @@ def _known_token(store: Store) -> str | None:
 
 
 def _listening(
-    options: UpOptions, running: RunningDaemon, store: Store, door: Door, caveats: tuple[str, ...]
+    options: UpOptions, running: RunningDaemon, store: Store, door: Door, ground: _Ground
 ) -> Listening:
     daemon = running.daemon
     cluster = daemon.view.cluster
@@ -262,10 +285,11 @@ def _listening(
         data=str(options.data),
         token_file=None if token_file is None else str(token_file),
         jobs=len(daemon.view.jobs),
-        caveats=caveats,
+        caveats=ground.site.caveats,
         socket=str(door.path),
         elsewhere=door.elsewhere(),
         warnings=_warnings(options, running.service.warning),
+        join=ground.engine.join_line() if ground.engine else None,
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +24,14 @@ from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
+from muster.executors.fleet.identities import Identities
 from muster.executors.packs import PACKS
-from muster.model.cluster import Cluster
+from muster.model.cluster import Cluster, Node
 from muster.model.pool import PoolTree
+from muster.model.view import View
 from muster.ports import Executor
 from muster.store.store import Store
+from muster.wire.join_token import joined_address
 from muster.wire.task_server import TaskServer
 
 SECRET, COORDINATOR = "secret", "coordinator"
@@ -60,6 +63,14 @@ class Site:
     """What users might expect and is not so here: limits that are not enforced, users not separated."""
     warning: str = ""
     """What its administrator should know of it."""
+    listen: str = ""
+    """Address to listen on for tasks; empty: `host`."""
+    identities: Identities | None = None
+    """Of agents; None: there are none."""
+    expect: Callable[[Sequence[Node]], None] = lambda nodes: None
+    """Called with the nodes of the journal before their agents are listened for."""
+    want: Callable[[View], None] | None = None
+    """Called after each cycle, to ask for nodes or give some back."""
 
 
 class RunningDaemon:
@@ -146,6 +157,9 @@ async def _attached(
     def wake() -> None:
         loop.call_soon_threadsafe(daemon.wake)
 
+    if site.want is not None:
+        daemon.decided.append(site.want)
+    site.expect(state.view.cluster.nodes)
     executor.listen(wake)
     reattach(daemon)
     running = RunningDaemon(daemon, tasks, site, around)
@@ -166,10 +180,10 @@ async def _surroundings(
         secret = secrets.token_hex(32)
         store.set_setting(SECRET, secret)
     known = int(store.setting(COORDINATOR) or 0)
-    port = await _listen(tasks, site.host, known, attached)
+    port = await _listen(tasks, site.listen or site.host, known, attached)
     if port != known:
         store.set_setting(COORDINATOR, str(port))
-    address = f"{site.host}:{port}"
+    address = joined_address(site.host, port)
     return Surroundings(site.folder, address, secret, places, submitters=site.submitters)
 
 

@@ -1,7 +1,7 @@
 """The GPUs of this machine, from NVML."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,9 @@ class MixedError(ValueError):
     """The GPUs are of several types."""
 
 
-def find_gpus(nvml: Any = None) -> Gpus | None:
-    """Return the GPUs of this machine, or None. `nvml`: the library, for tests."""
+def find_gpus(nvml: Any = None, only: Sequence[str] | None = None) -> Gpus | None:
+    """Return the GPUs of this machine, or None. `nvml`: the library, for tests; `only`: those with
+    these numbers or UUIDs, as in CUDA_VISIBLE_DEVICES."""
     if nvml is None:
         import pynvml as nvml  # type: ignore[import-untyped,no-redef]
     try:
@@ -44,7 +45,7 @@ def find_gpus(nvml: Any = None) -> Gpus | None:
     except nvml.NVMLError:
         return None  # no driver: no GPUs
     try:
-        return _read(nvml)
+        return _read(nvml, handles_of(nvml, only))
     finally:
         nvml.nvmlShutdown()
 
@@ -61,8 +62,22 @@ def type_of(name: str) -> str:
     return plain.removeprefix("NVIDIA-").removeprefix("GeForce-")[:63] or "gpu"
 
 
-def _read(nvml: Any) -> Gpus | None:
-    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+def handles_of(nvml: Any, only: Sequence[str] | None = None) -> list[Any]:
+    """Return NVML's handles of the GPUs, of those with these numbers or UUIDs, in their order."""
+    if only is None:
+        return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    found = []
+    for name in only:
+        try:
+            by_number = name.isdecimal()
+            find = nvml.nvmlDeviceGetHandleByIndex if by_number else nvml.nvmlDeviceGetHandleByUUID
+            found.append(find(int(name) if by_number else name))
+        except nvml.NVMLError:
+            continue  # CUDA ignores what is not there, too
+    return found
+
+
+def _read(nvml: Any, handles: list[Any]) -> Gpus | None:
     if not handles:
         return None
     names = [nvml.nvmlDeviceGetName(handle) for handle in handles]

@@ -194,6 +194,15 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class MembersSilent:
+    """Members do not answer: dead, or cut off. The others continue once this is acknowledged, so that
+    of two halves of a network only one does."""
+
+    task: str
+    silent: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Straggling:
     """A worker that is slow even with a small share of the batch: worth replacing."""
 
@@ -246,6 +255,7 @@ Message = (
     | StepDone
     | Transferred
     | Changed
+    | MembersSilent
     | Straggling
     | Saved
     | Failed

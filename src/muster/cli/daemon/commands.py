@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from muster.app.options import PORT, UpOptions
+from muster.app.options import AGENT_PORT, PORT, UpOptions
 from muster.cli.choices import Output
 from muster.cli.options import DAEMON, option
 
 machine = typer.Typer(pretty_exceptions_enable=False)
 
 CLUSTER, NETWORK, OPERATION = "Cluster", "Network and storage", "Operation"
+MACHINES = "Many machines"
 """Groups of options in the help."""
 
 
@@ -21,6 +22,9 @@ LogLevel = Literal["debug", "info", "warning"]
 
 RunAs = Literal["submitter", "daemon"]
 """Whom jobs run as."""
+
+EngineName = Literal["machines", "ray", "slurm"]
+"""Who brings nodes."""
 
 Data = Annotated[
     Path | None,
@@ -95,6 +99,43 @@ def up(
         RunAs | None,
         option(OPERATION, "Unix user that jobs run as. (default: submitter if root, else daemon)"),
     ] = None,
+    engine: Annotated[
+        EngineName | None,
+        option(MACHINES, "Who brings nodes. (default: nobody, all jobs run on this machine)"),
+    ] = None,
+    agent_host: Annotated[
+        str, option(MACHINES, "Address to listen on for agents and their tasks.", metavar="ADDRESS")
+    ] = "0.0.0.0",
+    agent_port: Annotated[
+        int, option(MACHINES, "Port for agents; 0: any free one.", min=0, max=65535)
+    ] = AGENT_PORT,
+    advertise: Annotated[
+        str | None,
+        option(
+            MACHINES,
+            "Address at which nodes reach this machine. (default: of its default route)",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    lost_after: Annotated[
+        str, option(MACHINES, "Silence after which a node is lost.", metavar="TIME")
+    ] = "30s",
+    address: Annotated[
+        str | None, option(MACHINES, "Address of the engine. (default: found)", metavar="ADDRESS")
+    ] = None,
+    partition: Annotated[
+        str | None, option(MACHINES, "The engine's partition to use.", metavar="NAME")
+    ] = None,
+    nodes: Annotated[
+        str | None, option(MACHINES, "Nodes to hold: least and most.", metavar="A..B")
+    ] = None,
+    time: Annotated[
+        str | None, option(MACHINES, "Longest time to hold a node.", metavar="TIME")
+    ] = None,
+    engine_option: Annotated[
+        list[str] | None,
+        option(MACHINES, "Another option of the engine; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
 ) -> None:
     """Start the daemon of this machine: it accepts jobs and shares the devices among them.
 
@@ -105,12 +146,32 @@ def up(
       muster up --devices 8              8 virtual devices, on any laptop
       muster up --topology 2x4 -d        two nodes of four, in the background
       muster up --cluster lab.yaml       nodes and pools from a file
+      muster up --engine machines        nodes are machines on which `muster agent` runs
     """
-    from muster.cli.daemon.start import checked_interval, refuse_both, refuse_exposed, run_up, store_of
+    from muster.cli.daemon.start import (
+        engine_extra,
+        positive,
+        refuse_both,
+        refuse_exposed,
+        refuse_without_engine,
+        run_up,
+        store_of,
+    )
     from muster.cli.parse import policy_of
 
     refuse_both(devices=devices, topology=topology, cluster=cluster, tls_cert=tls_cert, tls_key=tls_key)
     refuse_exposed(host, auth=auth, consent=let_anyone_run_code)
+    refuse_without_engine(
+        engine,
+        devices=devices,
+        topology=topology,
+        advertise=advertise,
+        address=address,
+        partition=partition,
+        nodes=nodes,
+        time=time,
+        engine_option=engine_option,
+    )
     options = UpOptions(
         data=data_folder(data),
         devices=devices,
@@ -123,7 +184,7 @@ def up(
         tls_cert=tls_cert and tls_cert.absolute(),
         tls_key=tls_key and tls_key.absolute(),
         auth=auth,
-        interval=checked_interval(interval),
+        interval=positive("--interval", interval),
         log_format=log_format,
         log_level=log_level,
         run_as=run_as,
@@ -131,6 +192,16 @@ def up(
         socket=socket and socket.absolute(),
         allow_hosts=tuple(allow_host or ()),
         simulate_devices=simulate_devices,
+        engine=engine,
+        agent_host=agent_host,
+        agent_port=agent_port,
+        advertise=advertise,
+        lost_after=positive("--lost-after", lost_after),
+        engine_address=address,
+        engine_partition=partition,
+        engine_nodes=nodes,
+        engine_time=None if time is None else positive("--time", time),
+        engine_extra=engine_extra(engine_option or ()),
     )
     raise typer.Exit(run_up(options, detach=detach))
 

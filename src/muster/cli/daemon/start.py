@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -80,12 +81,36 @@ def _has_password(url: str) -> bool:
         return "@" in url
 
 
-def checked_interval(text: str) -> float:
-    """Parse `--interval`: s above 0."""
-    seconds = seconds_of("--interval", text)
+def positive(option: str, text: str) -> float:
+    """Parse the time of an option: s above 0."""
+    seconds = seconds_of(option, text)
     if seconds <= 0:
-        raise InputError.at("--interval", "must be above 0; write for example 60s")
+        raise InputError.at(option, "must be above 0; write for example 60s")
     return seconds
+
+
+def refuse_without_engine(engine: str | None, **given: object) -> None:
+    """Reject options that need an engine where there is none, and devices of this machine with one."""
+    here = ("devices", "topology")
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is not None and engine is None and name not in here:
+            raise InputError.at(option, "requires --engine machines, ray or slurm")
+        if value is not None and engine is not None and name in here:
+            raise InputError.at(
+                option, f"conflicts with --engine {engine}: agents say what their nodes have"
+            )
+
+
+def engine_extra(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Parse options of the engine's own, as NAME=VALUE."""
+    found = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError.at("--engine-option", f"{text!r} is not NAME=VALUE")
+        found.append((name, value))
+    return tuple(found)
 
 
 def run_up(options: UpOptions, *, detach: bool) -> int:
@@ -123,6 +148,8 @@ def announced(listening: Listening) -> str:
         facts["socket"] = listening.socket
     if listening.elsewhere:
         facts["others"] = listening.elsewhere
+    if listening.join:
+        facts["nodes"] = f"on another machine: {listening.join}"
     if listening.jobs:
         facts["jobs"] = f"{counted(listening.jobs, 'job')} reattached"
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]

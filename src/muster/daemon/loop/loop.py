@@ -115,6 +115,8 @@ class Daemon:
         """Why the journal cannot be written; empty while it can."""
         self.note_exit: Callable[[TaskExited], None] = lambda report: None
         """Called with each report of an exit."""
+        self.decided: list[Callable[[View], None]] = []
+        """Called after each cycle."""
         self.agents: Agents = dict
         """The nodes with agents; set by who has any."""
         self.seq = store.last_seq()
@@ -413,6 +415,8 @@ class Daemon:
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
         self.cycles += 1
         self.metrics.cycle(self.last_cycle, decided, self.view)
+        for call in self.decided:
+            _attempt(partial(call, self.view))
 
     async def _accept_submissions(self, deciding: "asyncio.Future[Decisions | None]") -> None:
         """Commit new jobs until the cycle has decided, so that submissions need not wait for it."""

@@ -12,6 +12,7 @@ from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
+from muster.model.task import TaskId
 from muster.model.view import View
 from muster.store.codec import decode, encode
 from muster.store.errors import UnreadableError
@@ -101,7 +102,7 @@ def _is_unknown(daemon: Daemon) -> bool:
 def reattach(daemon: Daemon) -> None:
     """Restore the summaries of live jobs, watch their tasks, resume what was in progress."""
     records = {record.number: record for record in daemon.store.jobs(statuses=LIVE, limit=1_000_000)}
-    attached = []
+    attached: dict[TaskId, str] = {}
     for number, state in daemon.view.jobs.items():
         record = records.get(number)
         if record is not None:
@@ -112,7 +113,7 @@ def reattach(daemon: Daemon) -> None:
         if gang is not None:
             daemon.post(Entry(events=[(number, Resumed())]))
             daemon.follower.tell_held(state)
-            attached += [each.task for each in gang.tasks]
+            attached |= {each.task: each.slot.node for each in gang.tasks}
     daemon.executor.attach(attached)
     daemon.decide_soon()
     if daemon.view.jobs:

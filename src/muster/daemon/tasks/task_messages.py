@@ -8,7 +8,15 @@ from muster.daemon.loop.loop import Daemon
 from muster.daemon.tasks.orders import Surroundings
 from muster.model.event import Checkpointed
 from muster.model.view import Phase
-from muster.wire.messages import Changed, Message, Opening, Saved, StepDone, Transferred
+from muster.wire.messages import (
+    Changed,
+    MembersSilent,
+    Message,
+    Opening,
+    Saved,
+    StepDone,
+    Transferred,
+)
 
 log = structlog.get_logger()
 
@@ -44,6 +52,8 @@ class TaskMessages:
             daemon.beliefs.hear(state.job, message, daemon.clock.now())
         except Exception:  # what one job says must not keep its gang from hearing it
             log.exception("beliefs failed to take in a message", job=job, kind=type(message).__name__)
+        if isinstance(message, MembersSilent):
+            log.warning("members are silent", job=job, told_by=message.task, silent=message.silent)
         if isinstance(message, Changed):
             self._note_change(job, message)
         elif isinstance(message, Saved):
@@ -56,7 +66,7 @@ class TaskMessages:
         if isinstance(message, StepDone):
             sight = self._daemon.sights.get(job)
             return sight is not None and sight.roster.is_news(message)
-        return not isinstance(message, Transferred)
+        return not isinstance(message, Transferred | MembersSilent)
 
     def _note_change(self, job: int, change: Changed) -> None:
         if change.cause != "start" and change.formation > self._changed.get(job, 0):

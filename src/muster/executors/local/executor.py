@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,9 @@ from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.listening import first_taken
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
-from muster.executors.local.shim import NOT_RUNNABLE, remove_groups
+from muster.executors.local.shim import NOT_RUNNABLE, ORDER, remove_groups
 from muster.executors.local.spawn import spawn
-from muster.executors.local.task_folder import Begun, End, TaskFolder
+from muster.executors.local.task_folder import Begun, End, Moment, TaskFolder, now
 from muster.executors.local.watch import ProcessWatcher
 from muster.executors.packs import PACKS, BadPackError, PackFolder
 from muster.executors.private_folder import make_private
@@ -60,8 +60,10 @@ class _Task:
 class LocalExecutor:
     """Runs tasks as process groups of this machine, as `ports.Executor` says.
 
-    `clock`: s since 1970, as in the shims. A log above `log_limit` bytes loses its older half. `umask`:
-    of tasks that run as the executor's own user; None: the executor's.
+    `clock`: the time of reports; what shims have recorded is as old as the machine says. A log above
+    `log_limit` bytes loses its older half. `umask`: of tasks that run as the executor's own user; None:
+    the executor's. `heard`: the file that tells when the daemon was last heard (s since boot), for
+    leases; None: the daemon is here, and there are none.
     """
 
     def __init__(
@@ -72,9 +74,10 @@ class LocalExecutor:
         log_limit: int = LOG_LIMIT,
         groups: TaskGroups = NO_GROUPS,
         umask: int | None = None,
+        heard: Path | None = None,
     ) -> None:
         self._folder, self._clock = folder.absolute(), clock
-        self._groups, self._umask = groups, umask
+        self._groups, self._umask, self._heard = groups, umask, heard
         for part in ("tasks", "logs"):
             make_private(self._folder / part)
         self._packs = PackFolder(self._folder / PACKS)
@@ -95,7 +98,7 @@ class LocalExecutor:
     def signal(self, task: TaskId, number: int) -> None:
         self._watch.post(partial(self._signal, task, number))
 
-    def attach(self, tasks: Sequence[TaskId]) -> None:
+    def attach(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
@@ -118,6 +121,22 @@ class LocalExecutor:
 
     def close(self) -> None:
         self._watch.close()
+
+    def unsettled(self) -> Iterator[tuple[TaskId, TaskFolder]]:
+        """Yield the tasks whose end, or log, somebody waits for."""
+        for path in sorted(self._folder.glob(f"tasks/*/*/*/{ORDER}")):
+            folder = TaskFolder(path.parent)
+            if not folder.settled:
+                with contextlib.suppress(ValueError):
+                    yield TaskId.parse("/".join(path.parts[-4:-1])), folder
+
+    def log_of(self, task: TaskId) -> str:
+        """Return the name of a task's log; empty if it is unknown."""
+        return self._folder_of(task).log()
+
+    def settle(self, task: TaskId) -> None:
+        """Record that nobody waits for word of an ended task any more."""
+        self._folder_of(task).settle()
 
     def _start(self, order: TaskOrder) -> None:
         if order.id in self._tasks or order.id in self._over:
@@ -156,7 +175,7 @@ class LocalExecutor:
         account = account_of(order.user) if order.user else None
         groups = self._groups_for(order)
         pack = self._packs.path(order.ship) if order.ship else None
-        folder.put_order(order, output, groups, account, self._umask, pack)
+        folder.put_order(order, output, groups, account, self._umask, pack, self._heard)
 
     def _groups_for(self, order: TaskOrder) -> list[Path]:
         try:
@@ -238,7 +257,7 @@ class LocalExecutor:
         task.oom |= remove_groups(groups, attempts=1)
         if any(Path(group).exists() for group in groups):
             return None
-        end = End(self._clock(), error="its exit status is unknown", oom=task.oom)
+        end = End(now(), error="its exit status is unknown", oom=task.oom)
         with contextlib.suppress(OSError):  # it will be found out again
             task.folder.put_end(end)
         return end
@@ -262,7 +281,7 @@ class LocalExecutor:
         if task.told_begun:
             return
         task.told_begun, task.begun = True, begun
-        self._report(TaskStarted(task.id, begun.at, begun.process.pid))
+        self._report(TaskStarted(task.id, self._at(begun.moment), begun.process.pid))
         for number in task.signals:
             begun.process.signal_group(number)
         task.signals.clear()
@@ -278,10 +297,14 @@ class LocalExecutor:
 
     def _exit_of(self, task: _Task, end: End) -> TaskExited:
         limit = task.folder.memory()
-        exited = TaskExited(task.id, end.at, end.code, end.signal, end.error, end.begun, end.oom, limit)
+        at = self._at(end.moment)
+        exited = TaskExited(task.id, at, end.code, end.signal, end.error, end.begun, end.oom, limit)
         failed = end.begun and end.code not in (0, None) and not end.oom
         port = first_taken(task.folder.ports()) if failed else 0
         return replace(exited, code=None, error=_taken(port), port=port) if port else exited
+
+    def _at(self, moment: Moment) -> float:
+        return self._clock() - moment.age
 
     def _drop(self, task: _Task, why: str) -> None:
         """Report that the order was not carried out and never will be."""

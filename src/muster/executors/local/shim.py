@@ -55,6 +55,12 @@ OOM_COUNTS = ("memory.events", "memory.oom_control")
 EMPTY_ATTEMPTS, EMPTY_AGAIN = 500, 0.01
 """How often to look whether a cgroup is empty, and s in between: the dead take a moment to leave."""
 
+LEASE_CHECK = 0.5
+"""s between two checks of a lease."""
+
+PR_SET_PDEATHSIG = 1
+"""Linux' prctl(2): the signal to get when the parent dies."""
+
 CHILDREN = f"/proc/self/task/{os.getpid()}/children"
 
 
@@ -83,6 +89,16 @@ def boot_id() -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def uptime() -> float:
+    """Return the s since boot: a clock that nobody sets, and that runs while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def moment() -> dict[str, Any]:
+    """Return the time now, by the machine's clock and since its boot."""
+    return {"at": time.time(), "up": uptime(), "boot": boot_id()}
 
 
 def identity_of(pid: int) -> dict[str, Any]:
@@ -151,13 +167,14 @@ def run_task(order: dict[str, Any]) -> None:
         end({"error": f"could not be started: {problem.strerror}", "begun": False})
         return
     hang_up()
+    lapsed = hold_lease(pid, order.get("lease", 0.0), order.get("heard", ""))
     how = wait(pid)
     killed = remove_groups(groups)
-    end(how | {"oom": killed and how.get("code") != 0})
+    end(how | {"oom": killed and how.get("code") != 0, "error": "".join(lapsed)})
 
 
 def end(how: dict[str, Any]) -> None:
-    content = json.dumps(how | {"at": time.time()}).encode("ascii")
+    content = json.dumps(how | moment()).encode("ascii")
     for _ in range(RECORD_ATTEMPTS):
         try:
             overwrite(END_DRAFT, content)
@@ -208,7 +225,7 @@ def begin(order: dict[str, Any]) -> int:
             os.close(descriptor)
     try:
         os.read(told, 1)  # it now leads its own session
-        record(BEGUN, identity_of(pid) | {"at": time.time()})
+        record(BEGUN, identity_of(pid) | moment())
         os.write(go, b"!")
     except OSError:
         os.close(go)
@@ -258,6 +275,9 @@ def become(order: dict[str, Any], output: int, pack: int, held: int, tell: int) 
             limit_harm()
             if order.get("account") is not None:
                 drop_to(**order["account"])
+            if order.get("lease"):
+                # Without its shim nobody would end it in time.
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             umask = os.umask(0o077)
             make_private(order.get("private", ""))
             if pack >= 0:
@@ -387,6 +407,7 @@ def wait(pid: int) -> dict[str, Any]:
     """Wait for the task, end its orphans, and return how it ended."""
     while (dead := next_dead()).si_pid != pid:
         os.waitpid(dead.si_pid, 0)  # an orphan
+    signal.setitimer(signal.ITIMER_REAL, 0)  # no lease to watch any more
     # Not waited for yet, it keeps its pid: no other process can be hit.
     with contextlib.suppress(OSError):
         os.killpg(pid, signal.SIGKILL)
@@ -394,6 +415,32 @@ def wait(pid: int) -> dict[str, Any]:
     if dead.si_code == os.CLD_EXITED:
         return {"code": dead.si_status}
     return {"signal": dead.si_status}
+
+
+def hold_lease(pid: int, lease: float, heard: str) -> list[str]:
+    """Kill the task once its daemon has been silent for `lease` s; return where that will be noted."""
+    lapsed: list[str] = []
+
+    def check(*_: object) -> None:
+        silence = uptime() - last_heard(heard)
+        if silence > lease:
+            lapsed[:] = [f"killed at the end of its lease: no word from the daemon for {lease:g} s"]
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+
+    if lease:
+        signal.signal(signal.SIGALRM, check)
+        signal.setitimer(signal.ITIMER_REAL, LEASE_CHECK, LEASE_CHECK)
+    return lapsed
+
+
+def last_heard(path: str) -> float:
+    """Return when the daemon was last heard, in s since boot; 0 if that is unknown."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return float(file.read())
+    except (OSError, ValueError):
+        return 0.0
 
 
 def next_dead() -> os.waitid_result:

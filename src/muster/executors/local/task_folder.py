@@ -4,27 +4,57 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from muster.executors.accounts import Account
 from muster.executors.local.identity import ProcessIdentity
-from muster.executors.local.shim import BEGUN, CLAIM, ENDED, ORDER, UMASK, claim, record
+from muster.executors.local.shim import (
+    BEGUN,
+    CLAIM,
+    ENDED,
+    ORDER,
+    UMASK,
+    boot_id,
+    claim,
+    moment,
+    record,
+    uptime,
+)
 from muster.executors.private_folder import make_private
 from muster.model.task import WORK, TaskOrder
+
+SETTLED = "settled"
+"""Whoever had to hear of the task's end and to get its log has both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happened on this machine: by its clock, and since its boot."""
+
+    at: float
+    up: float = 0.0
+    boot: str = ""
+
+    @property
+    def age(self) -> float:
+        """s since then; clocks that were set in between matter only across boots."""
+        passed = uptime() - self.up if self.boot and self.boot == boot_id() else time.time() - self.at
+        return max(0.0, passed)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     process: ProcessIdentity
-    at: float
+    moment: Moment
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    at: float
+    moment: Moment
     code: int | None = None
     signal: int | None = None
     error: str = ""
@@ -58,6 +88,19 @@ class TaskFolder:
         """The name of the task's log; empty if unknown."""
         return str((self._read(ORDER) or {}).get("log", ""))
 
+    @property
+    def settled(self) -> bool:
+        return (self.path / SETTLED).exists()
+
+    def settle(self) -> None:
+        """Record that nobody waits for word of the task any more."""
+        with contextlib.suppress(OSError):  # pruned, or no room: then it is told again
+            (self.path / SETTLED).touch(mode=0o600)
+
+    def lease(self) -> float:
+        """s without word from the daemon after which it is killed; 0: never."""
+        return float((self._read(ORDER) or {}).get("lease", 0.0))
+
     def groups(self) -> list[str]:
         """The task's cgroups."""
         return [str(path) for path in (self._read(ORDER) or {}).get("groups", ())]
@@ -78,8 +121,10 @@ class TaskFolder:
         account: Account | None = None,
         umask: int | None = None,
         pack: Path | None = None,
+        heard: Path | None = None,
     ) -> None:
-        """Write the order, unless there is one. `pack`: the shipped folder to unpack."""
+        """Write the order, unless there is one. `pack`: the shipped folder to unpack; `heard`: the file
+        that tells when the daemon was last heard."""
         make_private(self.path)
         content = {
             "argv": list(order.argv),
@@ -94,6 +139,8 @@ class TaskFolder:
             "groups": [str(path) for path in groups],
             "account": _identifiers(account) if account else None,
             "umask": UMASK if account else umask,
+            "lease": order.lease if heard else 0.0,
+            "heard": str(heard or ""),
         }
         if pack is not None:
             content |= {"pack": str(pack), "unpack": str(Path(order.private) / WORK)}
@@ -108,7 +155,7 @@ class TaskFolder:
     def begun(self) -> Begun | None:
         """The task's process, or None before its start."""
         entry = self._read(BEGUN)
-        return None if entry is None else Begun(_identity(entry), float(entry.get("at", 0.0)))
+        return None if entry is None else Begun(_identity(entry), _moment(entry))
 
     def end(self) -> End | None:
         """How it ended; None if it has not, or unrecorded."""
@@ -116,7 +163,7 @@ class TaskFolder:
         if entry is None:
             return None
         return End(
-            at=float(entry.get("at", 0.0)),
+            moment=_moment(entry),
             code=entry.get("code"),
             signal=entry.get("signal"),
             error=str(entry.get("error", "")),
@@ -126,8 +173,8 @@ class TaskFolder:
 
     def put_end(self, end: End) -> None:
         """Record an end that no shim has recorded, so that later readers agree."""
-        entry = {"at": end.at, "error": end.error, "begun": end.begun, "oom": end.oom}
-        record(str(self.path / ENDED), entry)
+        entry = {"error": end.error, "begun": end.begun, "oom": end.oom}
+        record(str(self.path / ENDED), entry | asdict(end.moment))
 
     def take_back(self) -> bool:
         """Void the order; False if a shim has claimed it."""
@@ -155,6 +202,14 @@ class TaskFolder:
 
 def _identifiers(account: Account) -> dict[str, Any]:
     return {"uid": account.uid, "gid": account.gid, "groups": list(account.groups)}
+
+
+def now() -> Moment:
+    return Moment(**moment())
+
+
+def _moment(entry: dict[str, Any]) -> Moment:
+    return Moment(float(entry.get("at", 0.0)), float(entry.get("up", 0.0)), str(entry.get("boot", "")))
 
 
 def _identity(entry: dict[str, Any]) -> ProcessIdentity:

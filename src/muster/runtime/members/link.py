@@ -90,6 +90,12 @@ class CoordinatorLink:
             if self._urgent or len(self._waiting) == 1:
                 self._changed.notify_all()
 
+    def is_heard(self, message: Message) -> bool:
+        """Return whether the coordinator has acknowledged this very message; True without one."""
+        with self._changed:
+            kept = (*self._waiting, *self._under_way)
+            return not any(other is message for other in kept)
+
     def flush(self, timeout: float) -> bool:
         """Wait until all messages are acknowledged; False on timeout."""
         if self._settings.coordinator is None:

@@ -33,6 +33,7 @@ from muster.wire.messages import (
     CheckpointNow,
     Member,
     MemberPlan,
+    MembersSilent,
     Message,
     Ready,
     Stop,
@@ -61,7 +62,7 @@ class Membership:
         self.peers = PeerServer(settings.host, settings.token)
         self.me = Member(settings.task, settings.role, self.peers.address, device=settings.device)
         self._stores = Stores(self.peers)
-        self._meeting = Meeting(self.peers, self.me, settings.token)
+        self._meeting = Meeting(self.peers, self.me, settings.token, self._tell_silent)
         self.donor = Donor(state)
         self.peers.on("state", self.donor.serve)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
@@ -425,6 +426,11 @@ class Membership:
                 return
         if formation in (0, plan.after):
             self._pending.offer(plan)
+
+    def _tell_silent(self, silent: tuple[str, ...]) -> Callable[[], bool]:
+        message = MembersSilent(self.settings.task, silent)
+        self.link.send(message)
+        return lambda: self.link.is_heard(message)
 
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
         crew = self.crew

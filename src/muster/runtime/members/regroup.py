@@ -5,6 +5,9 @@ answers with a plan for a new formation. A refused connection means dead. A memb
 it is waited for until the deadline. One that is silent for the whole of our patience hangs, and is
 excluded. A member that finds the others in a formation without it was excluded itself, and must not
 continue alone.
+
+Silence may also be a cut network, with survivors on the other side. Nobody continues without silent
+members before the coordinator has answered: it is on one side only.
 """
 
 import contextlib
@@ -13,6 +16,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -67,8 +71,15 @@ class _SupersededError(Exception):
 class Meeting:
     """The survivors' meeting; the most senior one leads."""
 
-    def __init__(self, peers: PeerServer, me: Member, token: str) -> None:
-        self._me, self._token = me, token
+    def __init__(
+        self,
+        peers: PeerServer,
+        me: Member,
+        token: str,
+        asked: Callable[[tuple[str, ...]], Callable[[], bool]] = lambda silent: lambda: True,
+    ) -> None:
+        """`asked`: tells the coordinator who is silent; its result says whether that was answered."""
+        self._me, self._token, self._asked = me, token, asked
         self._change = threading.Condition()
         self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
@@ -146,6 +157,7 @@ class Meeting:
         until = time.monotonic() + place.plan.deadline
         others = [m for m in place.candidates if m.task != self._me.task]
         silence = {m.task: 0.0 for m in others}
+        answered: Callable[[], bool] | None = None
         while True:
             with self._change:
                 present = {task for task, r in self._registered.items() if r.lives()}
@@ -153,7 +165,14 @@ class Meeting:
             for member in missing:
                 silence[member.task] = self._silence(member, place, silence[member.task])
             if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
-                return self._decide(place, [m for m in others if m.task in present])
+                absent = [m.task for m in others if m.task not in present]
+                silent = tuple(task for task in absent if silence[task] < math.inf)
+                if silent and answered is None:
+                    answered = self._asked(silent)
+                if not silent or (answered and answered()):
+                    return self._decide(place, [m for m in others if m.task in present])
+                # They may come back, or be on the side with the coordinator.
+                silence |= dict.fromkeys(silent, 0.0)
             with self._change:
                 self._change.wait(LOOK)
 

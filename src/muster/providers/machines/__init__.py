@@ -1,0 +1,1 @@
+"""Nodes whose agents are started by hand, by ssh or by systemd."""

@@ -1,0 +1,1 @@
+"""Nodes that Slurm lends: pilot allocations that follow the queue."""
