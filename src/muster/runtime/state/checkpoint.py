@@ -28,8 +28,8 @@ from torch import Tensor
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
 from muster.runtime.state.fence import (
     Claimed,
-    Terms,
     WriterFence,
+    WriterTerms,
     claimed,
     counting,
     read_name,
@@ -44,7 +44,7 @@ _MARK = b"MUSTER-1"
 _UNFINISHED = re.compile(r"\.step-(\d{12})(?:\.c\d+)?\.pt\.\d+")
 _NAMED = 3
 """Differing tensors named in an error."""
-NO_TERMS = Terms()
+NO_TERMS = WriterTerms()
 FORMAT = 2
 """Of the manifest: 1 had no owner."""
 DEPTH = 3
@@ -67,7 +67,7 @@ class Checkpoints:
         on_saved: Callable[[int, str, float], None] | None = None,
         on_error: Callable[[str], None] | None = None,
         claim: WriterClaim | None = None,
-        terms: Terms = NO_TERMS,
+        terms: WriterTerms = NO_TERMS,
     ) -> None:
         """`folder`: a path or a URL. `claim`: who writes here; None: whoever calls `save`, and `latest`
         takes anybody's."""

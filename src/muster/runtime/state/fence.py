@@ -52,7 +52,7 @@ class FencedError(BadCheckpointError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class WriterTerm:
     """A set of members of a run that spans machines; a run on one machine has a single term."""
 
     number: int = 0
@@ -61,10 +61,10 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class WriterTerms:
     """How a writer knows its term."""
 
-    current: Callable[[], Term] = Term
+    current: Callable[[], WriterTerm] = WriterTerm
     heard: Callable[[], bool] = lambda: True
     """Waits for the coordinator to hear of the current term; False if it does not."""
 
@@ -76,7 +76,7 @@ class Claimed:
     number: int = 0
     run: str = ""
     attempt: int = 0
-    term: Term = Term()
+    term: WriterTerm = WriterTerm()
     who: str = ""
     accepted: tuple[str, ...] = ()
 
@@ -94,7 +94,7 @@ def claimed(place: Place, names: Iterable[str]) -> Claimed:
             number,
             str(card["run"]),
             int(card["attempt"]),
-            Term(int(card["term"]), str(card["members"])),
+            WriterTerm(int(card["term"]), str(card["members"])),
             f"{owner}, process {card['pid']} on {card['host']}",
             tuple(map(str, card["accepted"])),
         )
@@ -115,7 +115,7 @@ def counting(names: Iterable[str], top: Claimed) -> list[SavedName]:
 class WriterFence:
     """One writer's claim on a place; taken when it first writes, and again in a new term."""
 
-    def __init__(self, place: Place, claim: WriterClaim, terms: Terms) -> None:
+    def __init__(self, place: Place, claim: WriterClaim, terms: WriterTerms) -> None:
         self._place, self._claim, self._terms = place, claim, terms
         self.top = Claimed()
 
@@ -143,11 +143,11 @@ class WriterFence:
         if top.number > self.top.number:
             raise self._fenced(top)
 
-    def _is_ours(self, top: Claimed, term: Term) -> bool:
+    def _is_ours(self, top: Claimed, term: WriterTerm) -> bool:
         mine = (self._claim.run, self._claim.attempt, term)
         return top.number > 0 and (top.run, top.attempt, top.term) == mine
 
-    def _refuse(self, top: Claimed, term: Term, anew: bool) -> None:
+    def _refuse(self, top: Claimed, term: WriterTerm, anew: bool) -> None:
         """Raise `FencedError` if this writer may have been given up."""
         mine = self._claim
         if top.run != mine.run:
@@ -171,7 +171,7 @@ class WriterFence:
             "and what it computes does not count"
         )
 
-    def _card(self, term: Term, accepted: tuple[str, ...]) -> bytes:
+    def _card(self, term: WriterTerm, accepted: tuple[str, ...]) -> bytes:
         mine = self._claim
         card = {
             "owner": asdict(mine.owner),

@@ -164,7 +164,9 @@ class RemoteFolder:
         self._make()
         try:
             self._fs.pipe_file(self._path(name), data, mode="create")
-        except FileExistsError:
+        except OSError:  # of a store that was asked for a new file, and has one
+            if not self._fs.exists(self._path(name)):
+                raise
             return False
         return True
 

@@ -34,7 +34,7 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import mapped, tensors
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
-from muster.runtime.state.fence import Term, Terms
+from muster.runtime.state.fence import WriterTerm, WriterTerms
 from muster.runtime.state.own_place import leave_link, own_place, path_or_url
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.places import is_url
@@ -177,17 +177,17 @@ class Session:
         source = resume_from or self.settings.resume_from
         claim = claim_of(self.settings, path_or_url(source) if source else None)
         where = own_place(folder, self.settings.checkpoint)
-        terms = Terms(self._term, self._heard)
+        terms = WriterTerms(self._term, self._heard)
         self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim, terms)
         self._every = every
 
-    def _term(self) -> Term:
+    def _term(self) -> WriterTerm:
         """Return what changes when members may have been given up. On one machine nobody is cut off,
         and the lock of the folder tells writers apart."""
         crew = self._engine.crew if self._engine else None
         if crew is None or len({member.address.rpartition(":")[0] for member in crew.plan.members}) < 2:
-            return Term()
-        return Term(crew.formation, plan_name(crew.plan))
+            return WriterTerm()
+        return WriterTerm(crew.formation, plan_name(crew.plan))
 
     def _heard(self) -> bool:
         """Whether the coordinator has heard of the current formation."""
