@@ -14,6 +14,7 @@ from muster.model.job import Role
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Executor, Report
 from tests.contract.fake_executor import FakeExecutor, Machine, RefusingExecutor
+from tests.contract.fleet_rig import FleetGround
 
 LIMIT = 60.0
 """Seconds after which a report that has not come never will."""
@@ -41,6 +42,8 @@ class Rig:
     make: Callable[[], Executor]
     folder: Path
     argv: Callable[..., tuple[str, ...]]
+    end: Callable[[], None] = lambda: None
+    """Ends what the drivers had in common."""
     executor: Executor = field(init=False)
     heard: list[Report] = field(default_factory=list)
     news: threading.Event = field(default_factory=threading.Event)
@@ -111,7 +114,12 @@ def refusing(folder: Path) -> Rig:
     return Rig(RefusingExecutor, folder, lambda *words: words)
 
 
-RIGS: dict[str, Callable[[Path], Rig]] = {"fake": fake, "local": local}
+def fleet(folder: Path) -> Rig:
+    ground = FleetGround(folder, NODE)
+    return Rig(ground.fleet, folder, as_shell, ground.close)
+
+
+RIGS: dict[str, Callable[[Path], Rig]] = {"fake": fake, "local": local, "fleet": fleet}
 ALL_RIGS = RIGS | {"refusing": refusing}
 
 
@@ -122,6 +130,7 @@ def running(make: Callable[[Path], Rig], folder: Path) -> Iterator[Rig]:
         rig.executor.signal(TaskId(7, 1, Role.WORKER, index), signal.SIGKILL)
     for executor in rig.made:
         executor.close()
+    rig.end()
 
 
 @pytest.fixture(params=RIGS.values(), ids=list(RIGS))

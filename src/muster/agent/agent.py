@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 import muster
-from muster.agent.departing import Departure
+from muster.agent.departing import Departure, read_notice
 from muster.agent.fence import Fence
 from muster.agent.health import HealthProbe
 from muster.agent.identity import AgentFolder
@@ -140,9 +140,10 @@ class Agent:
 
     def depart(self, within: float, why: str) -> None:
         """Tell the daemon that the node will be gone, and keep running."""
-        if self._departure is None:
+        departure = Departure(uptime() + within, why)
+        if self._departure is None or departure.at < self._departure.at:
             _log.warning("the node will be gone within %.0f s: %s", within, why)
-            self._departure = Departure(uptime() + within, why)
+            self._departure = departure
             if self._connection is not None:
                 self._connection.send(self._departure.message())
 
@@ -159,13 +160,16 @@ class Agent:
     def _follow_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         grace = self._options.grace
         loop.add_signal_handler(signal.SIGINT, self.end, "interrupted")
-        loop.add_signal_handler(signal.SIGUSR1, self.depart, grace or 0.0, "its engine takes it back")
+        loop.add_signal_handler(signal.SIGUSR1, self._take_notice)
         if grace is None:
             loop.add_signal_handler(signal.SIGTERM, self.end, "stopped")
         else:
             loop.add_signal_handler(
                 signal.SIGTERM, self.depart, grace, "its engine takes it back (SIGTERM)"
             )
+
+    def _take_notice(self) -> None:
+        self.depart(*read_notice(self._folder.path, self._options.grace or 0.0))
 
     # --- connections ---
 

@@ -54,6 +54,8 @@ class OrderDesk:
                 order = self._suited(order_of(message.task, self._node, message.order))
                 self._table.add(order.id, order.log, order.lease)
                 self._executor.start(order)
+                if self._executor.has_ended(order.id):
+                    self._executor.attach([order.id])  # a new daemon that does not know how
             case SendSignal():
                 self._executor.signal(task_of(message.task), message.number)
             case AttachTasks():

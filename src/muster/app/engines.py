@@ -59,6 +59,7 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
+            agents=self.executor.agents,
         )
 
     def join_line(self) -> str | None:

@@ -29,7 +29,7 @@ from muster.executors.packs import PACKS
 from muster.model.cluster import Cluster, Node
 from muster.model.pool import PoolTree
 from muster.model.view import View
-from muster.ports import Executor
+from muster.ports import Agents, Executor
 from muster.store.store import Store
 from muster.wire.join_token import joined_address
 from muster.wire.task_server import TaskServer
@@ -69,6 +69,8 @@ class Site:
     """Of agents; None: there are none."""
     expect: Callable[[Sequence[Node]], None] = lambda nodes: None
     """Called with the nodes of the journal before their agents are listened for."""
+    agents: Agents = dict
+    """The nodes with agents, and how they are."""
     want: Callable[[View], None] | None = None
     """Called after each cycle, to ask for nodes or give some back."""
 
@@ -157,6 +159,7 @@ async def _attached(
     def wake() -> None:
         loop.call_soon_threadsafe(daemon.wake)
 
+    daemon.agents = site.agents
     if site.want is not None:
         daemon.decided.append(site.want)
     site.expect(state.view.cluster.nodes)

@@ -50,9 +50,8 @@ class Beliefs:
 
     def __init__(self, node_devices: Mapping[str, int]) -> None:
         """`node_devices`: most devices on one node, by type."""
-        known = dict(node_devices) or {"": 1}  # a cluster without devices still runs programs
-        self._types = tuple(known)
-        self._learner = Learner(known)
+        self._known = _of_nodes(node_devices)
+        self._learner = Learner(self._known)
         self._live: dict[int, LiveJob] = {}
         self._remembered: dict[int, LiveState] = {}
         """Jobs of an earlier daemon that this one has not heard yet."""
@@ -74,6 +73,15 @@ class Beliefs:
         """The same by what is known: many jobs share one."""
 
     # --- input ---
+
+    def follow(self, node_devices: Mapping[str, int]) -> None:
+        """Take in that nodes have come or gone."""
+        known = _of_nodes(node_devices)
+        if known != self._known:
+            self._known = known
+            self._learner.follow(known)
+            self._fresh.clear()
+            self._alike.clear()
 
     def hear(self, job: Job, message: Message, now: float) -> None:
         """Take in a message of one of the job's tasks."""
@@ -297,7 +305,8 @@ class Beliefs:
         # The user's duration is for the workers of the gang.
         plain = for_learner(job, kin, None)
         speed = self._learner.outlook(plain, None, 0.0).speed
-        first = next((each for each in job.device_types if each in self._types), self._types[0])
+        types = tuple(self._known)
+        first = next((each for each in job.device_types if each in types), types[0])
         return job.duration * speed.rate(first, max(1, job.workers.gang))
 
     def _outlook(self, live: LiveJob, now: float) -> Outlook:
@@ -338,3 +347,8 @@ def _past(kin: Kin) -> Job:
     """Return a stand-in for a job of an earlier daemon."""
     role = RoleSpec(Role.WORKER, Need(devices=1), 1, 1, 1)
     return Job("", roles=(role,), application=kin.application, batch=kin.batch)
+
+
+def _of_nodes(node_devices: Mapping[str, int]) -> dict[str, int]:
+    """Most devices on a node by type; a cluster without devices still runs programs."""
+    return dict(node_devices) or {"": 1}

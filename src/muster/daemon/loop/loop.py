@@ -299,7 +299,10 @@ class Daemon:
 
     def _adopt(self, turn: Turn, summaries: Mapping[int, JobSummary]) -> None:
         """Take over the new state, whose facts are in the journal, and run what waited for it."""
-        self.state, self.sights = turn.state, turn.sights
+        nodes, self.sights = self.view.cluster.index, turn.sights
+        self.state = turn.state
+        if self.view.cluster.index is not nodes:  # some have come or gone
+            self.beliefs.follow(self.view.cluster.node_devices())
         self.summaries.update(summaries)
         for number, closed in turn.closed.items():
             summary = self.summaries.pop(number, None)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -17,17 +17,20 @@ from muster.executors.fleet.fleet import Classify, Fleet
 from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.listener import Listener
 from muster.executors.fleet.log_store import LogStore
-from muster.executors.fleet.nodes import Standing
 from muster.executors.fleet.session import Session
+from muster.executors.health import read_health
 from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
 from muster.model.task import LogPiece, TaskId, TaskOrder
 from muster.ports import ProviderNews, Report
+from muster.wire.records import NodeHealth
 
 log = structlog.get_logger()
 
 LOOK = 0.5
 """s between two looks for silent agents."""
+CLOSING = 3
+"""Iterations of the event loop in which asyncio closes what was aborted: TLS, socket, stream."""
 ANSWER = 30.0
 """s for the fleet's thread to answer."""
 
@@ -125,14 +128,14 @@ class FleetExecutor:
         """Return the nodes whose agents are connected."""
         return frozenset(list(self._fleet.lines))
 
-    def standings(self) -> dict[str, Standing]:
-        """Return where each node is in its life."""
-        return {name: node.standing for name, node in list(self._fleet.nodes.items())}
-
-    def health(self) -> dict[str, tuple[float, dict[str, Any]]]:
-        """Return what each agent last said of its node's health, and how many s ago."""
-        now = time.monotonic()
-        return {name: (now - at, said) for name, (at, said) in list(self._fleet.health.items())}
+    def agents(self) -> dict[str, NodeHealth]:
+        """Return the nodes whose agents are connected, and how they are (`ports.Agents`)."""
+        now, health = time.monotonic(), self._fleet.health
+        found = {}
+        for name in list(self._fleet.lines):
+            at, said = health.get(name, (now, {}))
+            found[name] = read_health(said, now - at)
+        return found
 
     # ---
 
@@ -158,10 +161,12 @@ class FleetExecutor:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            if self._serving is not None:
+                self._serving.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    self._loop.run_until_complete(self._serving)
+            for _ in range(CLOSING):
+                self._loop.run_until_complete(asyncio.sleep(0))
         finally:
             self._loop.close()
 
@@ -176,6 +181,7 @@ class FleetExecutor:
             await listener.run()
         finally:
             watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
 
     async def _receive(
         self,

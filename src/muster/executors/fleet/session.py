@@ -85,6 +85,9 @@ class Session:
             self._note(f"connection of {self.node or self.address} closed: {problem}")
         except (OSError, asyncio.IncompleteReadError, ssl.SSLError):
             pass  # it has ended
+        except asyncio.CancelledError:
+            self._writer.transport.abort()
+            raise
         finally:
             if self.node:
                 self._fleet.cut(self)
@@ -151,7 +154,7 @@ class Session:
         self.send(AgentRefused(why[:2000]))
 
     async def _close(self) -> None:
-        with contextlib.suppress(OSError, ssl.SSLError, TimeoutError, asyncio.CancelledError):
+        with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
             self._writer.close()
             async with asyncio.timeout(HELLO_TIMEOUT):
                 await self._writer.wait_closed()

@@ -102,6 +102,10 @@ class LocalExecutor:
         for task in tasks:
             self._watch.post(partial(self._attach, task))
 
+    def has_ended(self, task: TaskId) -> bool:
+        """Whether this executor has reported a task's end."""
+        return task in self._over
+
     def collect(self) -> Sequence[Report]:
         with self._lock:
             reports, self._reports = self._reports, []

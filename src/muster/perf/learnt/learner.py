@@ -100,6 +100,12 @@ class Learner:
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """Answers with the state they were computed from: valid while it is the same."""
 
+    def follow(self, node_devices: Mapping[str, int]) -> None:
+        """Predict for other nodes from now on: devices on a node by type."""
+        if self._node_devices != node_devices:
+            self._node_devices = dict(node_devices)
+            self._memo.clear()
+
     def watch(self, job: Job, held: Held, report: StepReport, done: float) -> None:
         """Take in a report of a job that has done this much work."""
         kind = self._kind(job)

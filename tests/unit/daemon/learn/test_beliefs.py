@@ -352,3 +352,11 @@ def test_running_jobs_are_in_the_outlooks_too(beliefs: Beliefs) -> None:
 
 def _held(*nodes: int) -> Held:
     return Held(TYPE, nodes)
+
+
+def test_nodes_that_join_count_from_then_on() -> None:
+    """A daemon without nodes knew of no type; what it believed of waiting jobs is no longer so."""
+    beliefs = Beliefs({})
+    assert outlook(beliefs, train("a")).speed.rate(TYPE, 1) == 0
+    beliefs.follow(NODES)
+    assert outlook(beliefs, train("a")).speed.rate(TYPE, 4) > 0
