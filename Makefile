@@ -92,4 +92,4 @@ $(MKDOCS): $(STAMP)
 	touch $@
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(S3) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

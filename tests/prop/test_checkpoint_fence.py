@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-
-pytest.importorskip("torch")
-
 from hypothesis import given
 from hypothesis import strategies as st
 

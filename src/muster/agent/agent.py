@@ -30,10 +30,12 @@ from muster.agent.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
 from muster.agent.orders import OrderDesk
 from muster.agent.outbox import Outbox
+from muster.agent.packs import PackCache
 from muster.agent.task_table import TaskTable
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
+from muster.executors.packs import PACKS, PackFolder
 from muster.executors.transit import offer_fields
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskStarted
@@ -44,6 +46,7 @@ from muster.wire.agent_messages import (
     AttachTasks,
     DaemonAlive,
     LogStored,
+    PackPart,
     PruneTasks,
     ReportStored,
     Retire,
@@ -94,8 +97,16 @@ class Agent:
         self._fence = Fence(folder.heard)
         self._feed = LogFeed(self._executor.read_log, uptime())
         self._health = HealthProbe(folder.path, offered.names)
+        self._packs = PackCache(PackFolder(folder.path / PACKS))
         self._orders = OrderDesk(
-            options.node, folder, self._executor, self._table, _log.warning, offered.names
+            options.node,
+            folder,
+            self._executor,
+            self._table,
+            _log.warning,
+            offered.names,
+            packs=self._packs,
+            sees=self._sees_daemons_files,
         )
         self._held: list[tuple[float, TaskExited, str]] = []
         """Ends whose logs are not sent yet: until when they wait, and the log."""
@@ -255,6 +266,8 @@ class Agent:
         self._measured = float("-inf")
         self._shares = welcome.share
         self._feed.connected(welcome.logs)
+        self._packs.connected()
+        self._ask_for_packs()
         if self._departure is not None:
             connection.send(self._departure.message())
         # The logs first: a report of an end is then not ahead of the last words.
@@ -280,16 +293,23 @@ class Agent:
                 self._feed.stored(log, offset, full)
                 self._settle()
                 self._pump.set()
-            case PruneTasks(epoch=epoch, age=age):
-                if self._orders.is_current(epoch, "an order to prune"):
-                    asyncio.get_running_loop().run_in_executor(
-                        None, self._executor.prune, time.time() - age
-                    )
-            case Retire(epoch=epoch, why=why):
-                if self._orders.is_current(epoch, "an order to end"):
-                    self._retired = why or "no longer wanted"
+            case PackPart():
+                for order in self._packs.take(message):
+                    self._executor.start(order)
+                self._ask_for_packs()
+            case PruneTasks() | Retire():
+                self._tidy(message)
             case AgentRefused():
                 self._refused(message)
+
+    def _tidy(self, message: PruneTasks | Retire) -> None:
+        if not self._orders.is_current(message.epoch, type(message).__name__):
+            return
+        if isinstance(message, Retire):
+            self._retired = message.why or "no longer wanted"
+        else:
+            since = time.time() - message.age
+            asyncio.get_running_loop().run_in_executor(None, self._executor.prune, since)
 
     def _obey(self, message: RunTask | SendSignal | AttachTasks) -> None:
         try:
@@ -299,6 +319,16 @@ class Agent:
         if isinstance(message, RunTask | AttachTasks):
             for log in self._table.logs():
                 self._feed.follow(log, uptime())
+            self._ask_for_packs()
+
+    def _ask_for_packs(self) -> None:
+        if self._connection is not None and (needs := self._packs.unasked()):
+            self._connection.send(*needs)
+
+    def _sees_daemons_files(self) -> bool:
+        """Whether the daemon's file system is here, too."""
+        path, _, content = self._shares.partition("\n")
+        return not path or _reads(path, content)
 
     def _answered(self, beat: int) -> None:
         for each in [each for each in self._beats if each <= beat]:
@@ -316,8 +346,7 @@ class Agent:
         self._measured = uptime()
         found = self._health.measure()
         if self._shares:
-            path, _, content = self._shares.partition("\n")
-            found["shares"] = _reads(path, content)
+            found["shares"] = self._sees_daemons_files()
         return found
 
     # --- reports and logs ---
