@@ -7,6 +7,9 @@ from math import inf, nan
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
 
+TLS = "tls://"
+"""Before the address of a coordinator that listens with TLS."""
+
 
 class BadSettingError(MusterError):
     """An invalid environment variable, and what it should be."""
@@ -39,6 +42,8 @@ class TaskSettings:
     """Whose job it is; empty: that of whoever runs the process."""
     attempt: int = 0
     """Counts the runs of the job: a task of an earlier one writes no checkpoint any more."""
+    encrypted: bool = False
+    """Whether the coordinator listens with TLS."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -46,7 +51,8 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
-    coordinator = _coordinator(environ.get("MUSTER_COORDINATOR", ""))
+    given = environ.get("MUSTER_COORDINATOR", "")
+    coordinator = _coordinator(given.removeprefix(TLS))
     if coordinator is not None and not environ.get("MUSTER_TOKEN"):
         raise BadSettingError("MUSTER_COORDINATOR needs MUSTER_TOKEN, the job's token")
     return TaskSettings(
@@ -63,6 +69,7 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         resume_from=environ.get("MUSTER_RESUME_FROM", ""),
         user=environ.get("MUSTER_USER", ""),
         attempt=_count("MUSTER_ATTEMPT", environ.get("MUSTER_ATTEMPT") or "0"),
+        encrypted=given.startswith(TLS),
     )
 
 
