@@ -320,11 +320,16 @@ class QuotaRecord:
     """A pool's quota of one device type, and its use."""
 
     device_type: str
+    """"*": of each type without a quota of its own, also of those that join later."""
     reservation: int = 0
     share: float = 1.0
     limit: int | None = None
     entitled: int = 0
     used: int = 0
+    reservation_part: float | None = None
+    """The reservation as a part of the devices there are, 0 to 1; None: it is a fixed number."""
+    limit_part: float | None = None
+    """The same of the limit."""
 
 
 @dataclass(frozen=True, slots=True)

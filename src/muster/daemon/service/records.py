@@ -9,7 +9,7 @@ from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
 from muster.model.cluster import Node
 from muster.model.job import Job
-from muster.model.pool import ROOT, Entitlements
+from muster.model.pool import ROOT, Entitlements, Quota
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import Phase, View
@@ -46,6 +46,7 @@ def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
         marks,
         node.until,
         why=node.why,
+        since=node.since,
         rack=node.rack,
         domain=node.domain,
         configuration=node.configuration,
@@ -78,16 +79,10 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
     found = []
     for name in names[1:]:
         own, leaf = view.pools.pools[name], not view.pools.below[name]
+        types = dict.fromkeys((*view.cluster.device_types(), *own.quotas))
         quotas = tuple(
-            QuotaRecord(
-                each,
-                own.quota(each).reservation,
-                own.quota(each).share,
-                own.quota(each).limit,
-                entitled.of(name, each),
-                used[name, each],
-            )
-            for each in view.cluster.device_types()
+            _quota_record(each, own.quota(each), entitled.of(name, each), used[name, each])
+            for each in types
         )
         counted = pending[name], running[name]
         found.append(
@@ -104,6 +99,19 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
             )
         )
     return found
+
+
+def _quota_record(device_type: str, quota: Quota, entitled: int, used: int) -> QuotaRecord:
+    return QuotaRecord(
+        device_type,
+        quota.reservation,
+        quota.share,
+        quota.limit,
+        entitled,
+        used,
+        quota.reservation_part,
+        quota.limit_part,
+    )
 
 
 def task_records(
