@@ -297,6 +297,27 @@ class NodeRecord:
     """As its agent last said; None: it says nothing."""
     trouble: str = ""
     """What is wrong with its health; empty: nothing."""
+    interface: str = ""
+    """Network interface of the address; empty: unknown."""
+    ports: tuple[int, int] | None = None
+    """First and last port at which its tasks may listen."""
+    user: str = ""
+    """Whom its tasks run as; empty: their submitters."""
+    virtual: bool = False
+    """Whether its devices are made of CPU cores."""
+    tasks: tuple["NodeTaskRecord", ...] = ()
+    """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaskRecord:
+    """A task on a node."""
+
+    number: int
+    """Of its job."""
+    job: str
+    task: str
+    devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

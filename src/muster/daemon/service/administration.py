@@ -27,7 +27,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
     UnavailableError,
 )
-from muster.daemon.service.records import node_record, pool_records
+from muster.daemon.service.records import node_record, node_tasks, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
@@ -86,6 +86,18 @@ class Administration(Requests):
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return [self._node(caller, node) for node in self._daemon.view.cluster.nodes]
 
+    async def node(self, caller: Caller, name: str) -> NodeRecord:
+        node, view = self._known_node(name), self._daemon.view
+        seen = partial(self._job_name, caller)
+        tasks = node_tasks(view, self._daemon.state.gangs, name, seen)
+        return replace(self._node(caller, node), tasks=tasks)
+
+    def _known_node(self, name: str) -> Node:
+        cluster = self._daemon.view.cluster
+        if name not in cluster.index:
+            raise NotFoundError(f"no node named {name!r}; see: muster node list")
+        return cluster.node(name)
+
     def _job_name(self, caller: Caller, job: Job) -> str | None:
         """What a list may call a job: its name, with the user if that is another; None: hidden."""
         if job.user == caller.user:
@@ -104,8 +116,7 @@ class Administration(Requests):
 
     async def _turn_node(self, caller: Caller, fact: NodeDraining | NodeReturned) -> NodeRecord:
         admins_only(caller)
-        if fact.node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node named {fact.node!r}; see: muster node list")
+        self._known_node(fact.node)
         await self._put(Entry([fact]))
         return self._node(caller, self._daemon.view.cluster.node(fact.node))
 
