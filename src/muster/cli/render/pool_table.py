@@ -16,7 +16,7 @@ _ANY = QuotaRecord("-")
 
 def pool_table(pools: Sequence[PoolRecord], *, wide: bool = False) -> str:
     heading = (*_HEADING, "WAITING", *(("KIND", "JOBS SEEN BY") if wide else ()))
-    rows = [_row(pool, quota, wide) for pool in pools for quota in _shown(pool)]
+    rows = [_row(pool, quota, wide) for pool in pools for quota in quotas_shown(pool)]
     return table(heading, rows, left=(0, 1, 2, 10, 11))
 
 
@@ -35,7 +35,7 @@ def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
     return (pool.name, pool.parent, quota.device_type, *figures, *more)
 
 
-def _shown(pool: PoolRecord) -> Sequence[QuotaRecord]:
+def quotas_shown(pool: PoolRecord) -> Sequence[QuotaRecord]:
     """Return the quotas to show: that of every type only where there is no device yet."""
     of_types = [quota for quota in pool.quotas if quota.device_type != "*"]
     return of_types or pool.quotas or (_ANY,)
