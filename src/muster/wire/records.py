@@ -247,6 +247,8 @@ class NodeHealth:
     disk_total: int | None = None
     age: float = 0.0
     """s since the agent said so."""
+    shares: bool | None = None
+    """Whether it sees the daemon's file system."""
 
     @property
     def temperature(self) -> float | None:
