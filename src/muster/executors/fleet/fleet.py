@@ -34,6 +34,7 @@ from muster.wire.agent_messages import (
     LogStored,
     PruneTasks,
     ReportStored,
+    Retire,
     RunTask,
     SendSignal,
     ToAgent,
@@ -244,6 +245,11 @@ class Fleet:
                     "unexpected message of an agent", node=line.node, kind=type(message).__name__
                 )
 
+    def ships(self, name: str, digest: str) -> bool:
+        """Whether a node has an order that ships this folder: agents get no others."""
+        waiting = (track.order for track in self._tracks.values() if track.node == name)
+        return any(order is not None and order.order["ship"] == digest for order in waiting)
+
     def cut(self, line: Line) -> None:
         """A connection has ended."""
         if self.lines.get(line.node) is line:
@@ -252,12 +258,14 @@ class Fleet:
             self._react(self.nodes[line.node].cut(self._clock()))
 
     def pass_time(self) -> None:
-        """Give up what has been silent for too long."""
+        """Give up what has been silent for too long; end agents of departing nodes that are empty."""
         now = self._monotonic()
         for node in list(self.nodes.values()):
             after = node.passed(self._clock(), now, self.beat, self.lost_after)
             if after[0] is not node:
                 self._react(after)
+            if after[0].is_empty and (line := self.lines.get(node.name)) is not None:
+                line.send(Retire(self._epoch, after[0].departing))
 
     # --- the engine's side ---
 
