@@ -439,6 +439,16 @@ class IdentityRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RotationRecord:
+    """A secret that was replaced."""
+
+    what: str
+    """"jobs" or "authority"."""
+    waiting: tuple[str, ...] = ()
+    """Who still uses the old one: live jobs until they end, nodes until they have renewed."""
+
+
+@dataclass(frozen=True, slots=True)
 class LimitRecord:
     """What one user may have at once, and has."""
 
