@@ -28,10 +28,12 @@ from muster.agent.machine import interface_of
 from muster.agent.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
 from muster.agent.orders import OrderDesk
+from muster.agent.packs import PackCache
 from muster.agent.renewal import Renewal
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
+from muster.executors.packs import PACKS, PackFolder
 from muster.executors.transit import offer_fields
 from muster.model.offer import NodeOffer
 from muster.wire.agent_messages import (
@@ -42,6 +44,7 @@ from muster.wire.agent_messages import (
     DaemonAlive,
     FromAgent,
     LogStored,
+    PackPart,
     PruneTasks,
     Renewed,
     ReportStored,
@@ -88,8 +91,16 @@ class Agent:
         self._courier = Courier(self._executor)
         self._fence, self._renewal = Fence(folder.heard), Renewal(folder, options.node)
         self._health = HealthProbe(folder.path, offered.names)
+        self._packs = PackCache(PackFolder(folder.path / PACKS))
         self._orders = OrderDesk(
-            options.node, folder, self._executor, self._courier.table, _log.warning, offered.names
+            options.node,
+            folder,
+            self._executor,
+            self._courier.table,
+            _log.warning,
+            offered.names,
+            packs=self._packs,
+            sees=self._sees_daemons_files,
         )
         self._beats: dict[int, float] = {}
         """When each beat of this connection that was not answered was sent."""
@@ -240,6 +251,8 @@ class Agent:
         self._beats.clear()
         self._measured = float("-inf")
         self._shares = welcome.share
+        self._packs.connected()
+        self._ask_for_packs()
         if self._departure is not None:
             connection.send(self._departure.message())
         self._courier.begin(connection, welcome)
@@ -261,14 +274,20 @@ class Agent:
             case Renewed():
                 self._renewal.renewed(message)
                 _log.info("the certificate was renewed")
-            case PruneTasks(epoch=epoch, age=age):
-                if self._orders.is_current(epoch, "an order to prune"):
-                    self._loop.run_in_executor(None, self._executor.prune, time.time() - age)
-            case Retire(epoch=epoch, why=why):
-                if self._orders.is_current(epoch, "an order to end"):
-                    self._retired = why or "no longer wanted"
+            case PackPart():
+                self._take_part(message)
+            case PruneTasks() | Retire():
+                self._tidy(message)
             case AgentRefused():
                 self._refused(message)
+
+    def _tidy(self, message: PruneTasks | Retire) -> None:
+        if not self._orders.is_current(message.epoch, type(message).__name__):
+            return
+        if isinstance(message, Retire):
+            self._retired = message.why or "no longer wanted"
+        else:
+            self._loop.run_in_executor(None, self._executor.prune, time.time() - message.age)
 
     def _hear_beat(self, message: DaemonAlive) -> None:
         if not self._orders.is_current(message.epoch, "a beat"):
@@ -284,6 +303,21 @@ class Agent:
         except BadMessageError as problem:
             raise ConnectionError(f"not an order: {problem}") from None
         self._courier.follow()
+        self._ask_for_packs()
+
+    def _take_part(self, message: PackPart) -> None:
+        for order in self._packs.take(message):
+            self._executor.start(order)
+        self._ask_for_packs()
+
+    def _ask_for_packs(self) -> None:
+        if self._connection is not None and (needs := self._packs.unasked()):
+            self._connection.send(*needs)
+
+    def _sees_daemons_files(self) -> bool:
+        """Whether the daemon's file system is here, too."""
+        path, _, content = self._shares.partition("\n")
+        return not path or _reads(path, content)
 
     def _renew(self) -> None:
         """Ask for a new certificate; in a thread, since making a key takes a moment."""
@@ -310,8 +344,7 @@ class Agent:
         self._measured = uptime()
         found = self._health.measure()
         if self._shares:
-            path, _, content = self._shares.partition("\n")
-            found["shares"] = _reads(path, content)
+            found["shares"] = self._sees_daemons_files()
         return found
 
     # --- what needs no daemon ---
