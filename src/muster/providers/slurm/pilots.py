@@ -36,9 +36,11 @@ class SlurmJob:
     left: float | None = None
     """s until its time limit; None: no limit, or not running."""
     grace: float | None = None
-    """s from the notice of a preemption to its end; None: it is not being preempted."""
+    """s that it was given when Slurm began to take its node back; None: Slurm does not."""
     reason: str = ""
     """Why it waits."""
+    ending: bool = False
+    """Whether Slurm is already ending it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ def _departure(pilot: Pilot, job: SlurmJob, draining: Mapping[str, str]) -> Node
     if not pilot.running:
         return None
     if job.grace is not None and not pilot.preempted:
-        return NodeDeparts(pilot.node, job.grace, "preempted by Slurm")
+        # As the pilot's script says it: one departure, whoever tells of it first.
+        why = "Slurm ends its allocation" if job.ending else "preempted by Slurm"
+        return NodeDeparts(pilot.node, job.grace, why)
     if pilot.host in draining and pilot.leaving is None:
         why = f"drained in Slurm: {draining[pilot.host]}"
         return NodeDeparts(pilot.node, _time_left(pilot), why)
