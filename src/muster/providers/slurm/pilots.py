@@ -59,6 +59,8 @@ class Pilot:
     """Since when nobody needs it."""
     unused: float | None = None
     """When the daemon last said so; None: somebody needs it."""
+    busy: bool = False
+    """Whether the daemon last said that there is work on it."""
     leaving: float | None = None
     """Since when its node departs."""
     preempted: bool = False
@@ -199,6 +201,7 @@ def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], said: 
             joined=pilot.joined or pilot.node in nodes,
             idle=(said if pilot.idle is None else pilot.idle) if unused else None,
             unused=said if unused else None,
+            busy=pilot.node in demand.nodes and not unused,
         )
     came = any(each.joined and not pilots.known[job].joined for job, each in known.items())
     after = replace(pilots, known=known)
@@ -240,7 +243,7 @@ def _target(pilots: Pilots, here: list[Pilot], demand: NodeDemand, bounds: Bound
     old = [
         each
         for each in pilots.known.values()
-        if each.joined and each.idle is None and (each.leaving is not None or _ends(each, bounds))
+        if each.busy and (each.leaving is not None or _ends(each, bounds))
     ]
     return min(bounds.most, max(bounds.least, len(here) + wanted + max(0, len(old) - free)))
 
