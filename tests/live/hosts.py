@@ -4,17 +4,21 @@ The first host has the daemon, the others an agent each. A host's link can be cu
 else of the machine is separated, so files and processes can be looked at from outside.
 """
 
-import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.executors.fleet.identities import Identities
+from muster.store.store import open_store
+from muster.wire.join_token import JoinToken
 from support.netns import Namespace, shaped_network
-from tests.live.daemons import LONG, MUSTER, Daemon, environment, processes, until
+from tests.live.daemons import LONG, Daemon, environment, processes, until
 
 RATE = 2000.0
 """Mbit/s of a link."""
@@ -47,7 +51,7 @@ class Host:
 
     def start(self, *options: str, devices: int = 2) -> None:
         """Run its agent; `options`: `--join TOKEN` the first time."""
-        command = [*MUSTER, "agent", "--folder", str(self.folder), "--node", self.name]
+        command = [sys.executable, "-m", "muster.agent", "--folder", str(self.folder), "--node", self.name]
         command += ["--devices", str(devices), "--virtual", *options]
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
@@ -89,9 +93,11 @@ class Lab:
 
     def invite(self) -> str:
         """A token with which one agent may join."""
-        made = self.daemon.muster("token", "create", "--agent", "--json")
-        assert made.returncode == 0, made.stderr
-        return str(json.loads(made.stdout)["token"])
+        first = re.search(r"mja1\.\S+", self.daemon._said.read_text(encoding="utf-8"))
+        assert first
+        known = JoinToken.parse(first.group())
+        with closing(open_store(str(self.daemon.data / "muster.db"))) as store:
+            return str(Identities(store, [], known.addresses).invite())
 
     def start(self, *names: str, devices: int = 2) -> None:
         """Run agents on these hosts for the first time, until their nodes are up."""
