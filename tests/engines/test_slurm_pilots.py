@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 AGENT = (sys.executable, "-c", "import signal; signal.pause()")
 """In place of an agent: these tests are about allocations; test_slurm.py is about agents."""
-LABEL = "muster-pilots"
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +38,21 @@ def make(lab: SlurmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
     def one(**options: object) -> SlurmProvider:
         asked = SlurmOptions(**{"partition": "gpu", "most": 3, "time": 3600.0, **options})  # type: ignore[arg-type]
-        provider = SlurmProvider(asked, lambda: "token", tmp_path, LABEL, agent=AGENT, look=1.0)
+        provider = SlurmProvider(asked, lambda: "token", tmp_path, agent=AGENT, look=1.0)
         made.append(provider)
         return provider
 
     yield one
     for provider in made:
         provider.close()
-    lab.slurm("scancel", f"--name={LABEL}", "--full", "--signal=KILL")
-    lab.slurm("scancel", f"--name={LABEL}")
+    lab.slurm("scancel", "--partition=gpu", "--full", "--signal=KILL")
+    lab.slurm("scancel", "--partition=gpu")
     lab.until(lambda: not lab.jobs(), "every allocation is given back")
 
 
 def running(lab: SlurmLab) -> tuple[str, ...]:
     """The nodes of the pilots that run, as the daemon will call them."""
-    said = lab.slurm("squeue", "--noheader", "--states=R", f"--name={LABEL}", "--format=%N-%i")
+    said = lab.slurm("squeue", "--noheader", "--states=R", "--partition=gpu", "--format=%N-%i")
     return tuple(said.split())
 
 
@@ -129,4 +128,4 @@ def test_what_slurm_would_refuse_is_refused_at_once_in_one_line(
 def test_a_machine_without_slurm_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InputError, match="--engine slurm: sbatch not found in PATH; run the daemon"):
-        SlurmProvider(SlurmOptions(partition="gpu"), lambda: "token", tmp_path, LABEL)
+        SlurmProvider(SlurmOptions(partition="gpu"), lambda: "token", tmp_path)

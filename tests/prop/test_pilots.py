@@ -84,7 +84,7 @@ def test_pilots_are_never_too_many_never_cancelled_at_work_and_mourned_once(
         draining = {f"g{which}": "dust"} if what == "drain" else {}
         pilots, news = follow(pilots, slurm.jobs.values(), draining, now)
         demand = slurm.demand(pilots, wanted)
-        pilots = regard(pilots, demand, now)
+        pilots = regard(pilots, demand, frozenset(), now)
         pilots, steps = steer(pilots, demand, bounds, now)
         told = (*news, *steps.news)
         gone += [each.node for each in told if isinstance(each, NodeGone)]

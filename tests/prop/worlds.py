@@ -14,13 +14,15 @@ from muster.model.event import (
     Checkpointed,
     Ended,
     Event,
+    NodeAdded,
     NodeDraining,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     Outcome,
 )
 from muster.model.job import Job, Locality, Need, Role, RoleSpec
-from muster.model.pool import Pool, PoolTree, Quota
+from muster.model.pool import EVERY_TYPE, Pool, PoolTree, Quota
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from tests.builders import GB, mixed, node_set
@@ -35,6 +37,8 @@ class History:
 
     view: View
     steps: tuple[tuple[float, tuple[Job, ...], int], ...]
+    joining: Cluster | None = None
+    """Whose nodes join, change and leave; None: the nodes of the view stay."""
 
     def world(self) -> World:
         """The world at the beginning."""
@@ -47,6 +51,8 @@ class History:
             world.now += seconds
             world.happen(*_job_events(world, random))
             world.happen(*_node_events(world, random))
+            if self.joining is not None:
+                world.happen(*_comings_and_goings(world, self.joining, random))
             world.submit(*jobs)
             yield world.cycle()
 
@@ -78,6 +84,26 @@ def _node_events(world: World, random: Random) -> list[Event]:
             found.append(NodeDraining(node.name, world.now))
         elif node.state is not NodeState.UP and chance < 0.4:
             found.append(NodeReturned(node.name, world.now))
+    return found
+
+
+def _comings_and_goings(world: World, joining: Cluster, random: Random) -> list[Event]:
+    """Nodes that join, that leave without tasks, and that are described anew."""
+    found: list[Event] = []
+    kinds = list(joining.configurations.values())
+    busy = {slot.node for state in world.view.jobs.values() for slot in state.held()}
+    for node in joining.nodes:
+        chance, kind = random.random(), joining.configuration_of(node)
+        if node.name not in world.view.cluster.index:
+            if chance < 0.3:
+                found.append(NodeAdded(node, world.now, kind))
+        elif node.name not in busy and chance < 0.1:
+            found.append(NodeLeft(node.name, world.now))
+        elif chance < 0.15:
+            other = kind if node.name in busy else random.choice(kinds)
+            changed = replace(node, configuration=other.name, rack=random.choice(("r0", "r1", "r2")))
+            if world.view.cluster.node(node.name).configuration == other.name or other is not kind:
+                found.append(NodeAdded(changed, world.now, other))
     return found
 
 
@@ -201,6 +227,38 @@ def histories(
         for i in range(cycles)
     )
     return History(View(0, cluster, pools, {}), steps)
+
+
+@st.composite
+def open_histories(draw: st.DrawFn, *, cycles: int = 16) -> History:
+    """The same on a cluster of which none, some or all nodes are there at first."""
+    history = draw(histories(cycles=cycles, trees=part_trees))
+    whole = history.view.cluster
+    there = draw(st.integers(0, len(whole.nodes)))
+    first = replace(whole, nodes=whole.nodes[:there], open=True)
+    if draw(st.booleans()):
+        used = {node.configuration for node in first.nodes}
+        kinds = {name: kind for name, kind in whole.configurations.items() if name in used}
+        first = replace(first, configurations=kinds)
+    return History(replace(history.view, cluster=first), history.steps, whole)
+
+
+@st.composite
+def part_trees(draw: st.DrawFn, cluster: Cluster) -> PoolTree:
+    """One to three pools that reserve and limit parts, or fixed numbers."""
+    pools, left = {}, 1.0
+    for name in ("p0", "p1", "p2")[: draw(st.integers(1, 3))]:
+        part = draw(st.sampled_from((0.0, 0.25, 1 / 3, left)))
+        part = min(part, left)
+        left -= part
+        limits = st.sampled_from((None, None, part, (1 + part) / 2))
+        quota = draw(
+            st.sampled_from(
+                (Quota(reservation_part=part, limit_part=draw(limits)), Quota(reservation=4), Quota())
+            )
+        )
+        pools[name] = Pool(name, quotas={EVERY_TYPE: quota})
+    return PoolTree(pools)
 
 
 def held_by_pool(view: View) -> Counter[tuple[str, str]]:

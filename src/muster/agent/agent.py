@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
 import random
 import secrets
 import signal
@@ -19,32 +18,32 @@ from dataclasses import replace
 from functools import partial
 
 import muster
-from muster.agent.departing import Departure
+from muster.agent.courier import Courier
+from muster.agent.departing import Departure, read_notice
 from muster.agent.fence import Fence
 from muster.agent.health import HealthProbe
 from muster.agent.identity import AgentFolder
 from muster.agent.link import Connection, dial
-from muster.agent.log_feed import LogFeed
 from muster.agent.machine import interface_of
 from muster.agent.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
 from muster.agent.orders import OrderDesk
-from muster.agent.outbox import Outbox
-from muster.agent.task_table import TaskTable
+from muster.agent.renewal import Renewal
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
 from muster.executors.transit import offer_fields
 from muster.model.offer import NodeOffer
-from muster.model.task import TaskExited, TaskStarted
 from muster.wire.agent_messages import (
     AgentAlive,
     AgentHello,
     AgentRefused,
     AttachTasks,
     DaemonAlive,
+    FromAgent,
     LogStored,
     PruneTasks,
+    Renewed,
     ReportStored,
     Retire,
     RunTask,
@@ -60,16 +59,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 once."""
 ANSWER_TIMEOUT = 10.0
 """s for the daemon to answer the greeting."""
-LOG_TICK = 0.2
-"""s between two looks at the logs."""
-HOLD = 2.0
-"""s that the report of an end waits for the last words of its log to be sent before it."""
 WATCH_TICK = 0.5
 """s between two checks of leases and departures."""
 HEALTH_EVERY = 15.0
 """s between two measurements of the node's health."""
-BACKLOG = 2**20
-"""Bytes not taken by the network above which no logs are sent: beats and reports are more urgent."""
+NOTICES = (signal.SIGUSR1, signal.SIGTERM)
+"""Signals by which an engine tells that it takes the node back."""
 
 _log = logging.getLogger("muster.agent")
 
@@ -87,18 +82,13 @@ class Agent:
         groups = find_groups(folder.path)
         if groups.caveat:
             _log.warning(groups.caveat)
-        self._executor = LocalExecutor(
-            folder.path, uptime, groups=groups, umask=_umask(), heard=folder.heard
-        )
-        self._table, self._outbox = TaskTable(), Outbox()
-        self._fence = Fence(folder.heard)
-        self._feed = LogFeed(self._executor.read_log, uptime())
+        self._executor = LocalExecutor(folder.path, uptime, groups=groups, heard=folder.heard)
+        self._courier = Courier(self._executor)
+        self._fence, self._renewal = Fence(folder.heard), Renewal(folder, options.node)
         self._health = HealthProbe(folder.path, offered.names)
         self._orders = OrderDesk(
-            options.node, folder, self._executor, self._table, _log.warning, offered.names
+            options.node, folder, self._executor, self._courier.table, _log.warning, offered.names
         )
-        self._held: list[tuple[float, TaskExited, str]] = []
-        """Ends whose logs are not sent yet: until when they wait, and the log."""
         self._beats: dict[int, float] = {}
         """When each beat of this connection that was not answered was sent."""
         self._connection: Connection | None = None
@@ -106,15 +96,14 @@ class Agent:
         self._retired = ""
         self._ended = asyncio.Event()
         self._why = ""
-        self._pump = asyncio.Event()
         self._measured = float("-inf")
         self._shares = ""
 
     async def run(self) -> str:
         """Serve daemons until the end; return why it came."""
-        loop = asyncio.get_running_loop()
-        self._adopt()
-        self._executor.listen(partial(_wake, loop, self._collect))
+        self._loop = loop = asyncio.get_running_loop()
+        self._courier.adopt()
+        self._executor.listen(partial(_wake, loop, self._courier.collect))
         self._follow_signals(loop)
         work = [asyncio.create_task(each) for each in (self._serve_for_ever(), self._watch_for_ever())]
         end = asyncio.create_task(self._ended.wait())
@@ -140,32 +129,27 @@ class Agent:
 
     def depart(self, within: float, why: str) -> None:
         """Tell the daemon that the node will be gone, and keep running."""
-        if self._departure is None:
+        departure = Departure(uptime() + within, why)
+        if self._departure is None or departure.at < self._departure.at:
             _log.warning("the node will be gone within %.0f s: %s", within, why)
-            self._departure = Departure(uptime() + within, why)
-            if self._connection is not None:
-                self._connection.send(self._departure.message())
-
-    def _adopt(self) -> None:
-        """Watch the tasks that an earlier agent has left."""
-        found = list(self._executor.unsettled())
-        for task, folder in found:
-            self._table.add(task, folder.log(), folder.lease())
-            self._feed.follow(folder.log(), uptime())
-        self._executor.attach([task for task, _ in found])
-        if found:
-            _log.info("found %d tasks of an earlier agent", len(found))
+            self._departure = departure
+            self._send(departure.message())
 
     def _follow_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         grace = self._options.grace
         loop.add_signal_handler(signal.SIGINT, self.end, "interrupted")
-        loop.add_signal_handler(signal.SIGUSR1, self.depart, grace or 0.0, "its engine takes it back")
+        loop.add_signal_handler(signal.SIGUSR1, self._take_notice)
         if grace is None:
             loop.add_signal_handler(signal.SIGTERM, self.end, "stopped")
         else:
             loop.add_signal_handler(
                 signal.SIGTERM, self.depart, grace, "its engine takes it back (SIGTERM)"
             )
+        # What came while the agent was starting comes now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, NOTICES)
+
+    def _take_notice(self) -> None:
+        self.depart(*read_notice(self._folder.path, self._options.grace or 0.0))
 
     # --- connections ---
 
@@ -194,7 +178,7 @@ class Agent:
         parts = (
             self._listen(connection, welcome),
             self._beat(connection, welcome),
-            self._feed_logs(connection),
+            self._courier.feed(),
         )
         tasks = [asyncio.create_task(part) for part in parts]
         try:
@@ -206,6 +190,7 @@ class Agent:
             _log.warning("disconnected from %s: %s", address, _words(problem))
         finally:
             self._connection = None
+            self._courier.pause()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -220,7 +205,7 @@ class Agent:
                 self._run,
                 self._orders.epoch,
                 offer_fields(self._placed(connection)),
-                tuple(str(task) for task in self._table.living()),
+                tuple(str(task) for task in self._courier.table.living()),
                 muster.__version__,
             )
         )
@@ -250,13 +235,9 @@ class Agent:
         self._beats.clear()
         self._measured = float("-inf")
         self._shares = welcome.share
-        self._feed.connected(welcome.logs)
         if self._departure is not None:
             connection.send(self._departure.message())
-        # The logs first: a report of an end is then not ahead of the last words.
-        self._send_logs(connection)
-        self._stored(self._outbox.connected(welcome.reported))
-        self._flush()
+        self._courier.begin(connection, welcome)
 
     async def _listen(self, connection: Connection, welcome: Welcome) -> None:
         while True:
@@ -265,40 +246,52 @@ class Agent:
     def _hear(self, message: ToAgent) -> None:
         match message:
             case DaemonAlive():
-                if not self._orders.is_current(message.epoch, "a beat"):
-                    raise UnfitDaemonError("this daemon was replaced by another one")
-                self._answered(message.beat)
+                self._hear_beat(message)
             case RunTask() | SendSignal() | AttachTasks():
                 self._obey(message)
             case ReportStored(seq=seq):
-                self._stored(self._outbox.stored(seq))
-            case LogStored(log=log, offset=offset, full=full):
-                self._feed.stored(log, offset, full)
-                self._settle()
-                self._pump.set()
+                self._courier.report_stored(seq)
+            case LogStored():
+                self._courier.log_stored(message)
+            case Renewed():
+                self._renewal.renewed(message)
+                _log.info("the certificate was renewed")
             case PruneTasks(epoch=epoch, age=age):
                 if self._orders.is_current(epoch, "an order to prune"):
-                    asyncio.get_running_loop().run_in_executor(
-                        None, self._executor.prune, time.time() - age
-                    )
+                    self._loop.run_in_executor(None, self._executor.prune, time.time() - age)
             case Retire(epoch=epoch, why=why):
                 if self._orders.is_current(epoch, "an order to end"):
                     self._retired = why or "no longer wanted"
             case AgentRefused():
                 self._refused(message)
 
+    def _hear_beat(self, message: DaemonAlive) -> None:
+        if not self._orders.is_current(message.epoch, "a beat"):
+            raise UnfitDaemonError("this daemon was replaced by another one")
+        for beat in [each for each in self._beats if each <= message.beat]:
+            self._fence.answered(self._beats.pop(beat))
+        if self._renewal.is_due(told=message.renew):
+            self._loop.run_in_executor(None, self._renew)
+
     def _obey(self, message: RunTask | SendSignal | AttachTasks) -> None:
         try:
             self._orders.obey(message)
         except BadMessageError as problem:
             raise ConnectionError(f"not an order: {problem}") from None
-        if isinstance(message, RunTask | AttachTasks):
-            for log in self._table.logs():
-                self._feed.follow(log, uptime())
+        self._courier.follow()
 
-    def _answered(self, beat: int) -> None:
-        for each in [each for each in self._beats if each <= beat]:
-            self._fence.answered(self._beats.pop(each))
+    def _renew(self) -> None:
+        """Ask for a new certificate; in a thread, since making a key takes a moment."""
+        try:
+            request = self._renewal.ask()
+        except (AgentError, OSError, ValueError) as problem:
+            _log.error("the certificate cannot be renewed: %s", problem)
+            return
+        _wake(self._loop, partial(self._send, request))
+
+    def _send(self, message: FromAgent) -> None:
+        if self._connection is not None:
+            self._connection.send(message)
 
     async def _beat(self, connection: Connection, welcome: Welcome) -> None:
         for beat in itertools.count(1):
@@ -316,81 +309,20 @@ class Agent:
             found["shares"] = _reads(path, content)
         return found
 
-    # --- reports and logs ---
-
-    def _collect(self) -> None:
-        """Take the executor's reports."""
-        for report in self._executor.collect():
-            if isinstance(report, TaskStarted):
-                self._outbox.add(report)
-            elif isinstance(report, TaskExited):
-                log = self._table.ended(report.task)
-                self._held.append((uptime() + HOLD, report, log))
-        if self._connection is not None:
-            self._send_logs(self._connection)
-        self._flush()
-
-    def _flush(self) -> None:
-        """Send the reports, those of ends once their logs are on their way."""
-        now, held = uptime(), self._held
-        self._held = []
-        for end in held:
-            until, report, log = end
-            if self._connection is None or now > until or self._feed.all_sent(log):
-                self._outbox.add(report)
-            else:
-                self._held.append(end)
-        if self._connection is not None and (messages := self._outbox.unsent()):
-            self._connection.send(*messages)
-
-    def _stored(self, reports: list[TaskStarted | TaskExited]) -> None:
-        """The daemon has these reports."""
-        for report in reports:
-            if isinstance(report, TaskExited):
-                self._table.told(report.task)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Forget tasks of which the daemon has the end and the log."""
-        for task, log in self._table.told_with_logs():
-            if self._feed.all_stored(log):
-                self._executor.settle(task)
-                self._table.remove(task)
-                if not self._table.uses(log):
-                    self._feed.forget(log)
-
-    async def _feed_logs(self, connection: Connection) -> None:
-        while True:
-            self._send_logs(connection)
-            self._flush()
-            self._settle()
-            self._pump.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOG_TICK):
-                    await self._pump.wait()
-
-    def _send_logs(self, connection: Connection) -> None:
-        if connection.backlog < BACKLOG:
-            for part in self._feed.parts(uptime()):
-                connection.send(part)
-
     # --- what needs no daemon ---
 
     async def _watch_for_ever(self) -> None:
         while True:
             await asyncio.sleep(WATCH_TICK)
-            for task, lease in self._table.leased():
+            for task, lease in self._courier.table.leased():
                 if self._fence.lapsed(lease):
                     # Its shim does so as well, unless that is dead.
                     self._executor.signal(task, signal.SIGKILL)
-            if self._is_done():
+            if self._retired and self._courier.idle:
                 self.end(f"retired: {self._retired}")
 
-    def _is_done(self) -> bool:
-        return bool(self._retired) and not (len(self._table) or len(self._outbox) or self._held)
 
-
-def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
     with contextlib.suppress(RuntimeError):  # the agent has ended
         loop.call_soon_threadsafe(call)
 
@@ -400,13 +332,6 @@ def _pauses() -> Iterator[float]:
     while True:
         yield random.uniform(0.5, 1.0) * pause
         pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _umask() -> int:
-    """Return this process's umask, which can only be read by setting it."""
-    found = os.umask(0o077)
-    os.umask(found)
-    return found
 
 
 def _reads(path: str, content: str) -> bool:

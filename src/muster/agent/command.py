@@ -6,17 +6,20 @@ import json
 import logging
 import os
 import re
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 from muster.agent.identity import AgentFolder
 from muster.agent.join import has_joined, join, read_token
 from muster.agent.offer import describe
 from muster.agent.options import MACHINES, AgentError, AgentOptions
+from muster.agent.systemd_unit import unit
 from muster.executors.transit import offer_fields
 from muster.wire.join_token import JoinToken, split_address
 
@@ -56,10 +59,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--grace", type=float, metavar="SECONDS")
     made.add_argument("--log-format", choices=("text", "json"), default="text")
     made.add_argument("--describe", action="store_true")
+    made.add_argument("--systemd", action="store_true")
     return made
 
 
 def _run(given: argparse.Namespace) -> int:
+    if given.grace is not None:
+        # Not lost, and not fatal, before the agent can tell of them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1, signal.SIGTERM))
     token = read_token(given.join) if given.join else None
     options = _options(given, token.node if token else "")
     offered = describe(options)
@@ -70,6 +77,9 @@ def _run(given: argparse.Namespace) -> int:
     folder.lock()
     log = _start_log(folder, given.log_format)
     options = _identified(options, folder, token)
+    if given.systemd:
+        print(unit(options.node, _repeated(given, options)), end="")
+        return 0
     # Imported only now: --describe and errors need none of it.
     from muster.agent.agent import Agent
 
@@ -155,6 +165,31 @@ def _identified(options: AgentOptions, folder: AgentFolder, token: JoinToken | N
     if not daemons:
         raise AgentError(f"{folder.path} does not say where the daemon is; give --daemon HOST:PORT")
     return replace(options, daemons=daemons)
+
+
+def _repeated(given: argparse.Namespace, options: AgentOptions) -> list[str]:
+    """Return the arguments for the next start of an agent that has joined."""
+    once = ("join", "describe", "systemd")
+    kept = {
+        name: value
+        for name, value in vars(given).items()
+        if name not in once and value != parser().get_default(name)
+    }
+    return words_of(kept | {"folder": options.folder, "node": options.node})
+
+
+def words_of(values: Mapping[str, Any]) -> list[str]:
+    """Return options as words of a command line; those that are None, empty or False are left out."""
+    words: list[str] = []
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, list):
+            words += [word for each in value for word in (flag, str(each))]
+        elif value is not None and value is not False and value != "":
+            words += [flag, str(value)]
+    return words
 
 
 class _JsonLines(logging.Formatter):

@@ -1,13 +1,4 @@
-"""How the node is, for `AgentAlive.health`.
-
-load      processes that want a core, on average over a minute
-memory    {"free", "total"}: bytes
-disk      {"free", "total"}: bytes of the file system with the agent's folder
-  devices   of each GPU: "temperature" (degrees Celsius), "power" (W), "used" (0 to 1 of its time),
-            "memory" (bytes in use), "clock" (0 to 1 of its highest), "slowed" (why its clock is low),
-            "ecc" (uncorrected errors since boot), "xid" (the last critical error of the driver); each
-            where NVML tells
-"""
+"""How the node is: what `AgentAlive.health` says, with the keys of `wire.records.NodeHealth`."""
 
 import contextlib
 import os
@@ -19,37 +10,34 @@ from typing import Any
 from muster.executors.gpus import handles_of
 
 SLOWED = {
-    "nvmlClocksThrottleReasonHwSlowdown": "hardware",
     "nvmlClocksThrottleReasonHwThermalSlowdown": "heat",
+    "nvmlClocksThrottleReasonSwThermalSlowdown": "heat",
     "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
-    "nvmlClocksThrottleReasonSwThermalSlowdown": "heat (driver)",
+    "nvmlClocksThrottleReasonHwSlowdown": "hardware slowdown",
 }
-"""Reasons of a low clock that are faults; idle devices and power caps are not."""
+"""Reasons of a low clock that are faults, the most telling first; power caps are not."""
 
 
 class HealthProbe:
     """Measures the node; keeps NVML open if there are GPUs."""
 
     def __init__(self, folder: Path, only: Sequence[str] | None = None, nvml: Any = None) -> None:
-        self._folder = folder
-        self._nvml, self._events = nvml, None
+        """`only`: the GPUs with these numbers or UUIDs; `nvml`: the library, for tests."""
+        self._folder, self._nvml, self._events = folder, nvml, None
         self._handles: list[Any] = []
-        self._xids: dict[int, int] = {}
-        """The last critical error of each GPU, by its place."""
+        self._xids: dict[int, None] = {}
+        """The numbers of the driver's errors so far, in their order."""
         self._open(only)
 
     def measure(self) -> dict[str, Any]:
-        """Return how the node is now."""
-        usage = shutil.disk_usage(self._folder)
+        """Return how the node is now; what is unknown is left out."""
         found: dict[str, Any] = {
             "load": round(os.getloadavg()[0], 2),
-            "memory": _memory(),
-            "disk": {"free": usage.free, "total": usage.total},
+            "disk_free": shutil.disk_usage(self._folder).free,
         }
-        if self._handles:
-            self._listen()
-            found["devices"] = [self._device(i) for i in range(len(self._handles))]
-        return found
+        with contextlib.suppress(OSError, ValueError):
+            found["memory_free"] = _memory_free()
+        return found | self._devices()
 
     def close(self) -> None:
         if self._handles:
@@ -65,11 +53,9 @@ class HealthProbe:
         try:
             nvml.nvmlInit()
         except nvml.NVMLError:
-            return  # no driver
-        try:
+            return  # no driver: no GPUs
+        with contextlib.suppress(nvml.NVMLError):
             self._handles = handles_of(nvml, only)
-        except nvml.NVMLError:
-            self._handles = []
         if not self._handles:
             nvml.nvmlShutdown()
             return
@@ -78,61 +64,59 @@ class HealthProbe:
             for handle in self._handles:
                 nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
 
-    def _listen(self) -> None:
-        """Hear of the critical errors since the last time."""
-        nvml = self._nvml
-        if self._events is None:
-            return
-        with contextlib.suppress(nvml.NVMLError):  # a timeout: there are no more
-            while True:
-                event = nvml.nvmlEventSetWait_v2(self._events, 0)
-                place = self._place(event.device)
-                if place is not None:
-                    self._xids[place] = int(event.eventData)
-
-    def _place(self, handle: Any) -> int | None:
-        uuid = self._nvml.nvmlDeviceGetUUID
-        named = uuid(handle)
-        return next((i for i, each in enumerate(self._handles) if uuid(each) == named), None)
-
-    def _device(self, place: int) -> dict[str, Any]:
-        nvml, handle = self._nvml, self._handles[place]
-        ecc = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
-        readings: dict[str, Callable[[], Any]] = {
-            "temperature": lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
-            "power": lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 1),
-            "used": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
-            "memory": lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).used),
-            "clock": lambda: self._clock(handle),
-            "slowed": lambda: self._slowed(handle),
-            "ecc": lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, *ecc),
-            "xid": lambda: self._xids[place],
-        }
-        found: dict[str, Any] = {}
-        for name, read in readings.items():
-            with contextlib.suppress(nvml.NVMLError, KeyError):  # not every device tells
-                found[name] = read()
+    def _devices(self) -> dict[str, Any]:
+        if not self._handles:
+            return {}
+        self._listen()
+        found: dict[str, Any] = {"xids": list(self._xids)}
+        heat = [(heat, handle) for handle in self._handles for heat in self._told(self._heat, handle)]
+        if heat:
+            hottest, handle = max(heat, key=lambda each: each[0])
+            found["temperature"] = hottest
+            for limit in self._told(self._limit, handle):
+                found["slowdown"] = limit
+        found["ecc"] = sum(sum(self._told(self._ecc, handle)) for handle in self._handles)
+        slowed = [why for handle in self._handles for why in self._told(self._slowed, handle) if why]
+        found["throttled"] = ", ".join(dict.fromkeys(slowed))
         return found
 
-    def _clock(self, handle: Any) -> float:
-        nvml = self._nvml
-        now, most = (
-            read(handle, nvml.NVML_CLOCK_SM)
-            for read in (nvml.nvmlDeviceGetClockInfo, nvml.nvmlDeviceGetMaxClockInfo)
-        )
-        return round(now / most, 2) if most else 0.0
+    def _told(self, read: Callable[[Any], Any], handle: Any) -> list[Any]:
+        """Return what NVML says of a device; nothing if it does not."""
+        try:
+            return [read(handle)]
+        except self._nvml.NVMLError:
+            return []
 
-    def _slowed(self, handle: Any) -> list[str]:
+    def _listen(self) -> None:
+        """Hear of the driver's errors since the last time."""
+        if self._events is None:
+            return
+        with contextlib.suppress(self._nvml.NVMLError):  # a timeout: there are no more
+            while True:
+                event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
+                self._xids[int(event.eventData)] = None
+
+    def _heat(self, handle: Any) -> int:
+        return int(self._nvml.nvmlDeviceGetTemperature(handle, self._nvml.NVML_TEMPERATURE_GPU))
+
+    def _limit(self, handle: Any) -> int:
+        kind = self._nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+        return int(self._nvml.nvmlDeviceGetTemperatureThreshold(handle, kind))
+
+    def _ecc(self, handle: Any) -> int:
+        kind = self._nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+        return int(self._nvml.nvmlDeviceGetTotalEccErrors(handle, kind, self._nvml.NVML_VOLATILE_ECC))
+
+    def _slowed(self, handle: Any) -> str:
         bits = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        return [words for name, words in SLOWED.items() if bits & getattr(self._nvml, name, 0)]
+        found = (why for name, why in SLOWED.items() if bits & getattr(self._nvml, name, 0))
+        return next(found, "")
 
 
-def _memory() -> dict[str, int]:
-    """Bytes of the machine's memory."""
-    found: dict[str, int] = {}
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(":")
-            if name in ("MemTotal", "MemAvailable"):
-                found["total" if name == "MemTotal" else "free"] = int(value.split()[0]) * 1024
-    return found
+def _memory_free() -> int:
+    """Bytes of the machine's memory that programs can still have."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) * 1024
+    raise ValueError("the kernel does not say")

@@ -24,9 +24,8 @@ class AgentFolder:
             make_private(path)
         except OSError as problem:
             raise AgentError(f"cannot use {path}: {problem.strerror}; give another --folder") from None
-        self.key, self.certificate, self.authority = (
-            path / name for name in ("key.pem", "cert.pem", "ca.pem")
-        )
+        self.identity, self.authority = path / "identity.pem", path / "ca.pem"
+        """The agent's certificate and key (one file, replaced at once); whom it trusts."""
         self.heard = path / "heard"
         """When the daemon was last heard, in s since boot: shims read it, for leases."""
         self._lock: int | None = None
@@ -48,30 +47,28 @@ class AgentFolder:
     @property
     def joined(self) -> bool:
         """Whether it has an identity."""
-        return all(path.exists() for path in (self.key, self.certificate, self.authority))
+        return self.identity.exists() and self.authority.exists()
 
     def context(self) -> ssl.SSLContext:
         """Return TLS with the agent's certificate, to servers of its daemon's authority alone."""
         try:
             context = trusting(self.authority.read_text(encoding="ascii"))
-            context.load_cert_chain(self.certificate, self.key)
+            context.load_cert_chain(self.identity)
         except (OSError, ValueError) as problem:
             raise AgentError(
                 f"cannot use the certificate in {self.path}: {problem}; join again with a new token"
             ) from None
         return context
 
-    def keep_identity(self, certificate: str, authority: str, key: Path) -> None:
-        """Replace the identity; `key`: the file with the certificate's key."""
-        # The key last but one: a crash in between leaves a pair that TLS refuses, and --join repairs.
-        self._put("ca.pem", authority)
-        key.replace(self.key)
-        self._put("cert.pem", certificate)
+    def keep_identity(self, certificate: str, authority: str, key: str) -> None:
+        """Replace the identity (PEM all of it)."""
+        self._put(self.authority.name, authority)
+        self._put(self.identity.name, certificate + key)
 
     def renewal(self) -> float:
         """Return the s until the certificate should be renewed; 0 if that is due."""
         decode = getattr(ssl, "_ssl")._test_decode_cert  # noqa: B009
-        fields = decode(str(self.certificate))
+        fields = decode(str(self.identity))
         begin, end = (ssl.cert_time_to_seconds(fields[name]) for name in ("notBefore", "notAfter"))
         return max(0.0, begin + RENEW_AFTER * (end - begin) - time.time())
 

@@ -43,8 +43,7 @@ def has_joined(folder: AgentFolder, token: JoinToken) -> bool:
 
 def join(folder: AgentFolder, token: JoinToken, node: str) -> None:
     """Get an identity from the first of the token's addresses that answers."""
-    key = folder.path / ".key.draft"
-    request = make_request(key, node)
+    key, request = make_request(node)
     problems: list[str] = []
     for address in token.addresses:
         try:

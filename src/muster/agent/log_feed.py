@@ -97,8 +97,9 @@ class LogFeed:
         cursor = self._logs.get(log)
         if cursor is not None:
             cursor.full = cursor.full or full
-            # Beyond what was sent there is nothing that it could have.
-            cursor.stored = max(cursor.stored, min(offset, cursor.sent))
+            cursor.stored = max(cursor.stored, min(offset, self._end(log)))
+            # It may have more than it said at first: then that is not sent again.
+            cursor.sent = max(cursor.sent, cursor.stored)
 
     def all_sent(self, log: str) -> bool:
         """Whether the log as it is now is on its way."""

@@ -11,6 +11,7 @@ from muster.cli.admin.nodes import node
 from muster.cli.admin.policies import policy
 from muster.cli.admin.pools import pool
 from muster.cli.admin.tokens import token
+from muster.cli.daemon.agent import agents
 from muster.cli.daemon.commands import machine
 from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.add_typer(jobs)
 app.add_typer(control)
 app.add_typer(machine)
+app.add_typer(agents)
 for noun in (pool, node, policy, token, limit):
     app.add_typer(noun, rich_help_panel=ADMIN)
 app.add_typer(audit)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import random
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,12 @@ from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.service.packs import PackShelf
+from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
+from muster.daemon.tasks.task_tls import is_loopback, new_task_tls
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.executors.fleet.identities import Identities
@@ -32,7 +33,7 @@ from muster.model.view import View
 from muster.ports import Agents, Executor
 from muster.store.store import Store
 from muster.wire.join_token import joined_address
-from muster.wire.task_server import TaskServer
+from muster.wire.task_server import TaskServer, TaskTls
 
 SECRET, COORDINATOR = "secret", "coordinator"
 """Settings: the secret behind jobs' tokens, and the port to which their tasks report."""
@@ -139,7 +140,7 @@ async def _attached(
         site,
         store,
         tasks,
-        bool(state.gangs),
+        state,
         lambda node: place_of(daemon.view.cluster, node, site.host),
     )
     orders = Orders(around, PortRows(site.folder.parent / "ports", state.gangs))
@@ -174,29 +175,39 @@ async def _surroundings(
     site: Site,
     store: Store,
     tasks: TaskServer[int],
-    attached: bool,
+    state: State,
     places: Callable[[str], NodePlace],
 ) -> Surroundings:
     """Listen for tasks, at the port that running ones know."""
-    secret = store.setting(SECRET)
-    if secret is None:
-        secret = secrets.token_hex(32)
-        store.set_setting(SECRET, secret)
+    secrets = _job_secrets(store, state)
     known = int(store.setting(COORDINATOR) or 0)
-    port = await _listen(tasks, site.listen or site.host, known, attached)
+    listen = site.listen or site.host
+    tls = None if is_loopback(listen) else new_task_tls()
+    port = await _listen(tasks, listen, known, bool(state.gangs), tls)
     if port != known:
         store.set_setting(COORDINATOR, str(port))
-    address = joined_address(site.host, port)
-    return Surroundings(site.folder, address, secret, places, submitters=site.submitters)
+    address = f"{'tls://' if tls else ''}{joined_address(site.host, port)}"
+    return Surroundings(site.folder, address, secrets, places, submitters=site.submitters)
 
 
-async def _listen(tasks: TaskServer[int], host: str, known: int, attached: bool) -> int:
+def _job_secrets(store: Store, state: State) -> JobSecrets:
+    known = store.setting(SECRET)
+    live = [(state.view.jobs[number], gang) for number, gang in state.gangs.items()]
+    secrets = JobSecrets.new() if known is None else JobSecrets.load(known, live)
+    if secrets.dump() != known:
+        store.set_setting(SECRET, secrets.dump())
+    return secrets
+
+
+async def _listen(
+    tasks: TaskServer[int], host: str, known: int, attached: bool, tls: TaskTls | None
+) -> int:
     """Listen where running tasks expect it; without any, at any free port."""
     before = [known] if known else []
     ports = before * ATTEMPTS if attached else [*before, *random.sample(PORTS, ATTEMPTS)]
     for port in ports:
         with contextlib.suppress(OSError):
-            return await tasks.start(host, port)
+            return await tasks.start(host, port, tls)
         if attached:
             await asyncio.sleep(AGAIN)
     raise PortTakenError(

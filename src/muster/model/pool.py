@@ -150,6 +150,16 @@ class PoolTree:
                 return device_type, promised, there
         return None
 
+    def overpromised(self) -> str:
+        """Return that pools reserve more than all of a device type, whatever there is; empty: no."""
+        top = [self.pools[name] for name in self.below[ROOT]]
+        for device_type in dict.fromkeys(each for pool in top for each in pool.quotas):
+            part = sum(pool.quota(device_type).reservation_part or 0.0 for pool in top)
+            if part > 1 + _ROUNDING:
+                kind = "every device type" if device_type == EVERY_TYPE else device_type
+                return f"reserve {_percent(part)} of {kind} in total"
+        return ""
+
     def _reject_cycles(self) -> None:
         sound = {ROOT}
         for name in self.pools:

@@ -38,6 +38,7 @@ class Code(StrEnum):
     WAITING_MIGRATION = "waiting.migration"
     WAITING_PROMISE = "waiting.promise"
     WAITING_NODES = "waiting.nodes"
+    WAITING_JOIN = "waiting.join"
     WAITING_DEVICES = "waiting.devices"
     WAITING_FRAGMENTED = "waiting.fragmented"
     WAITING_CORES = "waiting.cores"
@@ -74,6 +75,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_MIGRATION: "smaller jobs are being moved out of the way",
     Code.WAITING_PROMISE: "enough devices are free, but promised to another job",
     Code.WAITING_NODES: "would fit if lost or draining nodes came back",
+    Code.WAITING_JOIN: "more than all nodes hold that have joined so far; it starts when others join",
     Code.WAITING_DEVICES: "too few free devices of its types",
     Code.WAITING_FRAGMENTED: "enough devices are free, but too far apart for its locality contract",
     Code.WAITING_CORES: "devices are free, but too few CPU cores or too little memory beside them",
@@ -119,6 +121,21 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
+class Lack:
+    """What a cluster whose nodes come and go does not have yet."""
+
+    asked: int
+    """Devices of the gang."""
+    types: tuple[str, ...]
+    """The job's; empty: any."""
+    there: int
+    """Devices of these types on all nodes."""
+    largest: int
+    """The most of them on one node."""
+    widest: Level
+
+
+@dataclass(frozen=True, slots=True)
 class RequestChange:
     """The smallest change of a request that would start now: a field and its new value."""
 
@@ -145,3 +162,5 @@ class Reason:
     """Seconds of work lost with a job that starts over."""
     served: int = field(default=0, compare=False)
     """Number of the beneficiary; 0: unknown."""
+    lack: Lack | None = None
+    """What is to join before the job can start."""

@@ -7,6 +7,9 @@ from math import inf, nan
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
 
+TLS = "tls://"
+"""Before the address of a coordinator that listens with TLS."""
+
 
 class BadSettingError(MusterError):
     """An invalid environment variable, and what it should be."""
@@ -37,6 +40,8 @@ class TaskSettings:
     """Checkpoints of another training to start from; empty: none."""
     user: str = ""
     """Whose job it is; empty: that of whoever runs the process."""
+    encrypted: bool = False
+    """Whether the coordinator listens with TLS."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -44,7 +49,8 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
     role = environ.get("MUSTER_ROLE") or "worker"
     if role not in ROLES:
         raise BadSettingError(f"MUSTER_ROLE is {role!r}; it must be one of {', '.join(ROLES)}")
-    coordinator = _coordinator(environ.get("MUSTER_COORDINATOR", ""))
+    given = environ.get("MUSTER_COORDINATOR", "")
+    coordinator = _coordinator(given.removeprefix(TLS))
     if coordinator is not None and not environ.get("MUSTER_TOKEN"):
         raise BadSettingError("MUSTER_COORDINATOR needs MUSTER_TOKEN, the job's token")
     return TaskSettings(
@@ -60,6 +66,7 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
         resume_from=environ.get("MUSTER_RESUME_FROM", ""),
         user=environ.get("MUSTER_USER", ""),
+        encrypted=given.startswith(TLS),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from muster.wire.codec import BadMessageError, decode, encode
 from muster.wire.messages import Message
+from muster.wire.tls_stream import TlsStream
 
 LINE_LIMIT = 4 * 2**20
 """Bytes of the longest line. The longest message, the shape of a model with 10,000 tensors, takes about
@@ -23,7 +24,7 @@ class LineTooLongError(BadMessageError):
 class Channel:
     """One connection that carries messages both ways."""
 
-    def __init__(self, sock: socket.socket, limit: int = LINE_LIMIT) -> None:
+    def __init__(self, sock: socket.socket | TlsStream, limit: int = LINE_LIMIT) -> None:
         self._socket, self.limit = sock, limit
         self._sending = threading.Lock()
         self._buffer = bytearray()

@@ -21,26 +21,33 @@ class UntrustedError(OSError):
     """Whoever listens is not the job's coordinator, or speaks another version."""
 
 
-def subject_of(opening: Opening) -> str:
-    """Return what the proofs of a task's connection are about."""
-    return f"task {opening.user}/{opening.job}/{opening.task} {opening.version}"
+def subject_of(opening: Opening, binding: str = "") -> str:
+    """Return what the proofs of a task's connection are about.
+
+    With the binding of a TLS connection, a proof is worth nothing on any other: who sits in between
+    has another certificate.
+    """
+    task = f"task {opening.user}/{opening.job}/{opening.task} {opening.version}"
+    return f"{task} {binding}" if binding else task
 
 
-def challenge_to(opening: Opening, token: str) -> Challenge:
+def challenge_to(opening: Opening, token: str, binding: str = "") -> Challenge:
     """Return the listener's proof and nonce."""
     called, heard = _bytes(opening.nonce, NONCE), new_nonce()
-    proof = proof_of(token, LISTENER, called, heard, subject_of(opening))
+    proof = proof_of(token, LISTENER, called, heard, subject_of(opening, binding))
     return Challenge(heard.hex(), proof.hex())
 
 
-def is_answer(answer: Proof, opening: Opening, challenge: Challenge, token: str) -> bool:
+def is_answer(
+    answer: Proof, opening: Opening, challenge: Challenge, token: str, binding: str = ""
+) -> bool:
     """Whether the caller has proved itself."""
     called, heard = _bytes(opening.nonce, NONCE), _bytes(challenge.nonce, NONCE)
     given = _bytes(answer.proof, PROOF)
-    return is_proof(given, token, CALLER, called, heard, subject_of(opening))
+    return is_proof(given, token, CALLER, called, heard, subject_of(opening, binding))
 
 
-def introduce(channel: Channel, user: str, job: str, task: str, token: str) -> None:
+def introduce(channel: Channel, user: str, job: str, task: str, token: str, binding: str = "") -> None:
     """Prove that both ends know a job's token, the listener first, else `UntrustedError`."""
     until = time.monotonic() + INTRODUCTION_TIMEOUT
     channel.limit = INTRODUCTION_LIMIT
@@ -57,7 +64,7 @@ def introduce(channel: Channel, user: str, job: str, task: str, token: str) -> N
         raise UntrustedError(shortened(answer.why))
     if not isinstance(answer, Challenge):
         raise UntrustedError(_OTHER)
-    heard, subject = _bytes(answer.nonce, NONCE), subject_of(opening)
+    heard, subject = _bytes(answer.nonce, NONCE), subject_of(opening, binding)
     if not is_proof(_bytes(answer.proof, PROOF), token, LISTENER, called, heard, subject):
         raise UntrustedError("it does not know this job's token")
     channel.send(Proof(proof_of(token, CALLER, called, heard, subject).hex()))

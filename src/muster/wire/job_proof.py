@@ -3,7 +3,8 @@
 Each end draws a nonce. Whoever listens proves itself first, then whoever connected, each by HMAC-SHA256
 with the token as key over both nonces, its own side and what the connection is for: a proof cannot be
 replayed, returned to its sender, or used for another task or address. It holds for the moment of
-connecting: what follows is neither encrypted nor signed.
+connecting: what follows is protected only where the connection is TLS, whose certificate is then part
+of the subject.
 """
 
 import hashlib

@@ -1,9 +1,10 @@
 """The coordinator's end of the wire: accepts the tasks of one or more jobs, in an event loop.
 
-Both ends prove that they know the job's token (`introduction.py`), the server first. Then a task says
-`Hello` and gets `Received(n)` for the messages that were handled. It resends on its next connection
-what was not acknowledged, so a message may be heard twice and none is lost. Until its proof a
-connection is a stranger's: it may send a few hundred bytes within seconds, and the oldest of too many
+Off loopback it listens with TLS. Both ends prove that they know the job's token (`introduction.py`),
+the server first; over TLS the proofs hold for its certificate alone, so nobody can sit in between. Then
+a task says `Hello` and gets `Received(n)` for the messages that were handled. It resends on its next
+connection what was not acknowledged, so a message may be heard twice and none is lost. Until its proof
+a connection is a stranger's: it may send a few hundred bytes within seconds, and the oldest of many
 gives way. If `hear` raises, the connection ends with its message unacknowledged, and the event loop's
 exception handler reports the error.
 """
@@ -12,7 +13,9 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import ssl
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from muster.wire.channel import LINE_LIMIT
@@ -37,6 +40,7 @@ from muster.wire.messages import (
     Stop,
 )
 from muster.wire.seldom import SeldomNotes, shortened
+from muster.wire.tls_listener import TlsListener
 
 STRANGERS = 256
 """Connections without a proof at most: a task needs a few ms for it, so all tasks of a large job can
@@ -73,6 +77,15 @@ _NOT_A_TASKS = (
 JobKey = TypeVar("JobKey", bound=Hashable)
 
 
+@dataclass(frozen=True, slots=True)
+class TaskTls:
+    """What a server listens with, and how its tasks know it."""
+
+    context: ssl.SSLContext
+    binding: str
+    """See `tls_stream.binding_of`."""
+
+
 class TaskServer(Generic[JobKey]):
     """Receives from and sends to connected tasks. Call it from the event loop's thread only."""
 
@@ -89,18 +102,26 @@ class TaskServer(Generic[JobKey]):
         self.note_stranger = SeldomNotes(note)
         self._strangers: dict[_Connection[JobKey], None] = {}
         """Oldest first."""
-        self.buffer = bytearray(READ_SIZE)
-        """Shared: the event loop hands over each read before the next."""
+        self.buffer = memoryview(bytearray(READ_SIZE))
+        """Shared: the event loop hands over each read before the next. A view: asyncio's TLS takes
+        slices of it to read into."""
         self.open: set[_Connection[JobKey]] = set()
         self.closed = False
         self._jobs: dict[JobKey, dict[str, _Connection[JobKey]]] = {}
         self._listener: asyncio.Server | None = None
+        self._secure: TlsListener | None = None
+        self.binding = ""
+        """Of its certificate; empty: without TLS."""
         self._encoded: tuple[Message, bytes] | None = None
         """The last message sent and its line: a plan goes to every member."""
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen (port 0: any free one); return the port."""
+    async def start(self, host: str, port: int, tls: "TaskTls | None" = None) -> int:
+        """Listen (port 0: any free one), with TLS if given; return the port."""
         loop = asyncio.get_running_loop()
+        if tls is not None:
+            self.binding = tls.binding
+            self._secure = TlsListener(host, port, tls.context, lambda: _Connection(self))
+            return self._secure.port
         self._listener = await loop.create_server(lambda: _Connection(self), host, port)
         return int(self._listener.sockets[0].getsockname()[1])
 
@@ -118,6 +139,8 @@ class TaskServer(Generic[JobKey]):
     async def close(self) -> None:
         """Close everything; the tasks keep training."""
         self.closed = True
+        if self._secure is not None:
+            await self._secure.close()
         if self._listener is not None:
             await _stop_accepting(self._listener)
         for connection in list(self.open):
@@ -194,7 +217,8 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=0)
+        # Pause as soon as anything is queued; asyncio's TLS would always pause at a limit of 0.
+        self._transport.set_write_buffer_limits(high=1, low=0)
         with contextlib.suppress(OSError, AttributeError):
             sock = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -211,13 +235,13 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         self._stop_timer()
         self._server.leave(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._server.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._server.closed:
             return  # unacknowledged, it is resent to the next coordinator
-        data = bytes(memoryview(self._server.buffer)[:nbytes])
+        data = bytes(self._server.buffer[:nbytes])
         # Join once per read and search new bytes only: a line may come in a thousand reads.
         end = data.rfind(b"\n")
         if end < 0:
@@ -236,10 +260,12 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self._answer()
 
     def pause_writing(self) -> None:
-        self._set_timer(TAKE_TIMEOUT, f"{self.task} does not read its messages")
+        if self.task:  # before that, the timer is the introduction's
+            self._set_timer(TAKE_TIMEOUT, f"{self.task} does not read its messages")
 
     def resume_writing(self) -> None:
-        self._stop_timer()
+        if self.task:
+            self._stop_timer()
 
     # the server's side
 
@@ -315,7 +341,7 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self._opening, self._job = message, self._server.admit(message)
             # Strangers get a challenge as well, and cannot tell which tasks there are.
             token = self._job[1] if self._job is not None else secrets.token_hex()
-            self._challenge = challenge_to(message, token)
+            self._challenge = challenge_to(message, token, self._server.binding)
             self.write(encode(self._challenge))
             if self._job is None:
                 self._note_once(f"{self._who}: no such task")
@@ -325,7 +351,7 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
         if (
             job is not None
             and isinstance(message, Proof)
-            and is_answer(message, opening, self._challenge, job[1])
+            and is_answer(message, opening, self._challenge, job[1], self._server.binding)
         ):
             self._proved = True
             self._server.trust(self)

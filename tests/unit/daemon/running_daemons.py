@@ -45,12 +45,13 @@ async def running_daemon(
     devices: int = 4,
     submitters: Submitters = TOGETHER,
     caveats: tuple[str, ...] = (),
+    listen: str = "",
 ) -> AsyncIterator[RunningDaemon]:
     """A daemon in this folder; the machine outlives it."""
     kept = store or open_store(str(folder / "muster.db"))
     assert kept.claim()
     runs = executor or FakeExecutor(machine or Machine())
-    there = replace(site(folder, devices), submitters=submitters, caveats=caveats)
+    there = replace(site(folder, devices), submitters=submitters, caveats=caveats, listen=listen)
     made = await open_daemon(there, kept, runs, Pace(interval=0.2, refresh=0.1, retry=0.05))
     if begin:
         made.begin()

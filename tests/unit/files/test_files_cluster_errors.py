@@ -42,7 +42,8 @@ def error_of(tmp_path: Path, text: str) -> str:
         (BASE + "pool: {}\n", "c.yaml:6: pool: unknown field (did you mean 'pools'?)"),
         (
             BASE + "colour: red\n",
-            "c.yaml:6: colour: unknown field; choose from: name, configurations, nodes, network, pools",
+            "c.yaml:6: colour: unknown field; choose from: name, configurations, nodes, rules, "
+            "network, pools",
         ),
         (BASE + "name: my lab\n", f"c.yaml:6: name: 'my lab' is not a name; {NAME_RULE}"),
         (
@@ -291,7 +292,7 @@ def test_pools(tmp_path: Path, pools: str, message: str) -> None:
 def test_a_bare_number_is_not_enough_for_two_device_types(tmp_path: Path) -> None:
     assert error_of(tmp_path, TWO_TYPES + "pools:\n  a: {limit: 4}\n") == (
         "c.yaml:8: pools.a.limit: a bare number is ambiguous: the cluster has 2 device types; "
-        "give one for each, for example {P100: 4, V100: 4}"
+        "give one for each, for example {P100: 4, V100: 4}, or a part of all, such as 25%"
     )
 
 

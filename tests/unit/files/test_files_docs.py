@@ -11,10 +11,12 @@ from muster.files.cluster.cluster_entries import (
     ClusterEntry,
     ConfigurationEntry,
     LinksEntry,
+    MatchEntry,
     NetworkEntry,
     NodeEntry,
     NvlinkEntry,
     PoolEntry,
+    RuleEntry,
 )
 from muster.files.errors import InputError
 from muster.files.job.job_entries import JobEntry, LocalityEntry, RoleEntry, RolesEntry, StepEntry
@@ -68,6 +70,8 @@ def test_a_file_of_the_page_loads(tmp_path: Path, text: str) -> None:
         ClusterEntry,
         ConfigurationEntry,
         LinksEntry,
+        MatchEntry,
+        RuleEntry,
         NetworkEntry,
         NodeEntry,
         NvlinkEntry,

@@ -1,17 +1,21 @@
 """Who is admitted, what is acknowledged, and that no message is lost."""
 
 import asyncio
+import contextlib
 import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from muster.daemon.tasks.task_tls import new_task_tls
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
-from muster.wire import task_server
+from muster.wire import task_server, tls_listener
 from muster.wire.channel import LINE_LIMIT, Channel
 from muster.wire.codec import encode
 from muster.wire.introduction import introduce
@@ -30,7 +34,8 @@ from muster.wire.messages import (
     StepDone,
     Stop,
 )
-from muster.wire.task_server import TaskServer
+from muster.wire.task_server import TaskServer, TaskTls
+from muster.wire.tls_stream import TlsStream
 
 LONG = 20.0
 T = TypeVar("T")
@@ -39,7 +44,8 @@ T = TypeVar("T")
 class Served:
     """A server in an event loop of its own; keeps what it hears."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TaskTls | None = None) -> None:
+        self.tls = tls
         self.loop = asyncio.new_event_loop()
         self.heard: list[tuple[str, Message]] = []
         self.notes: list[str] = []
@@ -48,7 +54,7 @@ class Served:
         self.server = self._serve()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()
-        self.port = self.do(self.server.start("127.0.0.1", 0))
+        self.port = self.do(self.server.start("127.0.0.1", 0, tls))
 
     def _serve(self) -> TaskServer[str]:
         def admit(opening: Opening) -> tuple[str, str] | None:
@@ -89,12 +95,15 @@ class Served:
 
     def connect(self, first: Message | bytes) -> Channel:
         sock = socket.create_connection(("127.0.0.1", self.port), LONG)
-        channel = Channel(sock)
+        stream = TlsStream(sock) if self.tls else sock
+        channel = Channel(stream)
         if isinstance(first, bytes):
-            sock.sendall(first)
+            with contextlib.suppress(OSError):  # the server may have heard enough
+                stream.sendall(first)
             return channel
         if isinstance(first, Hello):
-            introduce(channel, "", first.job, first.task, "secret")
+            binding = self.tls.binding if self.tls else ""
+            introduce(channel, "", first.job, first.task, "secret", binding)
             sock.settimeout(LONG)
         channel.send(first)
         return channel
@@ -103,7 +112,7 @@ class Served:
         """The daemon dies and another begins at the same port."""
         self.do(self.server.close())
         self.server = self._serve()
-        assert self.do(self.server.start("127.0.0.1", self.port)) == self.port
+        assert self.do(self.server.start("127.0.0.1", self.port, self.tls)) == self.port
 
     def close(self) -> None:
         self.do(self.server.close())
@@ -112,9 +121,9 @@ class Served:
         self.loop.close()
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
-    one = Served()
+@pytest.fixture(params=["plain", "tls"])
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    one = Served(new_task_tls() if request.param == "tls" else None)
     yield one
     one.close()
 
@@ -129,11 +138,9 @@ def link(served: Served) -> Iterator[Callable[..., CoordinatorLink]]:
         token: str = "secret",
         on: Callable[[Message], None] = lambda _: None,
     ) -> CoordinatorLink:
-        made.append(
-            CoordinatorLink(
-                TaskSettings(job, task, "worker", ("127.0.0.1", served.port), token), "127.0.0.1:5", on
-            )
-        )
+        settings = TaskSettings(job, task, "worker", ("127.0.0.1", served.port), token)
+        settings = replace(settings, encrypted=served.tls is not None)
+        made.append(CoordinatorLink(settings, "127.0.0.1:5", on))
         made[-1].start()
         return made[-1]
 
@@ -427,8 +434,9 @@ def test_who_takes_nothing_in_is_cut_off(served: Served, monkeypatch: pytest.Mon
     monkeypatch.setattr(task_server, "TAKE_TIMEOUT", 0.1)
     channel = served.connect(hello())
     served.wait(lambda: len(served.heard) == 1)
-    served.call(lambda: served.server.tell("j", "worker-0", Stop("x" * (LINE_LIMIT - 100))))
-    served.call(lambda: served.server.tell("j", "worker-0", Stop("y" * (LINE_LIMIT - 100))))
+    for each in "wxy":  # TLS only knows that the last but one waits once another does
+        stop = Stop(each * (LINE_LIMIT - 100))
+        served.call(partial(served.server.tell, "j", "worker-0", stop))
     served.wait(lambda: any("does not read" in note for note in served.notes))
     served.call(lambda: served.server.tell("j", "worker-0", Stop("z")))
     assert served.connected("j") == set()
@@ -449,8 +457,78 @@ def test_a_task_that_is_killed_leaves_nothing_behind(served: Served) -> None:
     channel = served.connect(hello())
     assert channel.receive() == Received(0)
     # Linger 0: the connection is reset, as by a machine that crashes.
-    channel._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    cast(socket.socket, getattr(channel._socket, "_socket", channel._socket)).setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     channel._socket.close()
     while served.connected("j"):
         pass
     assert served.call(lambda: len(served.server.open)) == 0
+
+
+class Between(threading.Thread):
+    """Somebody on the network who answers tasks with a certificate of its own and passes all on."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        self._target = port
+        self.seen = bytearray()
+
+    def run(self) -> None:
+        plain, _ = self.listener.accept()
+        with (
+            new_task_tls().context.wrap_socket(plain, server_side=True) as caller,
+            socket.create_connection(("127.0.0.1", self._target), LONG) as sock,
+        ):
+            onward = TlsStream(sock)
+            while data := caller.recv(65536):
+                self.seen += data
+                onward.sendall(data)
+                if not (answer := onward.recv(65536)):
+                    return
+                caller.sendall(answer)
+
+
+def test_who_sits_between_task_and_daemon_is_found_out_before_anything_is_said(
+    link: Callable[..., CoordinatorLink], served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    if served.tls is None:
+        pytest.skip("without TLS there is nothing to bind a proof to: loopback only")
+    between = Between(served.port)
+    between.start()
+    address = ("127.0.0.1", between.port)
+    settings = TaskSettings("j", "worker-0", "worker", address, "secret", encrypted=True)
+    one = CoordinatorLink(settings, "127.0.0.1:5", lambda _: None)
+    one.send(Ready("worker-0"))
+    one.start()
+    between.join(LONG)
+    one.close()
+    between.listener.close()
+    assert between.seen.count(b"\n") == 1 and b'"kind":"Opening"' in between.seen
+    assert "does not know this job's token" in caplog.text
+    assert served.heard == []
+
+
+def test_who_connects_without_tls_is_not_answered(served: Served) -> None:
+    if served.tls is None:
+        pytest.skip("plain")
+    with socket.create_connection(("127.0.0.1", served.port), LONG) as sock:
+        sock.sendall(encode(Opening("j", "worker-0", "00" * 32)))
+        assert b"Challenge" not in sock.recv(4096)
+    assert served.heard == []
+
+
+def test_handshakes_that_never_end_keep_no_task_out(
+    served: Served, link: Callable[..., CoordinatorLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_listener, "HANDSHAKES", 8)
+    crowd = [socket.create_connection(("127.0.0.1", served.port), LONG) for _ in range(20)]
+    one = link()
+    one.send(Ready("worker-0"))
+    assert one.flush(LONG)
+    if served.tls is not None:
+        assert crowd[0].recv(1) == b""
+    for sock in crowd:
+        sock.close()

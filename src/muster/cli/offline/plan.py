@@ -8,7 +8,7 @@ from muster.cli.offline.play import load_jobs
 from muster.cli.render.table import table
 from muster.cli.render.words import clock
 from muster.core.cycle.options import options
-from muster.files.cluster.cluster_file import ClusterFile, load_cluster
+from muster.files.cluster.cluster_file import ClusterFile, load_listed
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
@@ -24,7 +24,7 @@ _BAR = 30
 
 def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_json: bool) -> str:
     """Return the best plan for a job on the empty cluster, as text or JSON."""
-    loaded = load_cluster(cluster)
+    loaded = load_listed(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
     most = devices or _most(job)
@@ -38,7 +38,7 @@ def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_jso
 
 def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
     """Return the best plan's speed by number of devices."""
-    loaded = load_cluster(cluster)
+    loaded = load_listed(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
     most = min(devices or _most(job), _present(job, loaded.cluster))

@@ -16,7 +16,7 @@ from muster.core.cycle.cycle import Decisions
 from muster.core.cycle.cycle_state import Rules
 from muster.core.state.admit import refuse
 from muster.core.why.words import tell, where
-from muster.files.cluster.cluster_file import ClusterFile, load_cluster
+from muster.files.cluster.cluster_file import ClusterFile, load_listed
 from muster.files.errors import InputError
 from muster.files.job.job_file import load_job
 from muster.files.snapshot import CycleSnapshot, is_snapshot, load_snapshot
@@ -68,7 +68,7 @@ def run_play(
     cluster: Path, jobs: list[Path], *, policy: str, strategy: str, every: float, console: Console
 ) -> None:
     """Load all files, then play until every job has been placed."""
-    loaded = load_cluster(cluster)
+    loaded = load_listed(cluster)
     asked = load_jobs(jobs, loaded)
     arrivals = [Arrival(i * every, job) for i, job in enumerate(asked)]
     headline = (

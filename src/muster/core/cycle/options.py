@@ -14,25 +14,28 @@ def admission_key(job: Job) -> tuple[object, ...]:
 
 
 def options(job: Job, cluster: Cluster) -> tuple[Option, ...]:
-    """Return one option per device generation the job allows; last, if it may mix them, all.
+    """Return one option per device generation the job allows; last, if it may mix them, all; none if
+    no node that it could use is there.
 
     Types are in the order of the job's preference, else of the cluster file. A job without devices runs
     anywhere, but first on nodes without devices, to keep the cores beside devices free.
     """
+    used = {node.configuration for node in cluster.nodes}
+    there = [kind for kind in cluster.configurations.values() if kind.name in used]
     if not any(spec.need.devices for spec in job.roles):
-        bare = tuple(name for name, kind in cluster.configurations.items() if not kind.devices)
-        every = tuple(cluster.configurations)
-        return (bare, every) if bare and bare != every else (every,)
+        bare = tuple(kind.name for kind in there if not kind.devices)
+        every = tuple(kind.name for kind in there)
+        return tuple(option for option in dict.fromkeys((bare, every)) if option)
     types = job.device_types or cluster.device_types()
     kinds = [
         kind
         for device_type in types
-        for kind in cluster.configurations.values()
+        for kind in there
         if kind.devices and kind.device_type == device_type
     ]
     generations = dict.fromkeys(kind.generation for kind in kinds)
     alike = tuple(tuple(kind.name for kind in kinds if kind.generation == each) for each in generations)
-    if job.same_generation or len(alike) == 1:
+    if job.same_generation or len(alike) <= 1:
         return alike
     return (*alike, tuple(kind.name for kind in kinds))
 

@@ -2,7 +2,7 @@
 
 The search that starts jobs is run on the empty cluster, every node up and everything lent to the pool:
 a gang that does not fit there never will (users' complaint: volcano#1295, ray#27287: jobs that wait for
-ever).
+ever). Where nodes may join, only what no node could change is refused; the rest waits (`waiting.join`).
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,12 @@ from muster.core.quotas.demand import capacity
 from muster.core.why.variants import smallest_change
 from muster.model.cluster import Cluster
 from muster.model.job import Job
-from muster.model.pool import ROOT, Entitlements, PoolTree
+from muster.model.pool import EVERY_TYPE, ROOT, Entitlements, PoolTree
 from muster.model.reason import Code, RequestChange
-from muster.model.topology import Level
+from muster.model.topology import MAX_DEVICES, Level
 from muster.model.view import View
 from muster.place.adaptive import Mood
+from muster.planner.counts import plan_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,16 @@ def refuse(job: Job, cluster: Cluster, pools: PoolTree) -> Refusal | None:
     why = _pool_fault(job, pools)
     if why is not None:
         return Refusal(why, _other_pool(cycle, job))
-    why = _type_fault(job, cluster) or _fault(cycle, job)
+    if cluster.open:
+        why = _fixed_fault(job, cluster, pools)
+    else:
+        why = _type_fault(job, cluster) or _fault(cycle, job)
     if why is None:
         return None
 
     def starts(other: Job, workers: int) -> bool:
+        if cluster.open:
+            return _fixed_fault(other, cluster, pools, workers) is None
         return find(cycle, other, workers)[0] is not None
 
     gang = job.workers.gang
@@ -84,6 +90,36 @@ def _type_fault(job: Job, cluster: Cluster) -> str | None:
     there = cluster.device_types()
     if job.device_types and not set(job.device_types) & set(there):
         return f"no devices of type {job.device_types[0]!r}; types: {', '.join(there)}"
+    return None
+
+
+def _fixed_fault(job: Job, cluster: Cluster, pools: PoolTree, workers: int | None = None) -> str | None:
+    """Return what stops the gang whatever joins: the size of any node, or a fixed quota."""
+    gang = plan_for(job, workers or job.workers.gang).devices
+    one_node = job.locality.widest <= Level.NODE
+    most = gang if one_node else max(spec.need.devices for spec in job.roles)
+    if most > MAX_DEVICES:
+        what = "its gang" if one_node else "a task"
+        return f"{what} takes {most} devices of one node, which has at most {MAX_DEVICES}"
+    named = (*cluster.device_types(), *pools.pools[job.pool].quotas, EVERY_TYPE)
+    types = job.device_types or tuple(dict.fromkeys(named))
+    faults = [_fixed_bound(job, pools, each, gang) for each in types]
+    return faults[0] if all(faults) else None
+
+
+def _fixed_bound(job: Job, pools: PoolTree, device_type: str, gang: int) -> str | None:
+    what = _counted(gang, "device") if device_type == EVERY_TYPE else f"{gang} {device_type}"
+    takes = f"its gang takes {what}"
+    for name in pools.ancestry(job.pool):
+        pool = pools.pools[name]
+        quota = pool.quota(device_type)
+        if quota.limit_part is None and quota.limit is not None and gang > quota.limit:
+            return f"{takes}, the limit of pool {name!r} is {quota.limit}"
+        if pool.devices_per_user is not None and gang > pool.devices_per_user:
+            return f"{takes}, pool {name!r} gives each user {pool.devices_per_user}"
+    own = pools.pools[job.pool].quota(device_type)
+    if not job.preemptible and own.reservation_part is None and gang > own.reservation:
+        return f"it is not preemptible and {takes}, pool {job.pool!r} reserves {own.reservation}"
     return None
 
 

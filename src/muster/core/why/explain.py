@@ -15,10 +15,11 @@ from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
 from muster.model.job import Job, Need
 from muster.model.placement import Placement, Slot
-from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, Shortfall
+from muster.model.reason import Code, Holder, Lack, Quantity, Reason, RequestChange, Shortfall
 from muster.model.topology import Level, each_bit
 from muster.model.view import JobState
 from muster.place.request import Request
+from muster.planner.counts import plan_for
 
 HOLDERS = 3
 """Holders named in a reason."""
@@ -78,6 +79,9 @@ class Explainer:
         return self._cycle.least(job) or job.workers.gang
 
     def _explain(self, job: Job, workers: int, code: Code) -> Reason:
+        if code not in _LIMITS and (lack := self._lack(job, workers)) is not None:
+            change = self._smallest_change(job, workers, Code.WAITING_JOIN)
+            return Reason(Code.WAITING_JOIN, would_start=change, lack=lack)
         if code in _QUOTAS:
             return self._quota_reason(job, workers, code)
         lender = self._lenders.get(self._likes(job))
@@ -105,6 +109,21 @@ class Explainer:
             beneficiary=self._name(lender) if lender else None,
             served=lender or 0,
         )
+
+    def _lack(self, job: Job, workers: int) -> Lack | None:
+        """Return what would have to join, if the gang fits on no state of the nodes there are."""
+        cycle, cluster = self._cycle, self._cycle.view.cluster
+        if not cluster.open:
+            return None
+        requests = [cycle.options.request(job, workers, option) for option in cycle.options.of(job)]
+        if any(map(cycle.options.holds, requests)):
+            return None
+        types = job.device_types or cluster.device_types()
+        kinds = [kind for kind in map(cluster.configuration_of, cluster.nodes) if kind.devices]
+        counts = [kind.devices for kind in kinds if kind.device_type in types]
+        asked = plan_for(job, workers).devices
+        widest = requests[0].widest if requests else job.locality.widest
+        return Lack(asked, job.device_types, sum(counts), max(counts, default=0), widest)
 
     def _quota_reason(self, job: Job, workers: int, code: Code) -> Reason:
         quantity = self._binding(job, workers, code)
@@ -197,7 +216,7 @@ class Explainer:
 
     def _smallest_change(self, job: Job, workers: int, code: Code) -> RequestChange | None:
         types = self._cycle.view.cluster.device_types()
-        lean = code is Code.WAITING_CORES
+        lean = code in (Code.WAITING_CORES, Code.WAITING_JOIN)
         return smallest_change(job, workers, types, self._would_start, lean=lean)
 
     def _would_start(self, job: Job, workers: int) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from muster.model.placement import Placement
-from muster.model.reason import SENTENCES, Reason
+from muster.model.reason import SENTENCES, Lack, Reason
 from muster.model.topology import each_bit
 from muster.model.view import View
 
@@ -58,6 +58,8 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
         found.append(f"needs {short.asked}, {short.free} free, at most {short.largest}{within}")
+    if reason.lack is not None:
+        found.append(_lacking(reason.lack))
     if reason.quantity is not None:
         q = reason.quantity
         who, what = f"pool {q.pool}", q.device_type
@@ -70,6 +72,15 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     if reason.lost is not None:
         found.append(f"no checkpoint: {clock(reason.lost)} of work lost")
     return found
+
+
+def _lacking(lack: Lack) -> str:
+    if not lack.asked:
+        return "no node with enough cores and memory has joined"
+    types = " or ".join(lack.types) or "devices"
+    within = "" if lack.widest.word == "any" else f" within one {lack.widest.word}"
+    there = f"{lack.there} joined, at most {lack.largest} on one node"
+    return f"needs {lack.asked} {types}{within}, {there if lack.there else 'none has joined'}"
 
 
 def where(placement: Placement) -> str:

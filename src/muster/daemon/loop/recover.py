@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import structlog
 
@@ -67,12 +68,24 @@ def _latest_snapshot(store: Store) -> tuple[State | None, int]:
 
 
 def _moved_to(cluster: Cluster, pools: PoolTree, state: State) -> State:
-    """Return the state on this cluster, which may only differ while no job is live."""
-    if _shape(state.view.cluster) == _shape(cluster):
+    """Return the state on this cluster, which may only differ while no job is live. Where nodes come
+    and go, those of the journal stay, and the rest is as given."""
+    known = state.view.cluster
+    if known.open and cluster.open:
+        renewed = _with_nodes_of(known, cluster)
+        same = renewed == known
+        return state if same else replace(state, view=replace(state.view, cluster=renewed))
+    if known.open is cluster.open and _shape(known) == _shape(cluster):
         return state
     if state.view.jobs:
         raise ClusterChangedError(state)
     return State(View(state.view.version, cluster, pools, {}), {}, state.policy)
+
+
+def _with_nodes_of(known: Cluster, cluster: Cluster) -> Cluster:
+    """Return the cluster given, with the known nodes and the configuration sets they use."""
+    used = {node.configuration: known.configuration_of(node) for node in known.nodes}
+    return replace(cluster, nodes=known.nodes, configurations={**cluster.configurations, **used})
 
 
 def _shape(cluster: Cluster) -> object:

@@ -1,14 +1,13 @@
 """Makes the order with which an executor starts a task."""
 
 import contextlib
-import hashlib
-import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace
 from muster.daemon.tasks.ports import PortRows
 from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
@@ -35,8 +34,8 @@ class Surroundings:
     """For the jobs' own folders and checkpoints."""
     coordinator: str
     """host:port to which the runtime reports."""
-    secret: str
-    """Each job's token is derived from it, so that a restarted daemon knows them all."""
+    secrets: JobSecrets
+    """Of the jobs' tokens."""
     places: Callable[[str], NodePlace] = lambda node: NodePlace("127.0.0.1")
     """Where the tasks of a node are reached. Asked for each order: nodes come and go."""
     threads: int = 1
@@ -44,24 +43,14 @@ class Surroundings:
     submitters: Submitters = TOGETHER
     """Whom tasks run as."""
 
-    def token(self, job: Job) -> str:
-        """Return the token with which a job's tasks authenticate."""
-        message = f"{job.number}/{job.name}".encode()
-        return hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
-
     def folder_of(self, job: Job) -> Path:
         """Return a job's own folder: of another user it is in that user's home, not among our files."""
         name = f"{job.number}-{job.name}"
         user = self.submitters.user_of(job.user)
         if user:
             with contextlib.suppress(UnknownUserError):  # deleted since: the executor refuses its tasks
-                return account_of(user).home / IN_HOME / self._site / name
+                return account_of(user).home / IN_HOME / self.secrets.site / name
         return self.folder / name
-
-    @property
-    def _site(self) -> str:
-        """Keeps the jobs of different daemons apart, whose numbers are the same."""
-        return hmac.new(self.secret.encode(), b"site", hashlib.sha256).hexdigest()[:8]
 
 
 class Orders:
@@ -122,7 +111,7 @@ class Orders:
             tasks=tuple(_task_place(each, nodes[each.slot.node]) for each in gang.tasks),
             master_port=0,
             coordinator=around.coordinator,
-            token=around.token(job),
+            token=around.secrets.token(state, gang),
             threads=around.threads if own.virtual else 0,
             virtual=own.virtual,
             attempt=gang.failures + gang.losses,

@@ -39,7 +39,7 @@ class TaskMessages:
         gang = self._daemon.state.gangs.get(number) if number is not None else None
         if number is None or gang is None or gang.task(opening.task) is None:
             return None
-        return number, self._around.token(self._daemon.view.jobs[number].job)
+        return number, self._around.secrets.token(self._daemon.view.jobs[number], gang)
 
     def hear(self, job: int, message: Message) -> None:
         """Handle a message of a job's task."""

@@ -9,9 +9,11 @@ import hashlib
 import ipaddress
 import json
 import ssl
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Self
 
 from cryptography import x509
@@ -164,6 +166,20 @@ def self_signed(names: Iterable[str], now: float, days: float) -> tuple[str, str
     draft = draft.add_extension(alternatives, critical=False)
     draft = draft.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     return _public(draft.sign(key, hashes.SHA256())), _private(key)
+
+
+def serving(chain: str, key: str) -> ssl.SSLContext:
+    """Return a server's context with this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    # Sessions would outlive certificates, and revocations.
+    context.num_tickets = 0
+    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files alone; 0700
+        where = Path(folder) / "server.pem"
+        where.touch(mode=0o600)
+        where.write_text(chain + key, encoding="ascii")
+        context.load_cert_chain(where)
+    return context
 
 
 def new_request(node: str) -> tuple[str, str]:

@@ -8,12 +8,10 @@ Thread-safe.
 import re
 import secrets
 import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from cryptography import x509
@@ -27,6 +25,7 @@ from muster.executors.fleet.authority import (
     key_of,
     node_of,
     serial_of,
+    serving,
 )
 from muster.wire.agent_messages import Admitted, Renewed
 from muster.wire.join_token import JoinToken
@@ -352,19 +351,10 @@ def moment(at: float) -> str:
 
 
 def _server_context(authority: Authority, names: Sequence[str], now: float) -> ssl.SSLContext:
-    chain, key = authority.sign_server(names, now)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # Sessions would outlive the certificate, and revocations.
-    context.num_tickets = 0
+    context = serving(*authority.sign_server(names, now))
     # Optional: an agent that joins has no certificate yet.
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=authority.trusted)
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files alone; 0700
-        where = Path(folder) / "server.pem"
-        where.touch(mode=0o600)
-        where.write_text(chain + key, encoding="ascii")
-        context.load_cert_chain(where)
     return context
 
 

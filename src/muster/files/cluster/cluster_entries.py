@@ -4,7 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
+from muster.files.cluster.name_pattern import NamePattern, parse_pattern
+from muster.files.cluster.place_template import PlaceTemplate, parse_template
 from muster.files.source.fields import (
+    CountsField,
     FileEntry,
     LinkEntry,
     LinkField,
@@ -27,9 +30,15 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_PRIORITY, parse_allowed, parse_whole
+from muster.files.source.quantity import (
+    MAX_PRIORITY,
+    PoolAmount,
+    parse_allowed,
+    parse_pool_amount,
+    parse_whole,
+)
 from muster.model.cluster import NodeState
-from muster.model.pool import ROOT
+from muster.model.pool import EVERY_TYPE, ROOT
 from muster.model.topology import MAX_DEVICES
 
 MAX_QUOTA = 10_000_000
@@ -56,9 +65,6 @@ StateField = Annotated[
     WithJsonSchema({"enum": [state.value for state in NodeState]}),
 ]
 
-EVERY_TYPE = "*"
-"""The key of a bare quota until the device types are known."""
-
 DevicesPerUser = Annotated[int, whole(1, MAX_QUOTA), whole_schema(1, MAX_QUOTA)]
 MaxPriority = Annotated[
     int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)
@@ -66,7 +72,19 @@ MaxPriority = Annotated[
 AllowedField = Annotated[
     str, scalar(parse_allowed), text_schema("^@?[A-Za-z0-9_.@+-]+$", "ada", "@vision")
 ]
-Quantity = Annotated[int, whole(0, MAX_QUOTA), whole_schema(0, MAX_QUOTA)]
+Quantity = Annotated[
+    PoolAmount,
+    scalar(lambda text: parse_pool_amount(text, MAX_QUOTA)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_QUOTA},
+                {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *%$"},
+            ],
+            "examples": [8, "25%"],
+        }
+    ),
+]
 _bare_number = short_for(EVERY_TYPE)
 PerType = Annotated[
     dict[str, Quantity],
@@ -169,18 +187,21 @@ class NetworkEntry(FileEntry):
 
 
 class PoolEntry(FileEntry):
-    """A pool. A bare number is for the cluster's only device type."""
+    """A pool. A bare number is for the cluster's only device type, a bare part for every type."""
 
     parent: Name = Field(default=ROOT, description="The pool above. Default: the cluster itself.")
     reservation: PerType = Field(
-        default_factory=dict, description="Devices it can always reclaim, per device type. Default: 0."
+        default_factory=dict,
+        description="Devices it can always reclaim, per device type, or a part of them such as 25%. "
+        "Default: 0.",
     )
     share: SharePerType = Field(
         default_factory=dict,
         description="Its weight when idle devices are shared, for all types or per type. Default: 1.",
     )
     limit: PerType = Field(
-        default_factory=dict, description="Most devices it may use, per device type. Default: none."
+        default_factory=dict,
+        description="Most devices it may use, per device type; or a part. Default: none.",
     )
     allow: list[AllowedField] | None = optional(
         "Users, and Unix groups as @group, who may submit to it and the pools below; administrators "
@@ -195,6 +216,61 @@ class PoolEntry(FileEntry):
     )
 
 
+PatternField = Annotated[
+    NamePattern, scalar(parse_pattern), text_schema(r"^[^\s]+$", "gpu[001-064]", "gpu*")
+]
+TemplateField = Annotated[
+    PlaceTemplate, scalar(parse_template), text_schema(r"^[^\s]+$", "r1", "r{1}", "{label.rack}")
+]
+
+
+class MatchEntry(FileEntry):
+    """Which nodes a rule is for: those for which everything given is so. A bare word is a name."""
+
+    name: PatternField | None = optional(
+        "Name of the node: a range, or with the wildcards * and ?.", examples=["gpu[001-064]"]
+    )
+    label: dict[str, PatternField] = Field(
+        default_factory=dict,
+        description="Labels of the engine or of the agent, values with ranges and wildcards.",
+        examples=[{"zone": "a*"}],
+    )
+    device: Name | None = optional("Device type.", examples=["H100"])
+    devices: CountsField | None = optional("Number of devices, or a range.", examples=[8])
+    engine: Name | None = optional("Who brought the node: machines, ray, slurm.", examples=["slurm"])
+    rack: PatternField | None = optional("Rack by the engine's topology.", examples=["switch*"])
+
+
+MatchField = Annotated[
+    MatchEntry,
+    BeforeValidator(short_for("name"), json_schema_input_type=PatternField | MatchEntry),
+]
+
+
+class RuleEntry(FileEntry):
+    """What nodes that join count as. The first rule that matches a node decides."""
+
+    match: MatchField = Field(
+        default_factory=MatchEntry,
+        description="Which nodes. Default: all.",
+        examples=[{"name": "gpu*", "device": "H100"}],
+    )
+    configuration: Name | None = optional(
+        "A name under `configurations`. Default: derived from the node's hardware.", examples=["dgx1"]
+    )
+    rack: TemplateField | None = optional(
+        "Rack: a name, with {1} for a part of match.name, {name}, {rack}, {engine} or {label.KEY}. "
+        "Default: of the engine's topology, else r0.",
+        examples=["r{1}"],
+    )
+    domain: TemplateField | None = optional(
+        "Network domain, written like the rack. Default: d0.", examples=["{label.pod}"]
+    )
+    nic: LinkField | None = optional(
+        "The network card of nodes without a configuration. Default: as the agent says."
+    )
+
+
 NodeField = Annotated[
     NodeEntry,
     BeforeValidator(short_for("configuration"), json_schema_input_type=Name | NodeEntry),
@@ -206,6 +282,7 @@ class ClusterEntry(FileEntry):
 
     model_config = ConfigDict(
         json_schema_extra={
+            "anyOf": [{"required": ["configurations", "nodes"]}, {"required": ["rules"]}],
             "examples": [
                 {
                     "configurations": {
@@ -213,18 +290,23 @@ class ClusterEntry(FileEntry):
                     },
                     "nodes": {"gpu[1-4]": "box"},
                 }
-            ]
+            ],
         }
     )
 
     name: Name | None = optional("The cluster's name. Default: the file's.")
-    configurations: dict[str, ConfigurationEntry] = Field(
-        description="Configuration sets by name: equal nodes described once.",
+    configurations: dict[str, ConfigurationEntry] | None = optional(
+        "Configuration sets by name: equal nodes described once. Required with `nodes`.",
         examples=[{"box": {"device": "P100", "devices": 4, "cores": 16, "memory": "64GB"}}],
     )
-    nodes: dict[str, NodeField] = Field(
-        description="Nodes by name or range of names, for example gpu[001-064].",
+    nodes: dict[str, NodeField] | None = optional(
+        "Nodes by name or range of names, for example gpu[001-064]. Required without `rules`.",
         examples=[{"gpu[1-4]": "box"}],
+    )
+    rules: list[RuleEntry] | None = optional(
+        "What nodes that join count as; the first rule that matches decides. Without rules no other "
+        "nodes than those under `nodes` may join.",
+        examples=[[{"match": "gpu*", "rack": "r{1}"}]],
     )
     network: NetworkEntry = Field(default_factory=NetworkEntry, description="Links above the node.")
     pools: dict[str, PoolEntry] | None = optional("Pools by name. Default: one pool, `default`.")

@@ -9,10 +9,11 @@ from muster.files.cluster.cluster_entries import ClusterEntry
 from muster.files.cluster.configurations import configurations_of
 from muster.files.cluster.node_list import nodes_of
 from muster.files.cluster.pool_tree import pools_of
-from muster.files.errors import FieldError
+from muster.files.cluster.rules import rules_of
+from muster.files.errors import FieldError, InputError
 from muster.files.source.quantity import name_at
 from muster.files.source.tree import DEFAULT_LINKS, link_of
-from muster.files.source.validation import schema_of, validated
+from muster.files.source.validation import missing, schema_of, validated
 from muster.files.source.yaml_source import Source, read_source
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
@@ -34,9 +35,17 @@ def load_cluster(path: Path) -> ClusterFile:
     entry = validated(ClusterEntry, source)
     try:
         cluster = _cluster(entry, path, source)
-        return ClusterFile(cluster, pools_of(entry.pools, cluster))
+        return ClusterFile(cluster, pools_of(entry.pools, cluster), _classifier(entry, cluster))
     except FieldError as error:
         raise source.error(error.loc, error.problem) from None
+
+
+def load_listed(path: Path) -> ClusterFile:
+    """Load a file that must list nodes: rules alone say nothing of which nodes there are."""
+    found = load_cluster(path)
+    if not found.cluster.nodes:
+        raise InputError.at(str(path), "has rules but lists no nodes; add them under nodes")
+    return found
 
 
 def cluster_schema() -> dict[str, Any]:
@@ -44,12 +53,32 @@ def cluster_schema() -> dict[str, Any]:
 
 
 def _cluster(entry: ClusterEntry, path: Path, source: Source) -> Cluster:
-    configurations = configurations_of(entry.configurations)
+    _refuse_missing(entry)
+    configurations = {} if entry.configurations is None else configurations_of(entry.configurations)
     network = entry.network
     links = {Level.RACK: network.rack, Level.DOMAIN: network.domain, Level.CLUSTER: network.cluster}
     return Cluster(
         name=entry.name or name_at(("name",), path.stem),
         configurations=configurations,
-        nodes=nodes_of(entry.nodes, configurations, source),
+        nodes=() if entry.nodes is None else nodes_of(entry.nodes, configurations, source),
         links={level: link_of(link, DEFAULT_LINKS[level]) for level, link in links.items()},
+        open=entry.rules is not None,
+    )
+
+
+def _refuse_missing(entry: ClusterEntry) -> None:
+    if entry.rules is not None and entry.nodes is None:
+        return
+    for name in ("nodes", "configurations"):
+        if getattr(entry, name) is None:
+            raise FieldError((name,), missing(ClusterEntry.model_fields[name]))
+
+
+def _classifier(entry: ClusterEntry, cluster: Cluster) -> Classifier:
+    kinds = cluster.configurations
+    return Classifier(
+        rules=() if entry.rules is None else rules_of(entry.rules, kinds),
+        listed={node.name: node for node in cluster.nodes},
+        configurations=kinds,
+        closed=not cluster.open,
     )

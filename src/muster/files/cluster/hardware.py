@@ -8,7 +8,7 @@ from muster.files.cluster.cluster_entries import ConfigurationEntry
 from muster.files.cluster.configurations import configuration_of
 from muster.files.errors import FieldError
 from muster.model.offer import NodeOffer
-from muster.model.topology import DEFAULT_HOST, ConfigurationSet
+from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Link
 from muster.perf.devices import rate_of_cores
 
 VIRTUAL = "cpu"
@@ -27,14 +27,15 @@ _LOOPBACK = {
 """What virtual devices communicate through, whatever their tree."""
 
 
-def derived(offer: NodeOffer) -> ConfigurationSet:
-    """Return the configuration set of a node that only its offer describes.
+def derived(offer: NodeOffer, nic: Link | None = None) -> ConfigurationSet:
+    """Return the configuration set of a node that only its offer describes, with this network card.
 
     Equal hardware gets the same name on every node and after every restart, other hardware another:
     `8xH100-3f29c1`.
     """
-    alike = replace(offer, memory=_rounded(offer.memory), device_memory=_rounded(offer.device_memory))
-    return named_by_content(described("derived", alike), _label(offer))
+    alike = replace(offer, memory=rounded(offer.memory), device_memory=rounded(offer.device_memory))
+    kind = described("derived", alike)
+    return named_by_content(replace(kind, nic=nic or kind.nic), _label(offer))
 
 
 def described(name: str, offer: NodeOffer) -> ConfigurationSet:
@@ -65,7 +66,7 @@ def _label(offer: NodeOffer) -> str:
     return f"{offer.millicores // 1000}c"
 
 
-def _rounded(size: int) -> int:
+def rounded(size: int) -> int:
     """Return a size rounded down to its leading bits."""
     dropped = max(0, size.bit_length() - KEPT_BITS)
     return size >> dropped << dropped

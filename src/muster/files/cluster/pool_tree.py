@@ -3,11 +3,20 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from muster.files.cluster.cluster_entries import EVERY_TYPE, PoolEntry
+from muster.files.cluster.cluster_entries import PoolEntry
 from muster.files.errors import FieldError, Loc, one_of
-from muster.files.source.quantity import name_at
+from muster.files.source.quantity import PoolAmount, name_at
 from muster.model.cluster import Cluster
-from muster.model.pool import ROOT, Pool, PoolError, PoolTree, Quota, single_pool
+from muster.model.pool import (
+    EVERY_TYPE,
+    ROOT,
+    Pool,
+    PoolError,
+    PoolTree,
+    Quota,
+    single_pool,
+    whole_pool,
+)
 
 MAX_POOLS = 1_000
 """More is a mistake: entitlements are computed pool by pool each cycle."""
@@ -15,13 +24,15 @@ MAX_POOLS = 1_000
 MAX_POOL_DEPTH = 32
 """Deeper than any organisation."""
 
-N = TypeVar("N", int, float)
+NONE = PoolAmount()
+
+N = TypeVar("N", PoolAmount, float)
 
 
 def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolTree:
     """Build the tree of the file's pools and check it against the cluster's devices."""
     if entries is None:
-        return single_pool(cluster.devices_by_type())
+        return whole_pool() if cluster.open else single_pool(cluster.devices_by_type())
     _refuse_bad_names(entries)
     _refuse_bad_parents(entries)
     pools = {name: _pool(name, entry, cluster) for name, entry in entries.items()}
@@ -29,12 +40,20 @@ def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolT
         tree = PoolTree(pools)
     except PoolError as error:
         raise FieldError(("pools", error.pool), error.problem) from None
-    over = tree.overbooked(cluster.devices_by_type())
+    _refuse_overbooked(tree, cluster)
+    return tree.sized(cluster.present())
+
+
+def _refuse_overbooked(tree: PoolTree, cluster: Cluster) -> None:
+    """Refuse reservations beyond what the cluster has; where nodes may join, only parts beyond all."""
+    problem = tree.overpromised()
+    if problem:
+        raise FieldError(("pools",), problem)
+    over = None if cluster.open else tree.overbooked(cluster.devices_by_type())
     if over is not None:
         device_type, promised, held = over
         problem = f"reserve {promised} {device_type} in total, but the cluster has {held}"
         raise FieldError(("pools",), problem)
-    return tree
 
 
 def _refuse_bad_names(entries: Mapping[str, PoolEntry]) -> None:
@@ -72,33 +91,67 @@ def _depth(name: str, entries: Mapping[str, PoolEntry]) -> int:
 
 def _pool(name: str, entry: PoolEntry, cluster: Cluster) -> Pool:
     """Build a pool with a quota for every device type; the tree checks them."""
-    types = cluster.device_types()
     loc: Loc = ("pools", name)
-    reservation = _per_type(entry.reservation, types, (*loc, "reservation"))
-    limit = _per_type(entry.limit, types, (*loc, "limit"))
-    share = entry.share
-    if EVERY_TYPE in share:
-        share = dict.fromkeys(types, share[EVERY_TYPE])
-    share = _per_type(share, types, (*loc, "share"))
-    quotas = {
-        each: Quota(reservation.get(each, 0), share.get(each, 1.0), limit.get(each)) for each in types
-    }
     if entry.allow == []:
         raise FieldError((*loc, "allow"), "names nobody; leave it out to allow everybody")
     rules = (tuple(entry.allow or ()), entry.max_priority, entry.devices_per_user)
-    return Pool(name, entry.parent, quotas, *rules)
+    return Pool(name, entry.parent, _quotas(entry, cluster, loc), *rules)
 
 
-def _per_type(amounts: Mapping[str, N], types: tuple[str, ...], loc: Loc) -> dict[str, N]:
-    """Return amounts by device type; a bare number is for the only type."""
-    if EVERY_TYPE in amounts:
-        if len(types) != 1:
-            example = "{" + ", ".join(f"{each}: 4" for each in types[:2]) + "}"
-            kinds = f"{len(types)} device types" if types else "no devices"
-            hint = f"; give one for each, for example {example}" if types else ""
-            raise FieldError(loc, f"a bare number is ambiguous: the cluster has {kinds}{hint}")
-        return {types[0]: amounts[EVERY_TYPE]}
-    for name in amounts:
-        if name not in types:
-            raise FieldError((*loc, name), one_of(name, "device type of this cluster", types))
-    return dict(amounts)
+def _quotas(entry: PoolEntry, cluster: Cluster, loc: Loc) -> dict[str, Quota]:
+    types = _types(entry, cluster, loc)
+    every = (EVERY_TYPE,) if cluster.open else ()
+    _refuse_ambiguous(entry.reservation, types, (*loc, "reservation"))
+    _refuse_ambiguous(entry.limit, types, (*loc, "limit"))
+    reservation = _spread(entry.reservation, types, every)
+    limit = _spread(entry.limit, types, every)
+    share = _spread(entry.share, types, every)
+    given = {*reservation, *limit, *share}
+    return {
+        each: Quota(
+            reservation.get(each, NONE).devices,
+            share.get(each, 1.0),
+            limit[each].devices if each in limit else None,
+            reservation.get(each, NONE).part,
+            limit.get(each, NONE).part,
+        )
+        for each in (*types, *(each for each in every if each in given))
+    }
+
+
+def _types(entry: PoolEntry, cluster: Cluster, loc: Loc) -> tuple[str, ...]:
+    """Return the device types of a pool. Where nodes may join, those it names need not be there yet."""
+    known = cluster.device_types()
+    named = {
+        device_type: field
+        for field in ("reservation", "limit", "share")
+        for device_type in getattr(entry, field)
+        if device_type != EVERY_TYPE
+    }
+    for device_type, field in named.items():
+        if cluster.open:
+            name_at((*loc, field, device_type), device_type)
+        elif device_type not in known:
+            problem = one_of(device_type, "device type of this cluster", known)
+            raise FieldError((*loc, field, device_type), problem)
+    return tuple(dict.fromkeys((*known, *named)))
+
+
+def _refuse_ambiguous(amounts: Mapping[str, PoolAmount], types: tuple[str, ...], loc: Loc) -> None:
+    """Refuse a bare number where there is not one type that it could be for."""
+    bare = amounts.get(EVERY_TYPE)
+    if bare is None or bare.part is not None or len(types) == 1:
+        return
+    example = "{" + ", ".join(f"{each}: 4" for each in types[:2]) + "}"
+    kinds = f"{len(types)} device types" if types else "no devices"
+    hint = f"; give one for each, for example {example}, or a part of all, such as 25%" if types else ""
+    raise FieldError(loc, f"a bare number is ambiguous: the cluster has {kinds}{hint}")
+
+
+def _spread(amounts: Mapping[str, N], types: tuple[str, ...], every: tuple[str, ...]) -> dict[str, N]:
+    """Return amounts by device type; a bare one is for every type, also for those that join later."""
+    if EVERY_TYPE not in amounts:
+        return dict(amounts)
+    bare = amounts[EVERY_TYPE]
+    fixed = isinstance(bare, PoolAmount) and bare.part is None
+    return dict.fromkeys(types if fixed else (*types, *every), bare)

@@ -17,18 +17,23 @@ _EXAMPLE = "write for example gpu[001-064] or gpu[1-3,7]"
 
 def expand(text: str) -> tuple[str, ...]:
     """Return every name of a pattern, in order; a text without brackets is itself."""
+    names = [parse_name(name) for name in alternatives(text)]
+    again = repeated(names)
+    if again is not None:
+        raise ValueError(f"{shown(text)} names {shown(names[again])} twice")
+    return tuple(names)
+
+
+def alternatives(text: str, most: int = MAX_NAMES) -> list[str]:
+    """Return every text that the brackets of a text stand for, in order."""
     parts = _BRACKET.split(text)
     if any("[" in part or "]" in part for part in parts[::2]):
         raise ValueError(f"{shown(text)} has an unbalanced bracket; {_EXAMPLE}")
     pieces = [_pieces(inside, text) for inside in parts[1::2]]
     count = prod(sum(int(last) - int(first) + 1 for first, last in each) for each in pieces)
-    if count > MAX_NAMES:
-        raise ValueError(f"{shown(text)} expands to {count} names, more than {MAX_NAMES}")
-    names = [parse_name(_joined(parts[::2], numbers)) for numbers in product(*map(_numbers, pieces))]
-    again = repeated(names)
-    if again is not None:
-        raise ValueError(f"{shown(text)} names {shown(names[again])} twice")
-    return tuple(names)
+    if count > most:
+        raise ValueError(f"{shown(text)} expands to {count} names, more than {most}")
+    return [_joined(parts[::2], numbers) for numbers in product(*map(_numbers, pieces))]
 
 
 def _pieces(inside: str, text: str) -> list[tuple[str, str]]:

@@ -77,6 +77,14 @@ class Devices:
     counts: Counts
 
 
+@dataclass(frozen=True, slots=True)
+class PoolAmount:
+    """Devices of a pool: a number, or a part of those there are."""
+
+    devices: int = 0
+    part: float | None = None
+
+
 @lru_cache(KNOWN)
 def parse_size(text: str) -> int:
     """Bytes: `24GB` (decimal), `512MiB` (binary)."""
@@ -123,6 +131,16 @@ def parse_percentage(text: str) -> float:
     if not found:
         raise ValueError(f"{shown(text)} is not a percentage; write for example 5%")
     return float(Fraction(found[1]) / 100)
+
+
+def parse_pool_amount(text: str, most: int) -> PoolAmount:
+    """Devices of a pool: `8`, or `25%` of all."""
+    if not text.rstrip().endswith("%"):
+        return PoolAmount(parse_whole(text, 0, most))
+    part = parse_percentage(text)
+    if part > 1:
+        raise ValueError(f"must be at most 100%, not {shown(text)}")
+    return PoolAmount(part=part)
 
 
 def parse_cores(text: str) -> int:

@@ -59,11 +59,16 @@ def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
         hint = did_you_mean(str(last), fields) or f"; choose from: {', '.join(fields)}"
         return f"unknown field{hint}"
     if error["type"] == "missing":
-        examples = _fields_at(model, tuple(outer))[str(last)].examples
-        return f"is missing; write for example {_written(examples[0])}" if examples else "is missing"
+        return missing(_fields_at(model, tuple(outer))[str(last)])
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     return _SENTENCES.get(error["type"], error["msg"])
+
+
+def missing(field: FieldInfo) -> str:
+    """Return the message for a field that must be there."""
+    examples = field.examples
+    return f"is missing; write for example {_written(examples[0])}" if examples else "is missing"
 
 
 def _written(example: object) -> str:

@@ -110,13 +110,10 @@ class SlurmCommands:
         )
         return tuple(parse_hosts(said))
 
-    def grace_time(self, partition: str) -> float:
-        """Return the s that a job of the partition is given between notice and preemption."""
-        found = re.search(
-            r" GraceTime=(\d{1,9})\b",
-            self._run("scontrol", "--oneliner", "show", f"partition={partition}"),
-        )
-        return float(found[1]) if found else 0.0
+    def kill_wait(self) -> float:
+        """Return the s between Slurm's SIGTERM and SIGKILL."""
+        found = re.search(r"^KillWait\s*=\s*(\d{1,6})\b", self._run("scontrol", "show", "config"), re.M)
+        return float(found[1]) if found else 30.0
 
     def draining(self, partition: str) -> dict[str, str]:
         """Return the machines that an administrator takes out, and why."""

@@ -184,9 +184,9 @@ def refused(pilots: Pilots, now: float) -> Pilots:
 # --- what the daemon says ---
 
 
-def regard(pilots: Pilots, demand: NodeDemand, now: float) -> Pilots:
+def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], now: float) -> Pilots:
     """Fold which nodes have joined and which nobody needs."""
-    nodes, idle = set(demand.nodes), set(demand.idle)
+    nodes, idle = connected.union(demand.nodes), set(demand.idle)
     known = {}
     for job, pilot in pilots.known.items():
         unused = pilot.node in idle

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import structlog
 
-from muster.files.errors import InputError, one_of
+from muster.files.errors import InputError
 from muster.model.duration import spelt
 from muster.ports import NodeDemand, ProviderNews
-from muster.providers.slurm.commands import HostFacts, SlurmAwayError, SlurmCommands, SlurmError
-from muster.providers.slurm.options import GRACE, SlurmOptions
+from muster.providers.settings import EngineSettings
+from muster.providers.slurm.commands import SlurmAwayError, SlurmCommands, SlurmError
+from muster.providers.slurm.memory import PilotMemory
+from muster.providers.slurm.options import SlurmOptions, read_options
 from muster.providers.slurm.pilots import Bounds, Pilot, Pilots, Steps, follow, refused, regard, steer
-from muster.providers.slurm.script import batch_script, pilot_arguments, share_of
+from muster.providers.slurm.script import batch_script, pilot_arguments
+from muster.providers.slurm.site import inspect
 
 log = structlog.get_logger()
 
@@ -23,10 +26,22 @@ LOOK = 5.0
 slurmctld (`squeue` of one user and name takes it a few ms)."""
 SOON = 0.5
 """s between two looks when the demand has changed."""
+TOKEN = 30 * 86_400.0
+"""s that a pilot may wait in Slurm's queue."""
 AGENT = (sys.executable, "-m", "muster.agent")
 """The same Python on every node: the environment is on a shared file system, or at the same path."""
 LEAD_PART, LEAD_MOST = 0.2, 1800.0
 """Part of an allocation's time before its end at which a replacement is queued, and s at most."""
+
+
+def open_provider(settings: EngineSettings) -> "SlurmProvider":
+    """Return the provider for the Slurm of this machine; InputError if it would refuse pilots."""
+    return SlurmProvider(
+        read_options(settings),
+        lambda: str(settings.invite(None, 1, TOKEN)),
+        settings.folder,
+        connected=settings.connected,
+    )
 
 
 class SlurmProvider:
@@ -39,34 +54,39 @@ class SlurmProvider:
         options: SlurmOptions,
         invite: Callable[[], str],
         folder: Path,
-        label: str,
         *,
+        connected: Callable[[], frozenset[str]] = frozenset,
         slurm: SlurmCommands | None = None,
         agent: tuple[str, ...] = AGENT,
         look: float = LOOK,
     ) -> None:
-        """`label`: the pilots' name in Slurm, by which a later daemon of the same store finds them."""
-        self._options, self._invite, self._label = options, invite, label
+        self._options, self._invite, self._connected = options, invite, connected
         self._log_folder, self._agent, self._look = folder / "pilots", agent, look
         self._slurm = slurm or SlurmCommands()
-        self._pilots = Pilots()
+        self._memory = PilotMemory.open(folder / "slurm.json")
+        try:
+            found = inspect(self._slurm, options, self.label, options.grace)
+            self._memory.keep(site=found)
+        except SlurmAwayError as error:
+            # Jobs of an earlier daemon run whatever became of slurmctld.
+            if self._memory.site is None:
+                raise InputError.at("--engine slurm", str(error)) from None
+            log.warning(str(error))
+            found = self._memory.site
+        self._site, self._bounds = found, _bounds(options, found.share.devices)
+        now = time.monotonic()
+        kept = (Pilot(job, now, host, joined=True) for job, host in self._memory.hosts.items())
+        self._pilots = Pilots().with_(kept)
         self._demand: NodeDemand | None = None
         self._tell: Callable[[ProviderNews], None] = lambda news: None
         self._stopping, self._stirred = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._trouble = ""
-        hosts = self._checked()
-        self._share = share_of(options, hosts)
-        self._grace = min(GRACE, options.time / 4)
-        lead = max(2 * self._grace, min(LEAD_MOST, options.time * LEAD_PART))
-        self._bounds = Bounds(
-            options.least,
-            options.most,
-            self._share.devices,
-            options.idle,
-            min(lead, options.time / 2),
-            self._grace,
-        )
+
+    @property
+    def label(self) -> str:
+        """Name of the pilots in Slurm."""
+        return self._memory.label
 
     def begin(self, tell: Callable[[ProviderNews], None]) -> None:
         """Find the pilots of an earlier daemon, then follow the demand."""
@@ -77,7 +97,7 @@ class SlurmProvider:
 
     def want(self, demand: NodeDemand) -> None:
         """Follow this demand from now on."""
-        changed = self._demand is None or demand != self._demand
+        changed = demand != self._demand
         self._demand = demand
         if changed:
             self._stirred.set()
@@ -103,7 +123,7 @@ class SlurmProvider:
             self._stirred.clear()
 
     def _turn(self) -> None:
-        listed = self._slurm.jobs(self._label)
+        listed = self._slurm.jobs(self.label)
         draining = self._slurm.draining(self._options.partition)
         now = time.monotonic()
         failures = self._pilots.failures
@@ -115,10 +135,13 @@ class SlurmProvider:
             )
         for each in news:
             self._tell(each)
-        demand = self._demand
-        if demand is None:  # before the first cycle nobody knows which nodes are in use
-            return
-        self._pilots = regard(self._pilots, demand, now)
+        self._memory.keep(
+            hosts={each.job: each.host for each in self._pilots.known.values() if each.running}
+        )
+        demand = self._demand or NodeDemand(
+            {}
+        )  # before the first cycle: the least, and nothing is idle
+        self._pilots = regard(self._pilots, demand, self._connected(), now)
         self._pilots, steps = steer(self._pilots, demand, self._bounds, now)
         self._perform(steps, now)
 
@@ -128,11 +151,9 @@ class SlurmProvider:
         if steps.cancel:
             self._slurm.cancel(steps.cancel)
             log.info("given back to Slurm", jobs=list(steps.cancel))
-        arguments = pilot_arguments(self._options, self._share, self._label, self._grace)
         for _ in range(steps.submit):
-            script = batch_script(self._agent, self._invite(), str(self._log_folder), self._grace)
             try:
-                number = self._slurm.submit(arguments, script)
+                number = self._submit()
             except SlurmAwayError:
                 raise
             except SlurmError as error:
@@ -142,33 +163,18 @@ class SlurmProvider:
             self._pilots = self._pilots.with_([Pilot(number, now)])
             log.info("asked Slurm for a node", job=number, partition=self._options.partition)
 
+    def _submit(self) -> int:
+        arguments = pilot_arguments(self._options, self._site.share, self.label, self._options.grace)
+        script = batch_script(self._agent, self._invite(), str(self._log_folder), self._site.kill_wait)
+        return self._slurm.submit(arguments, script)
+
     def _complain(self, trouble: str) -> None:
         """Log a trouble once, however long it lasts."""
         if trouble != self._trouble:
             log.warning(trouble)
         self._trouble = trouble
 
-    # --- at the start ---
 
-    def _checked(self) -> tuple[HostFacts, ...]:
-        """Return the partition's machines, or one line that says what is wrong."""
-        options = self._options
-        try:
-            self._slurm.present()
-            hosts = self._slurm.hosts(options.partition)
-            if not hosts:
-                known = self._slurm.partitions()
-                raise InputError.at(
-                    "--partition", one_of(options.partition, "partition of Slurm", known)
-                )
-            limit = max(host.limit or float("inf") for host in hosts)
-            if options.time > limit:
-                raise InputError.at(
-                    "--time",
-                    f"partition {options.partition} allows {spelt(limit)} at most; Muster renews "
-                    "allocations, so that jobs may last longer",
-                )
-            self._slurm.try_out(pilot_arguments(options, share_of(options, hosts), self._label, GRACE))
-        except SlurmError as error:
-            raise InputError.at("--engine slurm", str(error)) from None
-        return hosts
+def _bounds(options: SlurmOptions, devices: int) -> Bounds:
+    lead = max(2 * options.grace, min(LEAD_MOST, options.time * LEAD_PART))
+    return Bounds(options.least, options.most, devices, options.idle, lead, options.grace)

@@ -33,14 +33,22 @@ if [ -n "${{SLURM_GPUS_ON_NODE:-}}" ] && ! [ -e /dev/nvidiactl ]; then
   set -- "$@" --devices "$SLURM_GPUS_ON_NODE" --device-type "$kind"
   [ -e /dev/kfd ] || set -- "$@" --virtual
 fi
-agent= asked=
-# A notice of Slurm's: its time limit or a preemption comes (USR1), or it is ending the job (TERM).
-notice() {{ asked="$1"; [ -n "$agent" ] && kill -"$1" "$agent" 2>/dev/null; }}
-trap 'notice USR1' USR1
-trap 'notice TERM' TERM
+agent= notice="$folder/notice"
+tell() {{
+  echo "$1 $2" > "$notice.half" && mv "$notice.half" "$notice"
+  kill -USR1 "$agent" 2>/dev/null
+}}
+# Slurm warns of a time limit or a preemption: how long there is depends on which.
+warned() {{
+  said=$(squeue --noheader --job "$SLURM_JOB_ID" --Format='EndTime:|,PreemptTime:|')
+  end=$(date -d "${{said%%|*}}" +%s) && left=$((end - $(date +%s))) || left={kill_wait}
+  case "$said" in *"|N/A|"*) why="its allocation ends" ;; *) why="preempted by Slurm" ;; esac
+  tell "$left" "$why"
+}}
+trap warned USR1
+trap 'tell {kill_wait} "Slurm ends its allocation"' TERM
 while :; do
   {command} "$@" & agent=$!
-  [ -n "$asked" ] && kill -"$asked" "$agent"
   # A trap interrupts `wait`; only the agent's own end ends the loop.
   while wait "$agent"; code=$?; kill -0 "$agent" 2>/dev/null; do :; done
   # Killed by somebody: its tasks live on, and the next agent finds them in the folder.
@@ -98,7 +106,7 @@ def _named(**given: str) -> tuple[str, ...]:
     return tuple(f"--{name.replace('_', '-')}={text}" for name, text in given.items() if text)
 
 
-def batch_script(command: tuple[str, ...], token: str, log: str, grace: float) -> str:
+def batch_script(command: tuple[str, ...], token: str, log: str, kill_wait: float) -> str:
     """Return the script of one pilot. The token is in its environment, which only its user can read."""
-    agent = f"MUSTER_JOIN={shlex.quote(token)} {shlex.join(command)} --grace {grace:g}s"
-    return SCRIPT.format(log=shlex.quote(log), command=agent)
+    agent = f"MUSTER_JOIN={shlex.quote(token)} {shlex.join(command)} --grace {kill_wait:g}"
+    return SCRIPT.format(log=shlex.quote(log), command=agent, kill_wait=math.floor(kill_wait))

@@ -18,6 +18,7 @@ from muster.wire.channel import Channel, LineTooLongError
 from muster.wire.codec import BadMessageError
 from muster.wire.introduction import UntrustedError, introduce
 from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
+from muster.wire.tls_stream import TlsStream
 
 KEPT = 10_000
 """Messages queued at most (3 MB at 300 bytes each); beyond that the oldest measurements are dropped."""
@@ -141,11 +142,13 @@ class CoordinatorLink:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
-        channel, own = Channel(sock), self._settings
+        own, plain = self._settings, Channel(sock)
         try:
-            introduce(channel, own.user, own.job, own.task, own.token)
+            stream = TlsStream(sock) if own.encrypted else None
+            channel, binding = (Channel(stream), stream.binding) if stream else (plain, "")
+            introduce(channel, own.user, own.job, own.task, own.token, binding)
         except OSError as problem:
-            channel.close()
+            plain.close()
             if isinstance(problem, UntrustedError):
                 self._complain(problem)
             raise

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from muster.daemon.gang.state import GangState
+from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings, log_name
 from muster.daemon.tasks.ports import PortRows
@@ -26,7 +27,7 @@ PLACES = {"n0": NodePlace("127.0.0.1"), "n1": NodePlace("10.0.0.2", interface="e
 
 
 def around(**fields: object) -> Surroundings:
-    made = Surroundings(Path("/jobs"), "127.0.0.1:20001", "secret", PLACES.__getitem__)
+    made = Surroundings(Path("/jobs"), "127.0.0.1:20001", JobSecrets("secret"), PLACES.__getitem__)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
@@ -100,7 +101,7 @@ def test_a_job_of_another_user_has_its_folder_and_login_there(monkeypatch: pytes
     assert Path(order.folder).is_relative_to(somebody.pw_dir)
     assert order.folder == f"{order.private}/work"
     assert not {"HOME", "TMPDIR", "USER"} & set(order.environ)  # the executor knows them
-    other = around(submitters=Submitters("root", separate=True), secret="another")
+    other = around(submitters=Submitters("root", separate=True), secrets=JobSecrets("another"))
     assert other.folder_of(state.job) != separate.folder_of(state.job)
 
 
@@ -228,10 +229,3 @@ def test_tasks_on_virtual_devices_get_threads_and_no_gpu() -> None:
     assert virtual is not None
     assert (real.environ["MUSTER_THREADS"], real.environ["MUSTER_DEVICE"]) == ("0", "cuda:0")
     assert (virtual.environ["MUSTER_THREADS"], virtual.environ["MUSTER_DEVICE"]) == ("2", "cpu")
-
-
-def test_a_token_survives_a_restart_and_is_of_one_job() -> None:
-    first = asked()
-    assert around().token(first) == around().token(first)
-    assert around().token(first) != around().token(replace(first, number=8))
-    assert around().token(first) != around(secret="another").token(first)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from muster.daemon.assembly import RunningDaemon
+from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.orders import Surroundings
 from muster.daemon.tasks.task_messages import TaskMessages
 from muster.model.event import Checkpointed
@@ -19,7 +20,7 @@ def play(tmp_path: Path, scenario: Callable[[RunningDaemon, TaskMessages], Await
         async with running_daemon(tmp_path) as made:
             await made.service.submit(ANN, program("a"))
             await until(made, lambda: state_of(made, "a").phase == "running")
-            around = Surroundings(tmp_path, "", "secret")
+            around = Surroundings(tmp_path, "", JobSecrets("secret"))
             await scenario(made, TaskMessages(made.daemon, around))
 
     asyncio.run(played())
@@ -36,7 +37,8 @@ def metric(made: RunningDaemon, name: str) -> float:
 
 def test_a_task_must_know_the_token_of_its_own_job(tmp_path: Path) -> None:
     async def scenario(made: RunningDaemon, messages: TaskMessages) -> None:
-        token = Surroundings(Path(), "", "secret").token(state_of(made, "a").job)
+        state = made.daemon.view.jobs[1]
+        token = JobSecrets("secret").token(state, made.daemon.state.gangs[1])
         assert messages.admit(opening()) == (1, token)
         assert messages.admit(opening(task="worker-9")) is None
         assert messages.admit(opening(job="b")) is None

@@ -43,7 +43,7 @@ class World:
         self.pilots, told = follow(self.pilots, self.jobs.values(), draining, self.now)
         here = nodes if nodes is not None else [each.node for each in self.pilots.known.values()]
         demand = NodeDemand({"v100": wanted}, idle=tuple(idle), nodes=tuple(filter(None, here)))
-        self.pilots = regard(self.pilots, demand, self.now)
+        self.pilots = regard(self.pilots, demand, frozenset(), self.now)
         self.pilots, self.last = steer(self.pilots, demand, self.bounds, self.now)
         self.news += [*told, *self.last.news]
         for _ in range(self.last.submit):
