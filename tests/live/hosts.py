@@ -51,7 +51,15 @@ class Host:
 
     def start(self, *options: str, devices: int = 2) -> None:
         """Run its agent; `options`: `--join TOKEN` the first time."""
-        command = [sys.executable, "-m", "muster.agent", "--folder", str(self.folder), "--node", self.name]
+        command = [
+            sys.executable,
+            "-m",
+            "muster.agent",
+            "--folder",
+            str(self.folder),
+            "--node",
+            self.name,
+        ]
         command += ["--devices", str(devices), "--virtual", *options]
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
