@@ -19,7 +19,15 @@ from support.bars import bar, print_table
 
 FOLDER = Path(__file__).parent / "support/lines"
 PLAIN = "plain"
-PROGRAMS = (PLAIN, "muster_loop", "muster_declared", "horovod_style", "ddp", "torchft_style")
+PROGRAMS = (
+    PLAIN,
+    "muster_loop",
+    "muster_declared",
+    "horovod_style",
+    "ddp",
+    "torchft_style",
+    "ray_style",
+)
 MOST_ADDED = 5
 """What Horovod asked of a single-device program at first: the measure of the usability slide."""
 ALIKE = 0.6
@@ -131,7 +139,7 @@ def main() -> None:
     bar("lines-added-muster-loop", loop.added, MOST_ADDED)
     # It stands in place of the loop: what counts is by how much the program grows.
     bar("lines-grown-muster-declared", declared.added - declared.removed, MOST_ADDED)
-    for other in ("horovod_style", "ddp", "torchft_style"):
+    for other in ("horovod_style", "ddp", "torchft_style", "ray_style"):
         name = other.removesuffix("_style")
         bar(f"lines-touched-{name}-over-muster", found[other].touched / loop.touched, 1.0, above=True)
 

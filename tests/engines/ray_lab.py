@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tests.live.daemons import processes, until
 
-RAY = (sys.executable, "-m", "ray.scripts.scripts")
+RAY = ("-m", "ray.scripts.scripts")
+"""The command `ray`, of any Python that has it."""
 STORE = 80_000_000
 """Bytes of the object store, which nobody uses."""
 QUICK = (
@@ -30,7 +31,10 @@ QUICK = (
 class RayLab:
     """A head without devices, and nodes with made-up ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str = sys.executable, *, dashboard: bool = False) -> None:
+        """`python`: what all of it runs with; `dashboard`: for `ray job`, needs `ray[default]`."""
+        self._python = python
+        self.dashboard = _free_port() if dashboard else 0
         # Short: the names of Ray's sockets go below it, and may have 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="mray-", dir="/tmp"))
         self.port = _free_port()
@@ -43,41 +47,78 @@ class RayLab:
 
     def start_head(self) -> None:
         """Start the head, again at the same address; it has no devices."""
-        self._start(
+        self._launch(
             "head",
             *("--head", "--port", str(self.port), "--num-cpus", "1", "--num-gpus", "0"),
-            *("--include-dashboard", "false", "--temp-dir", str(self.folder / "ray")),
+            *("--include-dashboard", str(bool(self.dashboard)).lower()),
+            *(("--dashboard-port", str(self.dashboard)) if self.dashboard else ()),
+            *("--temp-dir", str(self.folder / "ray")),
             *("--system-config", QUICK),
         )
+        self._await("head")
 
-    def add(self, name: str, *, gpus: int = 2, cpus: int = 4, labels: str = "") -> None:
-        """Add a node; labels as in "rack=r0,ray.io/accelerator-type=V100"."""
-        self._start(
-            name,
-            *("--address", self.address, "--num-cpus", str(cpus), "--num-gpus", str(gpus)),
-            *(("--labels", labels) if labels else ()),
-        )
+    def add(self, *names: str, gpus: int = 2, cpus: int = 4, labels: str = "") -> None:
+        """Add nodes, all at once; labels as in "rack=r0,ray.io/accelerator-type=V100"."""
+        for name in names:
+            self._launch(
+                name,
+                *("--address", self.address, "--num-cpus", str(cpus), "--num-gpus", str(gpus)),
+                *(("--labels", labels) if labels else ()),
+            )
+        for name in names:
+            self._await(name)
 
     def kill(self, name: str, program: str = "raylet") -> None:
         """kill -9 of a node's raylet, or of the head's `gcs_server`; what it ran ends by itself."""
         os.kill(self.pid(name, program), signal.SIGKILL)
 
+    def is_dead(self, name: str) -> bool:
+        """Whether a node's raylet has ended."""
+        return not any(_program(pid) == "raylet" for pid in self.session(name))
+
+    def drain(self, name: str, within: int) -> None:
+        """Tell Ray that a node will be taken away, as its autoscaler does."""
+        script = (
+            "import ray,sys; ray.init(sys.argv[1], logging_level=40);"
+            "print(*[n['NodeID'] for n in ray.nodes() if n['NodeName'] == sys.argv[2] and n['Alive']])"
+        )
+        found = subprocess.run(
+            [self._python, "-c", script, self.address, name],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        words = ("--node-id", found.stdout.split()[-1], "--deadline-remaining-seconds", str(within))
+        why = ("--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "taken back")
+        subprocess.run(
+            [self._python, *RAY, "drain-node", "--address", self.address, *words, *why], check=True
+        )
+
     def pid(self, name: str, program: str = "raylet") -> int:
         """Of a program of a node."""
-        leader = self._started[name].pid
-        found = [pid for pid in _session(leader) if _program(pid) == program]
+        found = [pid for pid in self.session(name) if _program(pid) == program]
         assert found, f"{name} has no {program}"
         return found[0]
+
+    def session(self, name: str) -> list[int]:
+        """The processes of a node, workers included."""
+        return session_of(self._started[name].pid)
+
+    def kill_all(self, name: str) -> None:
+        """kill -9 of everything that Ray runs on a node: its power fails."""
+        for pid in self.session(name):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def remove(self, name: str) -> None:
         """End a node as `ray stop` does on its machine, with everything that Ray runs there."""
         process = self._started.pop(name)
-        for pid in _session(process.pid):
+        for pid in session_of(process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
-        for pid in _session(process.pid):
+        for pid in session_of(process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
@@ -92,12 +133,11 @@ class RayLab:
         until(lambda: not processes(str(self.folder)), "Ray has ended")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start(self, name: str, *words: str) -> None:
-        said = self.folder / f"{name}.log"
+    def _launch(self, name: str, *words: str) -> None:
         common = ("--node-name", name, "--object-store-memory", str(STORE), "--include-log-monitor")
-        with said.open("wb") as log:
-            process = subprocess.Popen(
-                [*RAY, "start", *common, "false", "--block", *words],
+        with self._said(name).open("wb") as log:
+            self._started[name] = subprocess.Popen(
+                [self._python, *RAY, "start", *common, "false", "--block", *words],
                 env=_environment(),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -105,9 +145,14 @@ class RayLab:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._started[name] = process
+
+    def _await(self, name: str) -> None:
+        said, process = self._said(name), self._started[name]
         until(lambda: b"--block" in said.read_bytes() or process.poll() is not None, f"{name} runs")
         assert process.poll() is None, said.read_text(encoding="utf-8")
+
+    def _said(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
 
 
 def _environment() -> dict[str, str]:
@@ -115,7 +160,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
 
 
-def _session(leader: int) -> list[int]:
+def session_of(leader: int) -> list[int]:
     """The processes of a session; Ray's workers are in that of their `ray start`."""
     found = []
     for entry in Path("/proc").iterdir():

@@ -73,7 +73,8 @@ class Daemon:
         self.home, self.data = folder / "home", data or folder / "data"
         self.home.mkdir(parents=True, exist_ok=True)
         self._before = before
-        size = () if {"--topology", "--engine"} & {*options} else ("--devices", str(devices))
+        sized = {"--topology", "--engine"} & {*options}
+        size = () if sized else ("--devices", str(devices))
         of = ("--cluster", str(cluster)) if cluster else size
         # Most tests use made-up users, whom a root daemon would refuse.
         run_as = () if "--run-as" in options else ("--run-as", "daemon")

@@ -57,6 +57,8 @@ from muster.wire.seldom import shortened
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """s between two attempts to connect: doubled each time, and drawn, so that agents do not all come at
 once."""
+TRIES = 4
+"""Attempts in the time after which the daemon would give the node up, at least."""
 ANSWER_TIMEOUT = 10.0
 """s for the daemon to answer the greeting."""
 WATCH_TICK = 0.5
@@ -92,6 +94,8 @@ class Agent:
         self._beats: dict[int, float] = {}
         """When each beat of this connection that was not answered was sent."""
         self._connection: Connection | None = None
+        self._patience = 0.0
+        """s of silence after which the last daemon gives the node up."""
         self._departure: Departure | None = None
         self._retired = ""
         self._ended = asyncio.Event()
@@ -162,7 +166,7 @@ class Agent:
                 _log.info("cannot connect to %s: %s", address, _words(problem))
             else:
                 if await self._serve(connection, address):
-                    pauses = _pauses()
+                    pauses = _pauses(self._patience / TRIES)
             await asyncio.sleep(next(pauses))
 
     async def _serve(self, connection: Connection, address: str) -> bool:
@@ -232,6 +236,7 @@ class Agent:
 
     def _begin(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
+        self._patience = welcome.lost_after
         self._beats.clear()
         self._measured = float("-inf")
         self._shares = welcome.share
@@ -327,11 +332,11 @@ def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
         loop.call_soon_threadsafe(call)
 
 
-def _pauses() -> Iterator[float]:
+def _pauses(longest: float = LONGEST_PAUSE) -> Iterator[float]:
     pause = FIRST_PAUSE
     while True:
         yield random.uniform(0.5, 1.0) * pause
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, longest, LONGEST_PAUSE)
 
 
 def _reads(path: str, content: str) -> bool:

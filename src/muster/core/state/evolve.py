@@ -8,6 +8,7 @@ one, what completes it the current one. Completions of older generations are sta
 checkpoints and ends of a run that was stopped meanwhile.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -92,6 +93,7 @@ class _Draft:
     __slots__ = (
         "_names",
         "_regrouped",
+        "_tenants",
         "_touched",
         "_view",
         "configurations",
@@ -113,6 +115,7 @@ class _Draft:
         self.jobs = dict(view.jobs)
         self._names: dict[str, int] | None = None
         """Copied when the first job is added or removed."""
+        self._tenants: defaultdict[str, dict[int, None]] | None = None
         self.pools = view.pools
 
     def view(self) -> View:
@@ -197,8 +200,18 @@ class _Draft:
 
     def tenant(self, name: str) -> int | None:
         """Return a job with tasks on the node; None: it has none."""
-        held = (s.number for s in self.jobs.values() if any(slot.node == name for slot in s.held()))
-        return next(held, None)
+        return next((state.number for state in self.tenants(name)), None)
+
+    def tenants(self, name: str) -> list[JobState]:
+        """Return the jobs with tasks on the node. Found once per batch for all nodes, since many may
+        be lost at once; what is taken later is added."""
+        if self._tenants is None:
+            self._tenants = defaultdict(dict)
+            for state in self.jobs.values():
+                for slot in state.held():
+                    self._tenants[slot.node][state.number] = None
+        there = (self.jobs[number] for number in self._tenants[name] if number in self.jobs)
+        return [state for state in there if any(slot.node == name for slot in state.held())]
 
     def take(self, job: int, slots: Iterable[Slot]) -> None:
         """Take free slots; raise if a node has no room."""
@@ -208,6 +221,8 @@ class _Draft:
             if lacks:
                 raise OverbookedError(job, slot, lacks)
             self.put(_taken(node, slot))
+            if self._tenants is not None:
+                self._tenants[slot.node][job] = None
 
     def free(self, slots: Iterable[Slot]) -> None:
         """Free slots. None is on a lost node: nothing is held there."""
@@ -436,14 +451,13 @@ def _node_left(draft: _Draft, event: NodeLeft) -> None:
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
     draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None, why=event.why)))
-    for state in list(draft.jobs.values()):
-        if any(slot.node == event.node for slot in state.held()):
-            draft.jobs[state.number] = _after_loss(draft, state, event)
+    for state in draft.tenants(event.node):
+        draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
     node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None, why=""))
-    for state in draft.jobs.values():
+    for state in draft.tenants(event.node):
         for slot in state.held():
             if slot.node == event.node:
                 node = _taken(node, slot)

@@ -34,6 +34,7 @@ from muster.wire.agent_messages import (
     LogStored,
     PruneTasks,
     ReportStored,
+    Retire,
     RunTask,
     SendSignal,
     ToAgent,
@@ -252,12 +253,14 @@ class Fleet:
             self._react(self.nodes[line.node].cut(self._clock()))
 
     def pass_time(self) -> None:
-        """Give up what has been silent for too long."""
+        """Give up what has been silent for too long; end agents of departing nodes that are empty."""
         now = self._monotonic()
         for node in list(self.nodes.values()):
             after = node.passed(self._clock(), now, self.beat, self.lost_after)
             if after[0] is not node:
                 self._react(after)
+            if after[0].is_empty and (line := self.lines.get(node.name)) is not None:
+                line.send(Retire(self._epoch, after[0].departing))
 
     # --- the engine's side ---
 

@@ -85,6 +85,11 @@ class FleetNode:
         return self.standing in IN
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it departs, and nothing of ours is left on it."""
+        return bool(self.departing) and self.standing is Standing.UP and not (self.tasks or self.doomed)
+
+    @property
     def run(self) -> str:
         """Of its agent; empty: none has called."""
         return self.call.run if self.call else ""

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 import ray
 from ray import cloudpickle
 from ray.util import get_placement_group, placement_group, remove_placement_group
-from ray.util.placement_group import PlacementGroup
+from ray.util.placement_group import PlacementGroup, placement_group_table
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from muster.providers.ray import keeper
@@ -32,6 +32,8 @@ LOOK = 0.5
 """s between two looks at the control store: a poll of 1,000 nodes takes it some ms."""
 BUSY = 10.0
 """s after which devices that Ray does not give count as used by others."""
+END = 60.0
+"""s for an agent to end."""
 ABSENT = 3
 """Exit code: there is no Ray cluster at the address."""
 
@@ -165,6 +167,19 @@ def _remove(name: str) -> None:
         remove_placement_group(group)
 
 
+def release_all(fleet: str) -> list[str]:
+    """End the agents of a fleet, or of all, and give their devices back; return the names of those."""
+    prefix = f"muster-{fleet}"
+    tables = placement_group_table().values()
+    named = {str(row["name"]) for row in tables if row["state"] != "REMOVED"}
+    found = sorted(name for name in named if name.startswith(prefix))
+    for name in found:
+        with contextlib.suppress(ValueError, ray.exceptions.RayError):
+            ray.get(ray.get_actor(name, namespace=NAMESPACE).end.remote(), timeout=END)
+        _remove(name)
+    return found
+
+
 def _orders(source: TextIO) -> Iterator[dict[str, Any]]:
     for line in source:
         yield json.loads(line)
@@ -206,7 +221,8 @@ def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--address", default="auto")
     arguments.add_argument("--fleet", default="")
-    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--check", action="store_true", help="only say whether there is a cluster")
+    arguments.add_argument("--release", action="store_true", help="end all agents, and go")
     given = arguments.parse_args()
     out = _own_output()
     try:
@@ -221,7 +237,10 @@ def main() -> int:
     ready = {"kind": "ready", "address": address, "nodes": len(found.alive), "bare": found.bare}
     out.write(json.dumps(ready) + "\n")
     out.flush()
-    if not given.check:
+    if given.release:
+        out.write(json.dumps({"kind": "released", "nodes": release_all(given.fleet)}) + "\n")
+        out.flush()
+    elif not given.check:
         orders: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=_read, args=(sys.stdin, orders), daemon=True).start()
         _run(Bridge(given.fleet, out), orders)

@@ -8,6 +8,7 @@ session, and neither the end of an actor nor of a raylet may end training.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,8 +21,12 @@ LONGEST_PAUSE = 30.0
 """s before another attempt, if the agent ends again and again."""
 STEADY = 60.0
 """s after which an agent counts as healthy: its next end is followed by a quick restart."""
-RUN = 'echo $$ > "$0/pid"; "$@" < /dev/null >> "$0/agent.log" 2>&1; echo $? > "$0/ended"'
-"""A shell between init and the agent: records how the agent ended."""
+RUN = """
+echo $$ > "$0/pid"; ended="$1"; shift
+"$@" < /dev/null > "$0/said" 2>&1
+echo $? > "$ended"
+"""
+"""A shell between init and the agent: records how the agent ended, and what it said since its start."""
 DRIVER = Path("/proc/driver/nvidia/gpus")
 """There where NVML finds the devices."""
 
@@ -35,20 +40,30 @@ class Keeper:
         environment: dict[str, str],
         folder: str,
         simulated: list[str],
+        brought: str,
     ) -> None:
-        """`command` follows the node's own Python; `simulated` is added where there is no driver."""
+        """`command` follows the node's own Python; `simulated` is added where there is no driver.
+        `brought` differs each time that an agent is brought to the node: one that has ended because
+        nobody wanted it stays ended when Ray restarts this actor, and no longer."""
         self._folder = Path(folder).expanduser()
         words = [sys.executable, *command, "--folder", str(self._folder)]
         self._command = words if DRIVER.is_dir() else [*words, *simulated]
         self._environment = environment
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._record = self._folder / f"ended-{brought}"
         self._starts = 0
         self._over = threading.Event()
         threading.Thread(target=self._keep, daemon=True, name="muster-keeper").start()
 
-    def look(self) -> dict[str, int | bool | None]:
-        """Return what is known of the agent."""
-        return {"pid": self._pid(), "starts": self._starts, "retired": self._over.is_set()}
+    def end(self) -> None:
+        """End the agent, for good; tasks that it has keep running, so it should have none."""
+        self._over.set()
+        pid = self._pid()
+        if pid is not None:
+            os.killpg(os.getpgid(pid), signal.SIGTERM)
+        limit = time.monotonic() + LONGEST_PAUSE
+        while self._pid() is not None and time.monotonic() < limit:
+            time.sleep(LOOK / 10)
 
     def _keep(self) -> None:
         pause, begun = LOOK, 0.0
@@ -65,14 +80,25 @@ class Keeper:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             begun = time.monotonic()
-            self._start()
+            if not self._over.is_set():
+                self._start()
 
     def _start(self) -> None:
-        (self._folder / "ended").unlink(missing_ok=True)
+        for old in self._folder.glob("ended-*"):
+            old.unlink(missing_ok=True)
         self._starts += 1
         with subprocess.Popen(
             # The outer shell ends at once, so that init inherits the inner one.
-            ["sh", "-c", '"$0" -c "$@" &', "sh", RUN, str(self._folder), *self._command],
+            [
+                "sh",
+                "-c",
+                '"$0" -c "$@" &',
+                "sh",
+                RUN,
+                str(self._folder),
+                str(self._record),
+                *self._command,
+            ],
             cwd=self._folder,
             env={**os.environ, **self._environment},
             stdin=subprocess.DEVNULL,
@@ -96,7 +122,7 @@ class Keeper:
 
     def _ended(self) -> str:
         try:
-            return (self._folder / "ended").read_text(encoding="ascii").strip()
+            return self._record.read_text(encoding="ascii").strip()
         except OSError:
             return ""
 

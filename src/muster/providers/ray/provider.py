@@ -5,6 +5,7 @@ does when Ray's head is away for a minute. Agents need neither.
 """
 
 import json
+import secrets
 import socket
 import subprocess
 import sys
@@ -12,12 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import structlog
 
+from muster.files.errors import InputError
 from muster.ports import NodeDemand, ProviderNews
 from muster.providers.ray.lent import Bring, Lent, Reaction
+from muster.providers.settings import EngineSettings
 
 log = structlog.get_logger()
 
@@ -28,14 +32,14 @@ LOOK = 1.0
 """s between two looks at deadlines."""
 CHECK = 30.0
 """s for Ray to answer when `muster up` begins."""
+TOKEN = 600.0
+"""s that a join token is good for: Ray starts the actor, and that starts the agent."""
+OPTIONS = ("folder",)
+"""What `--engine-option` knows."""
 KNOCK = 5.0
 """s for a connection to its head."""
 FOLDER = "~/.local/state/muster/ray"
 """Of agents, on the nodes, unless told otherwise."""
-
-
-class NoRayError(Exception):
-    """There is no Ray cluster to use, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +65,13 @@ def find_ray(address: str) -> RayFound:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NoRayError(_no_cluster(address, f"no answer for {CHECK:.0f} s")) from None
+        raise InputError(_no_cluster(address, f"no answer for {CHECK:.0f} s")) from None
     if b"No module named 'ray'" in said.stderr:
-        raise NoRayError("Ray is not installed; install it with: pip install 'musterd[ray]'")
+        raise InputError("Ray is not installed; install it with: pip install 'musterd[ray]'")
     first = said.stdout.decode().splitlines()[:1]
     answer: dict[str, Any] = json.loads(first[0]) if first else {}
     if answer.get("kind") != "ready":
-        raise NoRayError(_no_cluster(address, answer.get("why", "Ray ended without a word")))
+        raise InputError(_no_cluster(address, answer.get("why", "Ray ended without a word")))
     return RayFound(answer["address"], answer["nodes"], answer["bare"])
 
 
@@ -78,7 +82,7 @@ def _knock(address: str) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
         except (OSError, OverflowError) as problem:
-            raise NoRayError(
+            raise InputError(
                 _no_cluster(address, getattr(problem, "strerror", "") or str(problem))
             ) from None
 
@@ -89,6 +93,39 @@ def _no_cluster(address: str, why: str) -> str:
         f"no Ray cluster {where} ({why.rstrip('.')}); start one with `ray start --head`, "
         "or give the address of another with --address HOST:PORT"
     )
+
+
+def open_provider(settings: EngineSettings) -> "RayProvider":
+    """Return the provider for a Ray cluster that answers; `InputError` without one. A daemon that has
+    used it before starts without an answer: its agents and jobs run on, whatever became of Ray."""
+    unknown = sorted(set(settings.extra) - set(OPTIONS))
+    if unknown:
+        raise InputError.at(f"--engine-option {unknown[0]}", f"Ray has only {', '.join(OPTIONS)}")
+    address, fleet = settings.address or "auto", settings.folder / "fleet"
+    try:
+        found = find_ray(address)
+    except InputError as problem:
+        if not fleet.exists():
+            raise
+        log.warning(str(problem))
+    else:
+        address = found.address
+        if not found.nodes:
+            log.warning("no node of the Ray cluster has GPUs; nodes that come with some are used")
+    return RayProvider(
+        lambda node: str(settings.invite(node, 1, TOKEN)),
+        settings.connected,
+        _fleet_name(fleet),
+        address=address,
+        folder=settings.extra.get("folder", FOLDER),
+    )
+
+
+def _fleet_name(path: Path) -> str:
+    """Return the name that all daemons of one store share, and no other."""
+    if not path.exists():
+        path.write_text(secrets.token_hex(4), encoding="ascii")
+    return path.read_text(encoding="ascii")
 
 
 class RayProvider:
@@ -197,6 +234,7 @@ class RayProvider:
             "environment": {"MUSTER_JOIN": self._invite(row["name"])},
             "folder": f"{self._folder}/{self._fleet}/{row['name']}",
             "simulated": simulated_options(row),
+            "brought": secrets.token_hex(4),
         }
         self._order({"do": "bring", "id": id, "how": how})
 

@@ -17,6 +17,7 @@ from muster.wire.agent_messages import (
     DaemonAlive,
     Departing,
     ReportStored,
+    Retire,
     RunTask,
     SendSignal,
     Welcome,
@@ -226,6 +227,18 @@ def test_the_next_agent_of_a_departing_node_takes_it_up_again(world: World) -> N
     world.fleet.cut(talk)
     world.call(run="b", living=(task(),))
     assert world.heard() == ["NodeReturned gpu1"]
+
+
+def test_the_agent_of_a_departing_node_is_ended_once_the_node_is_empty(world: World) -> None:
+    talk = world.call()
+    world.fleet.start(order(task()))
+    world.fleet.hear_provider(NodeDeparts("gpu1", 60.0, "Ray drains it"))
+    world.wait(1.0)
+    assert not talk.of(Retire), "it has a task"
+    world.started(talk, task())
+    world.exited(talk, task())
+    world.wait(1.0)
+    assert talk.of(Retire)[0].why == "Ray drains it"
 
 
 # --- after a restart of the daemon ---
