@@ -247,6 +247,8 @@ class NodeHealth:
     disk_total: int | None = None
     age: float = 0.0
     """s since the agent said so."""
+    shares: bool | None = None
+    """Whether it sees the daemon's file system."""
 
     @property
     def temperature(self) -> float | None:
@@ -297,6 +299,27 @@ class NodeRecord:
     """As its agent last said; None: it says nothing."""
     trouble: str = ""
     """What is wrong with its health; empty: nothing."""
+    interface: str = ""
+    """Network interface of the address; empty: unknown."""
+    ports: tuple[int, int] | None = None
+    """First and last port at which its tasks may listen."""
+    user: str = ""
+    """Whom its tasks run as; empty: their submitters."""
+    virtual: bool = False
+    """Whether its devices are made of CPU cores."""
+    tasks: tuple["NodeTaskRecord", ...] = ()
+    """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaskRecord:
+    """A task on a node."""
+
+    number: int
+    """Of its job."""
+    job: str
+    task: str
+    devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +343,16 @@ class QuotaRecord:
     """A pool's quota of one device type, and its use."""
 
     device_type: str
+    """"*": of each type without a quota of its own, also of those that join later."""
     reservation: int = 0
     share: float = 1.0
     limit: int | None = None
     entitled: int = 0
     used: int = 0
+    reservation_part: float | None = None
+    """The reservation as a part of the devices there are, 0 to 1; None: it is a fixed number."""
+    limit_part: float | None = None
+    """The same of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +436,16 @@ class IdentityRecord:
     address: str = ""
     """Where it joined or last connected from."""
     revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotationRecord:
+    """A secret that was replaced."""
+
+    what: str
+    """"jobs" or "authority"."""
+    waiting: tuple[str, ...] = ()
+    """Who still uses the old one: live jobs until they end, nodes until they have renewed."""
 
 
 @dataclass(frozen=True, slots=True)

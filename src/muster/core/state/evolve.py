@@ -418,7 +418,7 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if event.configuration is not None:
         draft.configure(event.node.name, event.configuration)
-    node = draft.whole(event.node)
+    node = draft.whole(replace(event.node, since=event.at))
     if node.state is NodeState.LOST:
         node = _nothing_free(node)
     if node.name in draft.index:
@@ -431,7 +431,8 @@ def _described_anew(draft: _Draft, known: Node, node: Node) -> Node:
     tenant = draft.tenant(node.name)
     if tenant is None:
         draining = known.state is NodeState.DRAINING and node.state is NodeState.UP
-        return replace(node, state=known.state, until=known.until, why=known.why) if draining else node
+        kept = replace(node, until=known.until, why=known.why, since=known.since)
+        return replace(kept, state=known.state) if draining else node
     if node.configuration != known.configuration:
         raise EventError(
             f"node {node.name!r} has tasks of job {tenant} on its devices ({known.configuration}); "
@@ -450,13 +451,15 @@ def _node_left(draft: _Draft, event: NodeLeft) -> None:
 
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
-    draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None, why=event.why)))
+    node = _turned(node, NodeState.LOST, event.at)
+    draft.put(_nothing_free(replace(node, until=None, why=event.why)))
     for state in draft.tenants(event.node):
         draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
-    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None, why=""))
+    node = _turned(draft.node(event.node), NodeState.UP, event.at)
+    node = draft.whole(replace(node, until=None, why=""))
     for state in draft.tenants(event.node):
         for slot in state.held():
             if slot.node == event.node:
@@ -468,7 +471,13 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        draft.put(replace(node, state=NodeState.DRAINING, until=event.until, why=event.why))
+        node = _turned(node, NodeState.DRAINING, event.at)
+        draft.put(replace(node, until=event.until, why=event.why))
+
+
+def _turned(node: Node, state: NodeState, at: float) -> Node:
+    """Return the node in a state, since `at` if that is another."""
+    return node if node.state is state else replace(node, state=state, since=at)
 
 
 def _pools_set(draft: _Draft, event: PoolsSet) -> None:

@@ -1,7 +1,5 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
-import contextlib
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,22 +19,22 @@ from muster.daemon.service.pool_rules import (
 )
 from muster.daemon.service.protocol import (
     Caller,
-    ConflictError,
     NotFoundError,
     PoolRules,
     RefusedError,
-    UnavailableError,
 )
-from muster.daemon.service.records import node_record, pool_records
-from muster.daemon.service.requests import SHARED, Requests, admins_only
+from muster.daemon.service.records import node_record, node_tasks, pool_records
+from muster.daemon.service.requests import SHARED, admins_only
+from muster.daemon.service.trust_requests import TrustRequests
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.health import unhealthy
+from muster.files.errors import one_of
 from muster.files.snapshot import encode_snapshot
 from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
 from muster.model.job import Job
-from muster.model.pool import DEFAULT_POOL, Pool, PoolError, PoolTree, Quota
+from muster.model.pool import DEFAULT_POOL, EVERY_TYPE, Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
@@ -48,18 +46,13 @@ from muster.wire.records import (
     PolicyRecord,
     PoolRecord,
     StatusRecord,
-    TokenRecord,
 )
-from muster.wire.token_proof import digest, proof
 
 LIMITS = "limits"
 """The setting with the limits of users."""
-ROLES = ("admin", "user")
-USED = 60.0
-"""s between two records of a token's use."""
 
 
-class Administration(Requests):
+class Administration(TrustRequests):
     """Requests that are not about jobs; documented in the protocol."""
 
     def __init__(
@@ -69,11 +62,9 @@ class Administration(Requests):
         submitters: Submitters = TOGETHER,
         caveats: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(daemon)
-        self._submitters, self._caveats = submitters, caveats
+        super().__init__(daemon, submitters)
+        self._caveats = caveats
         self._cluster, self._began = cluster_name, daemon.clock.now()
-        self._no_token = secrets.token_hex(32)
-        """Proves tokens that do not exist, so that nobody can tell which do."""
         self.warning = ""
         self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
@@ -84,6 +75,18 @@ class Administration(Requests):
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return [self._node(caller, node) for node in self._daemon.view.cluster.nodes]
+
+    async def node(self, caller: Caller, name: str) -> NodeRecord:
+        node, view = self._known_node(name), self._daemon.view
+        seen = partial(self._job_name, caller)
+        tasks = node_tasks(view, self._daemon.state.gangs, name, seen)
+        return replace(self._node(caller, node), tasks=tasks)
+
+    def _known_node(self, name: str) -> Node:
+        cluster = self._daemon.view.cluster
+        if name not in cluster.index:
+            raise NotFoundError(f"no node named {name!r}; see: muster node list")
+        return cluster.node(name)
 
     def _job_name(self, caller: Caller, job: Job) -> str | None:
         """What a list may call a job: its name, with the user if that is another; None: hidden."""
@@ -103,8 +106,7 @@ class Administration(Requests):
 
     async def _turn_node(self, caller: Caller, fact: NodeDraining | NodeReturned) -> NodeRecord:
         admins_only(caller)
-        if fact.node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node named {fact.node!r}; see: muster node list")
+        self._known_node(fact.node)
         await self._put(Entry([fact]))
         return self._node(caller, self._daemon.view.cluster.node(fact.node))
 
@@ -137,17 +139,14 @@ class Administration(Requests):
         admins_only(caller)
         tree = self._daemon.view.pools
         known = tree.pools.get(name) or Pool(name)
-        types = self._daemon.view.cluster.device_types()
-        for device_type in quotas:
-            if device_type not in types:
-                raise RefusedError(f"no device of type {device_type!r}; types: {', '.join(types)}")
+        self._refuse_unknown_types(quotas)
         rules = rules or PoolRules()
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
             for user in (name for name in rules.allow if not name.startswith("@")):
                 await self._read(self._refuse_without_account, user)
         pool = rules.applied(replace(known, parent=parent or known.parent))
-        pool = replace(pool, quotas={**known.quotas, **quotas})
+        pool = replace(pool, quotas=_merged(known.quotas, quotas))
         await self._set_pools({**tree.pools, name: pool})
         if shared is not None:
             self._shared = self._shared | {name} if shared else self._shared - {name}
@@ -167,12 +166,6 @@ class Administration(Requests):
     async def _users(self) -> frozenset[str]:
         """The users with tokens."""
         return frozenset(each.user for each in await self._read(self._store.tokens))
-
-    def _refuse_without_account(self, user: str) -> None:
-        """Refuse a user who could run no job: jobs run as their submitters, and it has no account."""
-        problem = self._submitters.without_account(user)
-        if problem:
-            raise RefusedError(f"{problem}; create the account first")
 
     async def check_pool(self, caller: Caller, job: Job) -> None:
         """Refuse a job that its pool does not take from this user, or not with this priority."""
@@ -224,8 +217,21 @@ class Administration(Requests):
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
 
+    def _refuse_unknown_types(self, quotas: Mapping[str, Quota]) -> None:
+        """Reject quotas of devices that there are not, unless they may still join."""
+        cluster = self._daemon.view.cluster
+        types = cluster.device_types()
+        for device_type in quotas:
+            if not cluster.open and device_type not in (*types, EVERY_TYPE):
+                raise RefusedError(one_of(device_type, "device type of this cluster", types))
+
     def _refuse_overbooked(self, tree: PoolTree) -> None:
-        """Reject reservations beyond what the cluster has."""
+        """Reject reservations beyond what the cluster has; where nodes may join, parts beyond all."""
+        problem = tree.overpromised()
+        if problem:
+            raise RefusedError(f"pools would {problem}")
+        if self._daemon.view.cluster.open:
+            return
         over = tree.overbooked(self._daemon.view.cluster.devices_by_type())
         if over is not None:
             device_type, promised, there = over
@@ -248,47 +254,7 @@ class Administration(Requests):
         await self._put(entry)
         return await self.policy(caller)
 
-    # --- tokens and the daemon itself ---
-
-    async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        found = await self._read(self._store.tokens)
-        return [each for each in found if caller.admin or each.user == caller.user]
-
-    @audited("create token")
-    async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        admins_only(caller)
-        if role not in ROLES:
-            raise RefusedError(f"no role named {role!r}; roles: {', '.join(ROLES)}")
-        if role == "user":  # an administrator need not run jobs
-            await self._read(self._refuse_without_account, user)
-        if any(each.name == name for each in await self._read(self._store.tokens)):
-            raise ConflictError(
-                f"a token named {name!r} exists; revoke it first, or choose another name"
-            )
-        secret, created = secrets.token_urlsafe(32), self._daemon.clock.now()
-        await self._read(self._store.add_token, name, user, role, digest(secret), created)
-        return TokenRecord(name, user, role, created, secret=secret)
-
-    @audited("revoke token")
-    async def revoke_token(self, caller: Caller, name: str) -> None:
-        if name not in [each.name for each in await self.tokens(caller)]:
-            raise NotFoundError(f"you have no token named {name!r}; see: muster token list")
-        await self._read(self._store.revoke_token, name)
-
-    async def identify(self, secret: str) -> Caller | None:
-        known = digest(secret)
-        found = await self._read(self._store.token, known)
-        if found is None:
-            return None
-        now = self._daemon.clock.now()
-        if found.used is None or now > found.used + USED:
-            with contextlib.suppress(UnavailableError):  # a full disk must not lock callers out
-                await self._read(self._store.touch_token, known, now)
-        return Caller(found.user, found.role == "admin")
-
-    async def prove(self, prefix: str, nonce: str, port: int) -> str:
-        known = await self._read(self._store.token_digest, prefix)
-        return proof(known or self._no_token, nonce, port)
+    # --- the daemon itself ---
 
     async def status(self) -> StatusRecord:
         daemon, view = self._daemon, self._daemon.view
@@ -319,6 +285,12 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
+
+
+def _merged(known: Mapping[str, Quota], given: Mapping[str, Quota]) -> dict[str, Quota]:
+    """Return a pool's quotas after a change; one for every type replaces those of single types."""
+    before = {} if EVERY_TYPE in given else known
+    return {**before, **given}
 
 
 def _with_agent(record: NodeRecord, node: Node, agents: Mapping[str, NodeHealth]) -> NodeRecord:

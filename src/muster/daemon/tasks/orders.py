@@ -18,7 +18,7 @@ from muster.executors.environment import (
     compose,
 )
 from muster.model.job import Job, Need, Role
-from muster.model.task import WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
+from muster.model.task import LEASE, WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
@@ -71,6 +71,7 @@ class Orders:
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = program.checkpoint or str(folder / "checkpoint")
         own["MUSTER_USER"] = job.user
+        own["MUSTER_ATTEMPT"] = str(gang.runs)
         if program.resume_from:
             own["MUSTER_RESUME_FROM"] = program.resume_from
         user = self._around.submitters.user_of(job.user)
@@ -97,6 +98,7 @@ class Orders:
             user=user,
             private=str(folder),
             ship=program.ship,
+            lease=LEASE if program.at_most_once else 0.0,
             ports=(environment.master_port,) if master else (),
         )
 
