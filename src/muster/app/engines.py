@@ -62,7 +62,6 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
-            want=lambda view: self.provider.want(node_demand(view)),
             agents=self.executor.agents,
             want=self._want if self.provider.name != MACHINES else None,
         )
