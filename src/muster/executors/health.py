@@ -49,6 +49,7 @@ def read_health(said: Mapping[str, Any], age: float = 0.0) -> NodeHealth:
         memory_free=_whole(said.get("memory_free")),
         load=_number(said.get("load")),
         age=age,
+        shares=said["shares"] if isinstance(said.get("shares"), bool) else None,
     )
 
 

@@ -232,6 +232,8 @@ class NodeHealth:
     """Processes that run or want to, over the last minute."""
     age: float = 0.0
     """s since the agent said so."""
+    shares: bool | None = None
+    """Whether it sees the daemon's file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +411,16 @@ class IdentityRecord:
     address: str = ""
     """Where it joined or last connected from."""
     revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotationRecord:
+    """A secret that was replaced."""
+
+    what: str
+    """"jobs" or "authority"."""
+    waiting: tuple[str, ...] = ()
+    """Who still uses the old one: live jobs until they end, nodes until they have renewed."""
 
 
 @dataclass(frozen=True, slots=True)
