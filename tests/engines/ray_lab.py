@@ -196,7 +196,11 @@ def main() -> None:
     try:
         lab.start_head()
         for number in range(given.nodes):
-            lab.add(f"r{number}", gpus=given.gpus, labels=f"rack=k{number // 2}")
+            lab.add(
+                f"r{number}",
+                gpus=given.gpus,
+                labels=f"rack=k{number // 2},ray.io/accelerator-type=V100",
+            )
         print(f"a Ray cluster is at {lab.address}; Ctrl-C ends it", flush=True)
         over.wait()
     finally:
