@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
+S3 := .s3
 MKDOCS := $(VENV)/.mkdocs
 
-.PHONY: demo play test live engines slurm daemon check format bench perf sim runtime torch docs docs-test site clean
+.PHONY: demo play test live engines slurm s3 daemon check format bench perf sim runtime torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -14,7 +15,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,remote,report]'
 	touch $@
 
 demo: $(TORCH)  ## six real trainings share eight virtual devices, live in the terminal (under 4 minutes)
@@ -31,6 +32,13 @@ live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 min
 
 engines: $(TORCH)  ## the tests on a real Ray and a real Slurm (`make slurm` first), the slow ones too
 	$(BIN)/pytest -m 'slow or not slow' tests/engines
+
+s3: $(S3)/.ready  ## add an S3 server (OpenStack Swift, from PyPI) for the tests of checkpoints at a URL
+
+$(S3)/.ready: Makefile
+	$(PYTHON) -m venv $(S3)
+	$(S3)/bin/pip install --quiet --disable-pip-version-check swift==2.38.3
+	touch $@
 
 slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root; starts no service)
 	tools/install-slurm
@@ -84,4 +92,4 @@ $(MKDOCS): $(STAMP)
 	touch $@
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(S3) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

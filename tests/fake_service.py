@@ -274,6 +274,11 @@ class FakeService:
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return list(self.node_records.values())
 
+    async def node(self, caller: Caller, name: str) -> NodeRecord:
+        if name not in self.node_records:
+            raise NotFoundError(f"no node named {name!r}; see: muster node list")
+        return self.node_records[name]
+
     async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
         self._set_node(caller, node, "draining")
         until = None if within is None else time.time() + within

@@ -15,11 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from muster.agent.identity import AgentFolder
+from muster.executors.fleet.authority import new_request
 from muster.executors.fleet.identities import Identities
 from muster.executors.transit import order_fields
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
-from muster.store.store import open_store
+from muster.store.store import Store
 from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
 from muster.wire.agent_messages import (
     AgentAlive,
@@ -133,9 +135,8 @@ class PretendedCall:
 class PretendedDaemon:
     """Listens on loopback; admits with real tokens and certificates."""
 
-    def __init__(self, folder: Path, limit: float = LIMIT) -> None:
-        self._limit = limit
-        self._store = open_store(str(folder / "daemon.db"))
+    def __init__(self, store: Store, limit: float = LIMIT) -> None:
+        self._limit, self._store = limit, store
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.address = f"127.0.0.1:{self.port}"
@@ -163,6 +164,12 @@ class PretendedDaemon:
                 return call
             call.close()  # it came for the authority's certificate
 
+    def first_words(self) -> FromAgent | None:
+        """Return the first message of the next connection; None if it ends without one."""
+        plain, _ = self._listener.accept()
+        with self.identities.context().wrap_socket(plain, server_side=True) as sock:
+            return PretendedCall(sock, self._limit).next()
+
     def admit(self) -> Join:
         """Answer an agent that joins."""
         call = self.accept()
@@ -175,7 +182,6 @@ class PretendedDaemon:
         for call in self._calls:
             call.close()
         self._listener.close()
-        self._store.close()
 
 
 class AgentProcess:
@@ -199,11 +205,15 @@ class AgentProcess:
             )
         return self
 
-    def join(self, *arguments: str) -> "AgentProcess":
-        """Start it with a token, and admit it."""
-        self.start("--join", self.daemon.token(), *arguments)
-        self.daemon.admit()
-        return self
+    def start_joined(self, *arguments: str) -> "AgentProcess":
+        """Start it with an identity, as it has after it joined."""
+        key, request = new_request(self.node)
+        token = self.daemon.identities.invite(self.node)
+        admitted = self.daemon.identities.join(token.secret, self.node, request, "127.0.0.1")
+        folder = AgentFolder(self.folder)
+        folder.keep_identity(admitted.certificate, admitted.authority, key)
+        folder.daemons = token.addresses
+        return self.start(*arguments)
 
     @property
     def pid(self) -> int:

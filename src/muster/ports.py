@@ -96,7 +96,7 @@ class NodeDemand:
     largest: int = 0
     """Devices that one gang needs on one node."""
     idle: tuple[str, ...] = ()
-    """Nodes without tasks that no waiting job can use, longest idle first."""
+    """Nodes without tasks that no waiting or growing job can use. For how long, providers count."""
     nodes: tuple[str, ...] = ()
     """Nodes that are there, whatever their state: what is on its way is not among them."""
 

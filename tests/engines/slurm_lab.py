@@ -110,6 +110,8 @@ class SlurmLab:
     """Of the partition `gpu`."""
     slurmd_timeout: int = 20
     """s of silence after which Slurm gives a node up."""
+    _around: dict[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    """Variables of whoever made it, then: tests change theirs."""
     _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -120,7 +122,7 @@ class SlurmLab:
     @property
     def environ(self) -> dict[str, str]:
         """In which Slurm's commands mean this lab."""
-        return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": _path()}
+        return {**self._around, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": _path()}
 
     def start(self) -> None:
         """Return when every node is idle."""
@@ -138,6 +140,8 @@ class SlurmLab:
     def restart_controller(self) -> None:
         """kill -9 of slurmctld, and another one; not before it has saved what it knows now."""
         now = time.time()
+        for job in self.jobs():  # it saves what has changed, after a while
+            self.slurm("scontrol", "update", f"jobid={job}", "comment=to be saved")
         self.until(
             lambda: (self.folder / "state" / "job_state").stat().st_mtime > now,
             "slurmctld saves its state",
@@ -220,7 +224,7 @@ class SlurmLab:
         for number in range(self.gpus):
             device = self.folder / "dev" / f"fakegpu{number}"
             os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
-        controller, *ports = _free_ports(self.nodes + 1)
+        controller, *ports = free_ports(self.nodes + 1)
         names = _ranged(self.names)
         text = CONFIGURATION.format(
             folder=self.folder,
@@ -289,7 +293,7 @@ def _ranged(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"g[{names[0][1:]}-{names[-1][1:]}]"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listened at just now."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]

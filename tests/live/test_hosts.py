@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.netns import NoNetworkError, check
 
+from support.netns import NoNetworkError, check
 from tests.live.daemons import until
 from tests.live.hosts import Lab, lab
 from tests.live.steps import Training

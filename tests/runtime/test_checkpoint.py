@@ -121,9 +121,9 @@ def test_a_save_is_skipped_while_one_is_being_written(
 def test_buffers_are_used_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     places, write = [], checkpoint._write_file
 
-    def noted(path: Path, state: dict[str, Any], manifest: Any) -> None:
+    def noted(descriptor: int, state: dict[str, Any], manifest: Any) -> None:
         places.append(state["weights"].data_ptr())
-        write(path, state, manifest)
+        write(descriptor, state, manifest)
 
     monkeypatch.setattr(checkpoint, "_write_file", noted)
     folder.checkpoints.prepare(filled(0))

@@ -259,13 +259,13 @@ def test_a_relative_folder_is_the_jobs_own(tmp_path: Path, monkeypatch: pytest.M
     }.items():
         own.checkpoint(named)
         assert own.checkpoints is not None
-        assert str(own.checkpoints.folder) == found
+        assert own.checkpoints.where == found
     with pytest.raises(BadTrainingError, match="give an absolute path"):
         own.checkpoint("../x")
     alone = session()
     alone.checkpoint("x")
     assert alone.checkpoints is not None
-    assert alone.checkpoints.folder == tmp_path / "x"
+    assert alone.checkpoints.where == str(tmp_path / "x")
 
 
 def test_all_tasks_of_a_job_are_one_run_and_two_jobs_are_not() -> None:

@@ -28,10 +28,12 @@ from muster.agent.machine import interface_of
 from muster.agent.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
 from muster.agent.orders import OrderDesk
+from muster.agent.packs import PackCache
 from muster.agent.renewal import Renewal
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
+from muster.executors.packs import PACKS, PackFolder
 from muster.executors.transit import offer_fields
 from muster.model.offer import NodeOffer
 from muster.wire.agent_messages import (
@@ -42,6 +44,7 @@ from muster.wire.agent_messages import (
     DaemonAlive,
     FromAgent,
     LogStored,
+    PackPart,
     PruneTasks,
     Renewed,
     ReportStored,
@@ -57,6 +60,8 @@ from muster.wire.seldom import shortened
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """s between two attempts to connect: doubled each time, and drawn, so that agents do not all come at
 once."""
+TRIES = 4
+"""Attempts in the time after which the daemon would give the node up, at least."""
 ANSWER_TIMEOUT = 10.0
 """s for the daemon to answer the greeting."""
 WATCH_TICK = 0.5
@@ -86,12 +91,22 @@ class Agent:
         self._courier = Courier(self._executor)
         self._fence, self._renewal = Fence(folder.heard), Renewal(folder, options.node)
         self._health = HealthProbe(folder.path, offered.names)
+        self._packs = PackCache(PackFolder(folder.path / PACKS))
         self._orders = OrderDesk(
-            options.node, folder, self._executor, self._courier.table, _log.warning, offered.names
+            options.node,
+            folder,
+            self._executor,
+            self._courier.table,
+            _log.warning,
+            offered.names,
+            packs=self._packs,
+            sees=self._sees_daemons_files,
         )
         self._beats: dict[int, float] = {}
         """When each beat of this connection that was not answered was sent."""
         self._connection: Connection | None = None
+        self._patience = 0.0
+        """s of silence after which the last daemon gives the node up."""
         self._departure: Departure | None = None
         self._retired = ""
         self._ended = asyncio.Event()
@@ -162,7 +177,7 @@ class Agent:
                 _log.info("cannot connect to %s: %s", address, _words(problem))
             else:
                 if await self._serve(connection, address):
-                    pauses = _pauses()
+                    pauses = _pauses(self._patience / TRIES)
             await asyncio.sleep(next(pauses))
 
     async def _serve(self, connection: Connection, address: str) -> bool:
@@ -232,9 +247,12 @@ class Agent:
 
     def _begin(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
+        self._patience = welcome.lost_after
         self._beats.clear()
         self._measured = float("-inf")
         self._shares = welcome.share
+        self._packs.connected()
+        self._ask_for_packs()
         if self._departure is not None:
             connection.send(self._departure.message())
         self._courier.begin(connection, welcome)
@@ -256,14 +274,20 @@ class Agent:
             case Renewed():
                 self._renewal.renewed(message)
                 _log.info("the certificate was renewed")
-            case PruneTasks(epoch=epoch, age=age):
-                if self._orders.is_current(epoch, "an order to prune"):
-                    self._loop.run_in_executor(None, self._executor.prune, time.time() - age)
-            case Retire(epoch=epoch, why=why):
-                if self._orders.is_current(epoch, "an order to end"):
-                    self._retired = why or "no longer wanted"
+            case PackPart():
+                self._take_part(message)
+            case PruneTasks() | Retire():
+                self._tidy(message)
             case AgentRefused():
                 self._refused(message)
+
+    def _tidy(self, message: PruneTasks | Retire) -> None:
+        if not self._orders.is_current(message.epoch, type(message).__name__):
+            return
+        if isinstance(message, Retire):
+            self._retired = message.why or "no longer wanted"
+        else:
+            self._loop.run_in_executor(None, self._executor.prune, time.time() - message.age)
 
     def _hear_beat(self, message: DaemonAlive) -> None:
         if not self._orders.is_current(message.epoch, "a beat"):
@@ -279,6 +303,21 @@ class Agent:
         except BadMessageError as problem:
             raise ConnectionError(f"not an order: {problem}") from None
         self._courier.follow()
+        self._ask_for_packs()
+
+    def _take_part(self, message: PackPart) -> None:
+        for order in self._packs.take(message):
+            self._executor.start(order)
+        self._ask_for_packs()
+
+    def _ask_for_packs(self) -> None:
+        if self._connection is not None and (needs := self._packs.unasked()):
+            self._connection.send(*needs)
+
+    def _sees_daemons_files(self) -> bool:
+        """Whether the daemon's file system is here, too."""
+        path, _, content = self._shares.partition("\n")
+        return not path or _reads(path, content)
 
     def _renew(self) -> None:
         """Ask for a new certificate; in a thread, since making a key takes a moment."""
@@ -305,8 +344,7 @@ class Agent:
         self._measured = uptime()
         found = self._health.measure()
         if self._shares:
-            path, _, content = self._shares.partition("\n")
-            found["shares"] = _reads(path, content)
+            found["shares"] = self._sees_daemons_files()
         return found
 
     # --- what needs no daemon ---
@@ -327,11 +365,11 @@ def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
         loop.call_soon_threadsafe(call)
 
 
-def _pauses() -> Iterator[float]:
+def _pauses(longest: float = LONGEST_PAUSE) -> Iterator[float]:
     pause = FIRST_PAUSE
     while True:
         yield random.uniform(0.5, 1.0) * pause
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, longest, LONGEST_PAUSE)
 
 
 def _reads(path: str, content: str) -> bool:

@@ -41,8 +41,12 @@ def describe(options: AgentOptions, environ: Mapping[str, str] | None = None) ->
         user=own_user() if os.geteuid() else "",
     )
     gpus = None if options.virtual else _gpus(given)
-    if options.devices is not None and options.devices > MAX_DEVICES:
-        raise AgentError(f"a node has at most {MAX_DEVICES} devices, not {options.devices}")
+    asked = options.devices or (gpus.count if gpus else 0)
+    if asked > MAX_DEVICES:
+        raise AgentError(
+            f"a node has at most {MAX_DEVICES} devices, not {asked}; offer some of them with --devices, "
+            "and the others by another agent, with CUDA_VISIBLE_DEVICES and --node"
+        )
     if gpus is None and options.device_type and not options.virtual:
         # What the engine or the administrator says is believed: there are devices without NVML.
         return Offered(_counted(whole, options), given)

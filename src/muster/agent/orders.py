@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from muster.agent.identity import AgentFolder
+from muster.agent.own_folder import JOBS, moved
+from muster.agent.packs import PackCache
 from muster.agent.task_table import TaskTable
 from muster.executors.local import LocalExecutor
 from muster.executors.transit import order_of, task_of
@@ -29,8 +31,13 @@ class OrderDesk:
         table: TaskTable,
         note: Callable[[str], None],
         devices: Sequence[str] | None = None,
+        *,
+        packs: PackCache,
+        sees: Callable[[], bool],
     ) -> None:
-        """`devices`: how the node's own tools call each device that was offered; None: 0, 1, ..."""
+        """`devices`: how the node's own tools call each device that was offered; None: 0, 1, ...
+        `sees`: whether the daemon's file system is here, too."""
+        self._packs, self._sees = packs, sees
         self._node, self._folder, self._executor, self._table = node, folder, executor, table
         self._devices = devices
         self._note = SeldomNotes(note)
@@ -53,14 +60,20 @@ class OrderDesk:
             case RunTask():
                 order = self._suited(order_of(message.task, self._node, message.order))
                 self._table.add(order.id, order.log, order.lease)
+                if self._packs.holds(order):
+                    return
                 self._executor.start(order)
                 if self._executor.has_ended(order.id):
                     self._executor.attach([order.id])  # a new daemon that does not know how
             case SendSignal():
-                self._executor.signal(task_of(message.task), message.number)
+                task = task_of(message.task)
+                if (held := self._packs.release(task)) is not None:
+                    self._executor.start(held)  # without its folder it ends at once
+                self._executor.signal(task, message.number)
             case AttachTasks():
                 tasks = [task_of(text) for text in message.tasks]
                 for task in tasks:
+                    self._packs.release(task)  # it was never started, and the daemon hears so
                     self._table.add(task, self._executor.log_of(task))
                 self._executor.attach(tasks)
 
@@ -68,6 +81,8 @@ class OrderDesk:
         """Return an order in terms of this machine."""
         if os.geteuid():  # only root runs tasks as others; the offer says so
             order = replace(order, user="")
+        if not order.user and not self._sees():
+            order = moved(order, self._folder.path / JOBS)
         if self._devices is None:
             return order
         return replace(order, environ=translated(order.environ, self._devices))

@@ -17,18 +17,22 @@ MAX_AMOUNT = 10**12
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]
 Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
+Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+_TYPE = r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,62})$"
 _USER = r"^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
 _ALLOWED = r"^@?[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
 IN_WORDS = {
     _NAME: "is not a name: up to 63 letters, digits and . _ -, a letter or digit first",
+    _TYPE: "is neither a device type nor *",
     _USER: "is not a user's name: up to 63 letters, digits and . _ @ + -, no punctuation mark first",
     _ALLOWED: "is neither a user's name nor @ and a group's",
 }
 """What a text that does not match a pattern is told."""
 Allowed = Annotated[str, Field(pattern=_ALLOWED)]
 Name = Annotated[str, Field(pattern=_NAME)]
+DeviceType = Annotated[str, Field(pattern=_TYPE)]
 
 
 class _Body(BaseModel):
@@ -92,9 +96,13 @@ class QuotaBody(_Body):
         default=1.0, description="Weight in sharing idle devices."
     )
     limit: Devices | None = Field(default=None, description="Maximum number of devices; null: none.")
+    reservation_part: Part | None = Field(
+        default=None, description="The reservation as a part of the devices there are, instead."
+    )
+    limit_part: Part | None = Field(default=None, description="The same of the limit.")
 
     def quota(self) -> Quota:
-        return Quota(self.reservation, self.share, self.limit)
+        return Quota(self.reservation, self.share, self.limit, self.reservation_part, self.limit_part)
 
 
 class PoolBody(_Body):
@@ -105,7 +113,9 @@ class PoolBody(_Body):
     )
 
     parent: Name | None = Field(default=None, description="Parent pool.")
-    quotas: dict[Name, QuotaBody] = Field(default_factory=dict, description="By device type.")
+    quotas: dict[DeviceType, QuotaBody] = Field(
+        default_factory=dict, description='By device type; "*": every type without its own.'
+    )
     shared: bool | None = Field(
         default=None, description="Whether its users may see and stop each other's jobs."
     )

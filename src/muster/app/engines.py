@@ -13,6 +13,7 @@ import structlog
 from muster.app.certificate import WILDCARDS, names_of_machine
 from muster.app.options import UpOptions
 from muster.daemon.assembly import Site
+from muster.daemon.fleet.demand import node_demand
 from muster.executors.fleet.executor import FleetExecutor
 from muster.executors.fleet.identities import Identities
 from muster.executors.private_folder import make_private
@@ -59,6 +60,7 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
+            want=lambda view: self.provider.want(node_demand(view)),
             agents=self.executor.agents,
         )
 

@@ -33,7 +33,7 @@ from muster.executors.discover import discover
 from muster.executors.local.cgroups import TaskGroups, find_groups
 from muster.executors.local.executor import LocalExecutor
 from muster.files.cluster.classify import Classifier
-from muster.files.cluster.cluster_file import ClusterFile, load_cluster
+from muster.files.cluster.cluster_file import ClusterFile, load_cluster, load_listed
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import single_pool, whole_pool
@@ -88,7 +88,7 @@ def run(options: UpOptions, ready: Ready) -> None:
 def _cluster(options: UpOptions) -> ClusterFile:
     """Return the cluster of a file, of virtual devices, of this machine, or of nodes that will join."""
     if options.cluster is not None:
-        return load_cluster(options.cluster)
+        return load_cluster(options.cluster) if options.engine else load_listed(options.cluster)
     if options.engine is not None:
         return ClusterFile(open_cluster(options.engine), whole_pool())
     try:

@@ -217,6 +217,10 @@ class Client:
     def nodes(self) -> list[NodeRecord]:
         return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
 
+    def node(self, name: str) -> NodeRecord:
+        """Return a node with its tasks."""
+        return self.connection.call(NodeRecord, "GET", place("nodes", name))
+
     def drain(self, node: str, *, within: float | None = None) -> NodeRecord:
         """Place no new tasks on a node; `within`: seconds until it must be empty."""
         path = place("nodes", node, "drain")

@@ -4,7 +4,7 @@ Each daemon has its own registry: two in one process do not add up.
 """
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from prometheus_client import (
@@ -19,10 +19,12 @@ from prometheus_client import (
 
 from muster.core.cycle.cycle import Decisions
 from muster.core.quotas.demand import held_by_type
-from muster.model.cluster import Cluster, NodeState, fragmentation
+from muster.daemon.node_gauges import NodeGauges
+from muster.model.cluster import Cluster, Node, NodeState, fragmentation
 from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
+from muster.wire.records import NodeHealth
 
 UNDECIDED = "undecided"
 """The reason of a job that no cycle has seen yet."""
@@ -83,6 +85,9 @@ class Metrics:
         self._submissions = counter("muster_submissions", "Accepted jobs")
         self._tasks = counter("muster_tasks", "Tasks, by what happened to them", ["event"])
         self._messages = counter("muster_messages", "Messages from tasks")
+        self._nodes = gauge("muster_nodes", "Nodes, by engine and state", ["engine", "state"])
+        self._agents = gauge("muster_agents", "Agents that are connected")
+        self._health = NodeGauges(self._registry)
 
     # --- events ---
 
@@ -136,9 +141,19 @@ class Metrics:
 
     # --- gauges ---
 
-    def set_gauges(self, view: View, entitlements: Entitlements) -> None:
-        """Set the gauges from the view."""
+    def set_gauges(
+        self,
+        view: View,
+        entitlements: Entitlements,
+        agents: Mapping[str, NodeHealth] | None = None,
+    ) -> None:
+        """Set the gauges from the view, and from what agents say of their nodes."""
         self._count_jobs(view)
+        self._nodes.clear()
+        for (engine, node_state), count in node_states(view.cluster).items():
+            self._nodes.labels(engine, node_state).set(count)
+        self._agents.set(len(agents or {}))
+        self._health.set(agents or {})
         self._devices.clear()
         for (device_type, state), count in device_states(view.cluster).items():
             self._devices.labels(device_type, state).set(count)
@@ -165,6 +180,19 @@ class Metrics:
         self._running.clear()
         for pool, count in running.items():
             self._running.labels(pool).set(count)
+
+
+def node_states(cluster: Cluster) -> dict[tuple[str, str], int]:
+    """Count nodes by engine and state; the daemon's own machine is of engine "none"."""
+    engines = dict.fromkeys(_engine(node) for node in cluster.nodes)
+    found = {(engine, state.value): 0 for engine in engines for state in NodeState}
+    for node in cluster.nodes:
+        found[_engine(node), node.state.value] += 1
+    return found
+
+
+def _engine(node: Node) -> str:
+    return (node.offer.engine if node.offer else "") or "none"
 
 
 def device_states(cluster: Cluster) -> dict[tuple[str, str], int]:

@@ -34,6 +34,8 @@ class Node:
     """What its agent said of it; None: a node of a cluster file, on the daemon's own machine."""
     why: str = ""
     """Why it is draining or lost."""
+    since: float | None = field(default=None, compare=False)
+    """When it came into its state, in s; None: at the beginning."""
 
 
 @dataclass(frozen=True, slots=True)

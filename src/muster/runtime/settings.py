@@ -40,6 +40,8 @@ class TaskSettings:
     """Checkpoints of another training to start from; empty: none."""
     user: str = ""
     """Whose job it is; empty: that of whoever runs the process."""
+    attempt: int = 0
+    """Counts the runs of the job: a task of an earlier one writes no checkpoint any more."""
     encrypted: bool = False
     """Whether the coordinator listens with TLS."""
 
@@ -60,12 +62,13 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         coordinator=coordinator,
         token=environ.get("MUSTER_TOKEN", ""),
         host=environ.get("MUSTER_HOST") or "127.0.0.1",
-        threads=_threads(environ.get("MUSTER_THREADS") or "0"),
+        threads=_count("MUSTER_THREADS", environ.get("MUSTER_THREADS") or "0"),
         device=_device(environ.get("MUSTER_DEVICE", "")),
         sample_seconds=_seconds(environ.get("MUSTER_SAMPLE_SECONDS") or "0"),
         checkpoint=environ.get("MUSTER_CHECKPOINT", ""),
         resume_from=environ.get("MUSTER_RESUME_FROM", ""),
         user=environ.get("MUSTER_USER", ""),
+        attempt=_count("MUSTER_ATTEMPT", environ.get("MUSTER_ATTEMPT") or "0"),
         encrypted=given.startswith(TLS),
     )
 
@@ -85,9 +88,9 @@ def _coordinator(text: str) -> tuple[str, int] | None:
     return bare, int(port)
 
 
-def _threads(text: str) -> int:
+def _count(name: str, text: str) -> int:
     if not _digits(text):
-        raise BadSettingError(f"MUSTER_THREADS is {text!r}; it must be a whole number, 0 or more")
+        raise BadSettingError(f"{name} is {text!r}; it must be a whole number, 0 or more")
     return int(text)
 
 

@@ -108,9 +108,10 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class NeedPack:
-    """The node has an order whose packed folder it does not have."""
+    """The node has an order whose packed folder it does not have; it asks for part after part."""
 
     digest: Name
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,6 +297,27 @@ class NodeRecord:
     """As its agent last said; None: it says nothing."""
     trouble: str = ""
     """What is wrong with its health; empty: nothing."""
+    interface: str = ""
+    """Network interface of the address; empty: unknown."""
+    ports: tuple[int, int] | None = None
+    """First and last port at which its tasks may listen."""
+    user: str = ""
+    """Whom its tasks run as; empty: their submitters."""
+    virtual: bool = False
+    """Whether its devices are made of CPU cores."""
+    tasks: tuple["NodeTaskRecord", ...] = ()
+    """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaskRecord:
+    """A task on a node."""
+
+    number: int
+    """Of its job."""
+    job: str
+    task: str
+    devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +341,16 @@ class QuotaRecord:
     """A pool's quota of one device type, and its use."""
 
     device_type: str
+    """"*": of each type without a quota of its own, also of those that join later."""
     reservation: int = 0
     share: float = 1.0
     limit: int | None = None
     entitled: int = 0
     used: int = 0
+    reservation_part: float | None = None
+    """The reservation as a part of the devices there are, 0 to 1; None: it is a fixed number."""
+    limit_part: float | None = None
+    """The same of the limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from muster.cli.admin.deadline import seconds_until
+from muster.cli.render.pool_table import pool_table
 from muster.files.errors import InputError
-from muster.wire.records import LeavingRecord, PoolRecord
+from muster.wire.records import LeavingRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
 
@@ -56,11 +57,33 @@ def test_a_new_pool_begins_with_the_defaults(lab: Lab) -> None:
     )
 
 
+def test_a_part_is_of_every_type_and_leaves_the_rest_as_it_is(lab: Lab) -> None:
+    nodes = [a_node(device_type="cpu"), a_node("n1", device_type="V100")]
+    lab.service.node_records = {node.name: node for node in nodes}
+    muster("pool", "set", "research", "--reservation", "25%", "--limit", "V100:50%")
+    quotas = lab.requests[-1][2]["quotas"]
+    assert {kind: quota["reservation_part"] for kind, quota in quotas.items()} == {
+        "cpu": 0.25,
+        "V100": 0.25,
+        "*": 0.25,
+    }
+    assert (quotas["cpu"]["limit"], quotas["cpu"]["share"]) == (6, 2.0), "as before"
+    assert quotas["V100"]["limit_part"] == 0.5
+
+
+def test_parts_are_shown_with_what_they_come_to() -> None:
+    quotas = (QuotaRecord("*", reservation_part=0.25), QuotaRecord("V100", 8, 1.0, 16, 8, 3, 0.25, 0.5))
+    shown = pool_table([PoolRecord("research", "cluster", quotas)])
+    assert shown.count("research") == 1
+    assert "8 (25%)" in shown
+    assert "16 (50%)" in shown
+
+
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
-        ("--limit=V10:4", "'V10' is not a device type of this cluster (did you mean 'V100'?)"),
-        ("--limit=4", "needs a type, such as V100:4"),
+        ("--limit=4", "needs a type, such as V100:4, or a part of all, such as 25%"),
+        ("--limit=120%", "must be at most 100%"),
         ("--reservation=V100:many", "'many' is not a whole number"),
     ],
 )

@@ -11,9 +11,11 @@ from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.daemon.metrics import Metrics
 from muster.model.cluster import NodeState, fragmentation
 from muster.model.job import Job
+from muster.model.offer import NodeOffer
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
+from muster.wire.records import DeviceHealth, NodeHealth
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 from tests.numbers import number
 
@@ -171,3 +173,38 @@ def test_the_page_tells_of_every_series() -> None:
     names = set(re.findall(r"^# TYPE (muster_\w+)", text, re.MULTILINE))
     told = set(re.findall(r"^\| `(muster_\w+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert names == told
+
+
+def test_nodes_are_counted_by_engine_and_state_and_tell_how_they_are() -> None:
+    here = cluster(3)
+    offer = NodeOffer("n0", 1000, 10**9, engine="slurm")
+    nodes = tuple(
+        replace(node, offer=offer if node.name != "n2" else None, state=state)
+        for node, state in zip(
+            here.nodes, (NodeState.UP, NodeState.DRAINING, NodeState.UP), strict=True
+        )
+    )
+    hot = DeviceHealth(temperature=71.0, ecc=1), DeviceHealth(temperature=55.0)
+    agents = {"n0": NodeHealth(load=2.5, disk_free=10**9), "n1": NodeHealth(hot)}
+    metrics = Metrics()
+    metrics.set_gauges(view(here.with_nodes(nodes)), Entitlements({}), agents)
+    samples = read(metrics)
+    counts = {
+        (engine, state): value(samples, "muster_nodes", engine=engine, state=state)
+        for engine in ("slurm", "none")
+        for state in ("up", "draining", "lost")
+    }
+    assert {key: count for key, count in counts.items() if count} == {
+        ("slurm", "up"): 1,
+        ("slurm", "draining"): 1,
+        ("none", "up"): 1,
+    }
+    assert value(samples, "muster_agents") == 2
+    assert value(samples, "muster_node_healthy", node="n0") == 1
+    assert value(samples, "muster_node_healthy", node="n1") == 0
+    assert value(samples, "muster_node_temperature_celsius", node="n1") == 71
+    assert value(samples, "muster_node_temperature_celsius", node="n0") is None, "no GPU, no sample"
+    assert value(samples, "muster_node_ecc_errors", node="n1") == 1
+    assert value(samples, "muster_node_disk_free_bytes", node="n0") == 10**9
+    metrics.set_gauges(view(here), Entitlements({}))
+    assert value(read(metrics), "muster_node_healthy", node="n0") is None, "its agent is gone"

@@ -145,7 +145,7 @@ def test_listed_nodes_come_before_rules(tmp_path: Path) -> None:
 def test_rules_alone_are_a_cluster_of_nothing_yet(tmp_path: Path) -> None:
     file = load(tmp_path, "rules:\n  - {}\n")
     assert (file.cluster.nodes, file.cluster.open) == ((), True)
-    with pytest.raises(InputError, match=r"c\.yaml: has rules but lists no nodes"):
+    with pytest.raises(InputError, match=r"c\.yaml: lists no nodes; add nodes, or bring"):
         load_listed(tmp_path / "c.yaml")
 
 

@@ -34,6 +34,11 @@ def node_routes(router: APIRouter, parts: Parts) -> None:
         """With their devices and the jobs on them."""
         return reply(await service.nodes(who))
 
+    @router.get("/{name}", summary="Show a node", responses=answers(NodeRecord, "The node."))
+    async def node(who: Who, name: Named) -> Response:
+        """With its tasks, what its agent offers, and how it is."""
+        return reply(await service.node(who, name))
+
     @router.post("/{name}/drain", summary="Drain a node", responses=answers(NodeRecord, "The node."))
     async def drain(who: Who, name: Named, body: DrainBody | None = None) -> Response:
         """It gets no new tasks; elastic jobs move off it, others finish. With `within`, what is still

@@ -1,15 +1,11 @@
 """`muster node`. Imports stay inside the commands so that help is quick."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from muster.cli.connect import daemon
 from muster.cli.options import Listed, Watched, noun
-
-if TYPE_CHECKING:
-    from muster.wire.records import LeavingRecord, NodeRecord
 
 node = noun("node", "Nodes: the machines and their devices.")
 
@@ -28,11 +24,31 @@ By = Annotated[
 
 @node.command("list")
 def list_(output: Listed = "table", watch: Watched = False) -> None:
-    """List nodes, their devices (`.` free, `x` held) and the jobs on them."""
+    """List nodes, their devices (`.` free, `x` held) and the jobs on them; why a node is out."""
+    from muster.cli.render.node_table import node_table
     from muster.cli.watch import show_list
 
     with daemon(listing=_LISTING) as client:
         show_list(client.nodes, node_table, output, watch=watch)
+
+
+@node.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")],
+    output: Listed = "table",
+) -> None:
+    """Show a node: where it is, what it has, its tasks, how it is, why it is out.
+
+    Example: muster node show gpu3
+    """
+    import time
+
+    from muster.cli.render.answers import as_json
+    from muster.cli.render.node_page import node_page
+
+    with daemon(listing=_LISTING) as client:
+        found = client.node(name)
+    typer.echo(as_json(found) if output == "json" else node_page(found, time.time()))
 
 
 @node.command()
@@ -45,6 +61,7 @@ def drain(names: Names, by: By = None) -> None:
     from datetime import datetime
 
     from muster.cli.admin.deadline import seconds_until
+    from muster.cli.render.node_table import leaving_lines, node_table
 
     within = None if by is None else seconds_until("--by", by, datetime.now().astimezone())
     with daemon(listing=_LISTING) as client:
@@ -60,65 +77,7 @@ def drain(names: Names, by: By = None) -> None:
 @node.command()
 def resume(names: Names) -> None:
     """Use drained nodes again."""
+    from muster.cli.render.node_table import node_table
+
     with daemon(listing=_LISTING) as client:
         typer.echo(node_table([client.resume(name) for name in names]))
-
-
-def node_table(nodes: Sequence["NodeRecord"], *, wide: bool = False) -> str:
-    import time
-
-    from muster.cli.render.table import table
-    from muster.cli.render.terminal import painted
-    from muster.cli.render.words import when
-
-    more = ("CORES", "MEMORY") if wide else ()
-    ends = ("EMPTY",) if any(each.until is not None for each in nodes) else ()
-    heading = ("NODE", "STATE", *ends, "TYPE", "DEVICES", "FREE", "MAP", *more, "JOBS")
-    now = time.time()
-    rows = [
-        (
-            each.name,
-            painted(each.state),
-            *((when(each.until, now),) if ends else ()),
-            each.device_type or "CPU",
-            str(each.devices),
-            str(each.free),
-            each.bitmap or "-",
-            *((f"{each.cores:g}", f"{each.memory / 1e9:,.0f} GB") if wide else ()),
-            ",".join(each.jobs) or "-",
-        )
-        for each in nodes
-    ]
-    text = (0, 1, *((2,) if ends else ()), 2 + len(ends), 5 + len(ends), len(heading) - 1)
-    return table(heading, rows, left=text)
-
-
-def leaving_lines(nodes: Sequence["NodeRecord"]) -> list[str]:
-    """Say what becomes of the jobs on draining nodes, each job once."""
-    found = {each.number: each for node in nodes for each in node.leaving}
-    return [f"job {each.number} ({each.name}) {_fate(each)}" for each in found.values()]
-
-
-def _fate(leaving: "LeavingRecord") -> str:
-    import time
-
-    from muster.cli.render.words import clock, when
-
-    at = None if leaving.at is None else when(leaving.at, time.time())
-    match leaving.how:
-        case "moves":
-            return "moves to other nodes live"
-        case "ends":
-            return "stays until it ends" if at is None else f"stays until it ends, about {at}"
-        case "stays":
-            return "has nowhere to move: it stays until other nodes have room or it ends"
-        case "queues":
-            return (
-                f"has nowhere to move: it is checkpointed and goes back to the queue {at}, "
-                "unless other nodes have room or it ends before"
-            )
-        case "restarts":
-            return f"is checkpointed and moved {at}, unless it ends before"
-        case _:
-            lost = clock(leaving.lost or 0.0)
-            return f"has no checkpoint: unless it ends before, it stops {at} and loses {lost} of work"

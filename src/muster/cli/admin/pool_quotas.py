@@ -1,19 +1,28 @@
 """`muster pool set`: from the amounts given to whole quotas."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from muster.cli.parse import parsed
-from muster.files.errors import InputError, one_of
-from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS, parse_number, parse_whole
+from muster.files.errors import InputError
+from muster.files.source.quantity import (
+    MAX_PRIORITY,
+    MAX_TASKS,
+    PoolAmount,
+    parse_name,
+    parse_number,
+    parse_pool_amount,
+    parse_whole,
+)
+from muster.model.pool import EVERY_TYPE
 from muster.wire.records import PoolRecord, QuotaRecord
 
 Quotas = dict[str, dict[str, int | float | None]]
 """By device type, as the API takes them."""
 
 Given = Sequence[str] | None
-"""`4` for the only device type, `V100:4` for one of several."""
+"""`4` for the only device type, `V100:4` for one of several, `25%` of every type."""
 
 T = TypeVar("T")
 
@@ -30,20 +39,30 @@ def changed_quotas(
     """Return the quotas of the types named, each with its other amounts unchanged."""
     held = {} if before is None else {quota.device_type: quota for quota in before.quotas}
     quotas: dict[str, QuotaRecord] = {}
+    every = tuple(dict.fromkeys((*types, *held, EVERY_TYPE)))
 
     def of(device_type: str) -> QuotaRecord:
-        return quotas.get(device_type) or held.get(device_type) or QuotaRecord(device_type)
+        default = replace(held.get(EVERY_TYPE, QuotaRecord("")), device_type=device_type)
+        return quotas.get(device_type) or held.get(device_type) or default
 
-    for device_type, whole in _each("--reservation", reservations, types, _devices):
-        quotas[device_type] = replace(of(device_type), reservation=whole)
-    for device_type, share in _each("--share", shares, types, parse_number):
+    for device_type, amount in _each("--reservation", reservations, types, every, _devices):
+        quotas[device_type] = replace(
+            of(device_type), reservation=amount.devices, reservation_part=amount.part
+        )
+    for device_type, share in _each("--share", shares, types, every, parse_number):
         quotas[device_type] = replace(of(device_type), share=share)
-    for device_type, limit in _each("--limit", limits, types, _limit):
-        quotas[device_type] = replace(of(device_type), limit=limit)
-    return {
-        device_type: {"reservation": each.reservation, "share": each.share, "limit": each.limit}
-        for device_type, each in quotas.items()
-    }
+    for device_type, limit in _each("--limit", limits, types, every, _limit):
+        most = None if limit is None else limit.devices
+        part = None if limit is None else limit.part
+        quotas[device_type] = replace(of(device_type), limit=most, limit_part=part)
+    return {device_type: _body(quota) for device_type, quota in quotas.items()}
+
+
+def _body(quota: QuotaRecord) -> dict[str, int | float | None]:
+    """Return a quota as the API takes it; parts only where there are any."""
+    parts = {"reservation_part": quota.reservation_part, "limit_part": quota.limit_part}
+    given = {name: part for name, part in parts.items() if part is not None}
+    return {"reservation": quota.reservation, "share": quota.share, "limit": quota.limit, **given}
 
 
 def changed_rules(
@@ -77,28 +96,39 @@ def _some_devices(text: str) -> int:
 
 
 def _each(
-    option: str, texts: Given, types: Sequence[str], parse: Callable[[str], T]
-) -> list[tuple[str, T]]:
-    def amount(text: str) -> tuple[str, T]:
+    option: str,
+    texts: Given,
+    types: Sequence[str],
+    every: Sequence[str],
+    parse: Callable[[str], T],
+) -> Iterator[tuple[str, T]]:
+    """Yield amounts by device type."""
+
+    def amount(text: str) -> tuple[Sequence[str], T]:
         kind, colon, number = text.rpartition(":")
-        return _type(kind if colon else None, types), parse(number)
+        if colon:  # types that are not there are the daemon's matter: they may still join
+            return (parse_name(kind),), parse(number)
+        if len(types) == 1:
+            return types, parse(number)
+        return _bare(option, number, types, every), parse(number)
 
-    return [parsed(option, text, amount) for text in texts or ()]
-
-
-def _type(given: str | None, types: Sequence[str]) -> str:
-    if given is None:
-        if len(types) != 1:
-            raise ValueError(f"needs a type, such as {types[0] if types else 'V100'}:4")
-        return types[0]
-    if given not in types:
-        raise ValueError(one_of(given, "device type of this cluster", types))
-    return given
+    for text in texts or ():
+        found, value = parsed(option, text, amount)
+        yield from ((device_type, value) for device_type in found)
 
 
-def _devices(text: str) -> int:
-    return parse_whole(text, 0, MAX_TASKS)
+def _bare(option: str, number: str, types: Sequence[str], every: Sequence[str]) -> Sequence[str]:
+    """Return the types meant where there is not one type: every one, of a share or a part."""
+    if number.endswith("%") or option == "--share":
+        return every
+    raise ValueError(
+        f"needs a type, such as {types[0] if types else 'V100'}:4, or a part of all, such as 25%"
+    )
 
 
-def _limit(text: str) -> int | None:
+def _devices(text: str) -> PoolAmount:
+    return parse_pool_amount(text, MAX_TASKS)
+
+
+def _limit(text: str) -> PoolAmount | None:
     return None if text == NO_LIMIT else _devices(text)

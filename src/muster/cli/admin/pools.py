@@ -13,6 +13,7 @@ _LISTING = "muster pool list"
 
 Named = Annotated[str, typer.Argument(metavar="POOL", help="Name of the pool.")]
 _AMOUNT = "[TYPE:]N"
+_DEVICES = "[TYPE:]N|N%"
 
 
 @pool.command("list")
@@ -56,14 +57,14 @@ def set_(
     ] = None,
     reservation: Annotated[
         list[str] | None,
-        option(None, "Devices it can always reclaim; once per type.", metavar=_AMOUNT),
+        option(None, "Devices it can always reclaim; once per type.", metavar=_DEVICES),
     ] = None,
     share: Annotated[
         list[str] | None, option(None, "Weight in sharing idle devices.", metavar=_AMOUNT)
     ] = None,
     limit: Annotated[
         list[str] | None,
-        option(None, "Maximum number of devices; `none` removes it.", metavar=_AMOUNT),
+        option(None, "Maximum number of devices; `none` removes it.", metavar=_DEVICES),
     ] = None,
     shared: Annotated[
         bool | None,
@@ -87,11 +88,13 @@ def set_(
 ) -> None:
     """Create or change a pool; what is not given stays unchanged.
 
-    An amount without a type is for the cluster's only device type. Who may submit, priorities and
-    devices per user bind the pools below as well.
+    An amount without a type is for the cluster's only device type; a part of the devices there are,
+    such as 25%, is for every type and follows the nodes that come and go. Who may submit, priorities
+    and devices per user bind the pools below as well.
 
     Examples:
       muster pool set research --reservation 4 --share 2
+      muster pool set lab --reservation 25% --limit 50%
       muster pool set vision --parent research --limit V100:8 --limit P100:none
       muster pool set research --allow ada --allow @vision --devices-per-user 4
     """

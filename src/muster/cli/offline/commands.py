@@ -119,22 +119,40 @@ def forecast(
 def check(
     cluster: ClusterPath,
     jobs: Annotated[list[Path] | None, typer.Argument(help="Job files to check against it.")] = None,
+    offer: Annotated[
+        list[Path] | None,
+        option(
+            None,
+            "What a node offers, as muster agent --describe prints it; - reads it from standard "
+            "input; repeatable.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
-    """Check a cluster file, and whether jobs could ever run on it.
+    """Check a cluster file, whether jobs could ever run on it, and what nodes would count as.
 
     Exit code 0, or 2 and one line that says what is wrong and where.
+
+    Examples:
+      muster check cluster.yaml job.yaml
+      ssh gpu7 muster agent --describe | muster check cluster.yaml --offer -
     """
+    from muster.cli.offline.classify import classified, read_offer_file
     from muster.cli.offline.play import devices_text, load_jobs
+    from muster.cli.render.words import counted
     from muster.files.cluster.cluster_file import load_cluster
 
     loaded = load_cluster(cluster)
     asked = load_jobs(jobs or [], loaded)
     pools = ", ".join(loaded.pools.leaves())
-    typer.echo(f"{cluster}: {devices_text(loaded.cluster)}; pools: {pools}")
+    rules = f", {counted(len(loaded.classifier.rules), 'rule')}" if loaded.cluster.open else ""
+    typer.echo(f"{cluster}: {devices_text(loaded.cluster)}{rules}; pools: {pools}")
     for job in asked:
         workers = job.workers
         span = f"{workers.gang}..{workers.most}" if workers.most > workers.gang else f"{workers.gang}"
         typer.echo(f"{job.name}: {span} workers in pool {job.pool}, can run")
+    for path in offer or ():
+        typer.echo(classified(loaded.classifier, read_offer_file(path)))
 
 
 @offline.command(rich_help_panel=OFFLINE)

@@ -14,6 +14,7 @@ from rich.text import Text
 from muster.cli.render.changes import notable
 from muster.cli.render.job_table import finish, loss, workers
 from muster.cli.render.picture import FREE, GONE, letter_of_number, style
+from muster.cli.render.pool_table import quotas_shown
 from muster.cli.render.words import clock
 from muster.wire.records import (
     OVER,
@@ -118,13 +119,21 @@ def _devices(frame: ClusterFrame) -> Table:
         if task.status != "ended"
         for device in task.devices
     }
-    table = _grid("NODE", "STATE", "TYPE", "DEVICES", "FREE", right=("FREE",))
-    for node in frame.nodes[:MOST_NODES]:
+    nodes = frame.nodes
+    if len(nodes) > MOST_NODES:  # those that are out must not be among the ones left out
+        nodes = sorted(nodes, key=lambda node: not (node.why or node.trouble))
+    engines = any(node.engine for node in nodes)
+    out = any(node.why or node.trouble for node in nodes)
+    more = (*(("ENGINE",) if engines else ()), *(("WHY",) if out else ()))
+    table = _grid("NODE", "STATE", "TYPE", "DEVICES", "FREE", *more, right=("FREE",))
+    for node in nodes[:MOST_NODES]:
         drawn = Text()
         for device, bit in enumerate(node.bitmap):
             _draw(drawn, node, bit, holders.get((node.name, device)))
-        table.add_row(node.name, node.state, node.device_type, drawn, str(node.free))
-    rest = frame.nodes[MOST_NODES:]
+        engine = (node.engine or "-",) if engines else ()
+        why = (Text(node.why or node.trouble, style="yellow"),) if out else ()
+        table.add_row(node.name, node.state, node.device_type, drawn, str(node.free), *engine, *why)
+    rest = nodes[MOST_NODES:]
     if rest:
         free = sum(node.free for node in rest)
         table.add_row(f"and {len(rest):,} more", "", "", "", f"{free:,}", style="dim")
@@ -210,7 +219,7 @@ def _pools(pools: Sequence[PoolRecord]) -> Table:
     figures = ("ENTITLED", "RUNNING", "WAITING")
     table = _grid("POOL", "TYPE", "USED", "", *figures, right=figures)
     for pool in pools:
-        for quota in pool.quotas:
+        for quota in quotas_shown(pool):
             table.add_row(
                 Text(pool.name),
                 quota.device_type,

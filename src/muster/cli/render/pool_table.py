@@ -16,15 +16,15 @@ _ANY = QuotaRecord("-")
 
 def pool_table(pools: Sequence[PoolRecord], *, wide: bool = False) -> str:
     heading = (*_HEADING, "WAITING", *(("KIND", "JOBS SEEN BY") if wide else ()))
-    rows = [_row(pool, quota, wide) for pool in pools for quota in pool.quotas or (_ANY,)]
+    rows = [_row(pool, quota, wide) for pool in pools for quota in quotas_shown(pool)]
     return table(heading, rows, left=(0, 1, 2, 10, 11))
 
 
 def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
     figures = (
-        str(quota.reservation),
+        _amount(quota.reservation, quota.reservation_part),
         f"{quota.share:g}",
-        "-" if quota.limit is None else str(quota.limit),
+        "-" if quota.limit is None else _amount(quota.limit, quota.limit_part),
         str(quota.entitled),
         str(quota.used),
         str(pool.running),
@@ -33,6 +33,16 @@ def _row(pool: PoolRecord, quota: QuotaRecord, wide: bool) -> tuple[str, ...]:
     kind = "takes jobs" if pool.leaf else "holds pools"
     more = (kind, "all its users" if pool.shared else "their user") if wide else ()
     return (pool.name, pool.parent, quota.device_type, *figures, *more)
+
+
+def quotas_shown(pool: PoolRecord) -> Sequence[QuotaRecord]:
+    """Return the quotas to show: that of every type only where there is no device yet."""
+    of_types = [quota for quota in pool.quotas if quota.device_type != "*"]
+    return of_types or pool.quotas or (_ANY,)
+
+
+def _amount(devices: int, part: float | None) -> str:
+    return str(devices) if part is None else f"{devices} ({part * 100:g}%)"
 
 
 def pool_rules(pool: PoolRecord) -> list[str]:

@@ -8,6 +8,7 @@ one, what completes it the current one. Completions of older generations are sta
 checkpoints and ends of a run that was stopped meanwhile.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -92,6 +93,7 @@ class _Draft:
     __slots__ = (
         "_names",
         "_regrouped",
+        "_tenants",
         "_touched",
         "_view",
         "configurations",
@@ -113,6 +115,7 @@ class _Draft:
         self.jobs = dict(view.jobs)
         self._names: dict[str, int] | None = None
         """Copied when the first job is added or removed."""
+        self._tenants: defaultdict[str, dict[int, None]] | None = None
         self.pools = view.pools
 
     def view(self) -> View:
@@ -197,8 +200,18 @@ class _Draft:
 
     def tenant(self, name: str) -> int | None:
         """Return a job with tasks on the node; None: it has none."""
-        held = (s.number for s in self.jobs.values() if any(slot.node == name for slot in s.held()))
-        return next(held, None)
+        return next((state.number for state in self.tenants(name)), None)
+
+    def tenants(self, name: str) -> list[JobState]:
+        """Return the jobs with tasks on the node. Found once per batch for all nodes, since many may
+        be lost at once; what is taken later is added."""
+        if self._tenants is None:
+            self._tenants = defaultdict(dict)
+            for state in self.jobs.values():
+                for slot in state.held():
+                    self._tenants[slot.node][state.number] = None
+        there = (self.jobs[number] for number in self._tenants[name] if number in self.jobs)
+        return [state for state in there if any(slot.node == name for slot in state.held())]
 
     def take(self, job: int, slots: Iterable[Slot]) -> None:
         """Take free slots; raise if a node has no room."""
@@ -208,6 +221,8 @@ class _Draft:
             if lacks:
                 raise OverbookedError(job, slot, lacks)
             self.put(_taken(node, slot))
+            if self._tenants is not None:
+                self._tenants[slot.node][job] = None
 
     def free(self, slots: Iterable[Slot]) -> None:
         """Free slots. None is on a lost node: nothing is held there."""
@@ -403,7 +418,7 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if event.configuration is not None:
         draft.configure(event.node.name, event.configuration)
-    node = draft.whole(event.node)
+    node = draft.whole(replace(event.node, since=event.at))
     if node.state is NodeState.LOST:
         node = _nothing_free(node)
     if node.name in draft.index:
@@ -416,7 +431,8 @@ def _described_anew(draft: _Draft, known: Node, node: Node) -> Node:
     tenant = draft.tenant(node.name)
     if tenant is None:
         draining = known.state is NodeState.DRAINING and node.state is NodeState.UP
-        return replace(node, state=known.state, until=known.until, why=known.why) if draining else node
+        kept = replace(node, until=known.until, why=known.why, since=known.since)
+        return replace(kept, state=known.state) if draining else node
     if node.configuration != known.configuration:
         raise EventError(
             f"node {node.name!r} has tasks of job {tenant} on its devices ({known.configuration}); "
@@ -435,15 +451,16 @@ def _node_left(draft: _Draft, event: NodeLeft) -> None:
 
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
-    draft.put(_nothing_free(replace(node, state=NodeState.LOST, until=None, why=event.why)))
-    for state in list(draft.jobs.values()):
-        if any(slot.node == event.node for slot in state.held()):
-            draft.jobs[state.number] = _after_loss(draft, state, event)
+    node = _turned(node, NodeState.LOST, event.at)
+    draft.put(_nothing_free(replace(node, until=None, why=event.why)))
+    for state in draft.tenants(event.node):
+        draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
-    node = draft.whole(replace(draft.node(event.node), state=NodeState.UP, until=None, why=""))
-    for state in draft.jobs.values():
+    node = _turned(draft.node(event.node), NodeState.UP, event.at)
+    node = draft.whole(replace(node, until=None, why=""))
+    for state in draft.tenants(event.node):
         for slot in state.held():
             if slot.node == event.node:
                 node = _taken(node, slot)
@@ -454,7 +471,13 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        draft.put(replace(node, state=NodeState.DRAINING, until=event.until, why=event.why))
+        node = _turned(node, NodeState.DRAINING, event.at)
+        draft.put(replace(node, until=event.until, why=event.why))
+
+
+def _turned(node: Node, state: NodeState, at: float) -> Node:
+    """Return the node in a state, since `at` if that is another."""
+    return node if node.state is state else replace(node, state=state, since=at)
 
 
 def _pools_set(draft: _Draft, event: PoolsSet) -> None:

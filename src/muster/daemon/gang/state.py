@@ -65,6 +65,8 @@ class GangState:
     """When the rest was told to stop; 0: never."""
     restarts: int = 0
     """Restarts as a whole after a death, each with a port of its own."""
+    runs: int = 0
+    """How often it began without a task: those of earlier runs may live on, where nobody sees them."""
 
     def task(self, name: str) -> TaskOrdered | None:
         """Return the task of this name."""
@@ -172,6 +174,7 @@ def _ordered(gang: GangState, fact: TaskOrdered) -> GangState:
         deaths=(),
         goal=advance(gang.goal, Trigger.ORDERED),
         tasks=(*gang.tasks, fact),
+        runs=gang.runs + (not gang.tasks),
         used=gang.used if name in gang.used else (*gang.used, name),
         orders={**gang.orders, key: fact.task.attempt + 1},
         done=gang.done if gang.goal is Goal.RUN else (),

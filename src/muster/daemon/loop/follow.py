@@ -59,7 +59,7 @@ class Follower:
         agents = daemon.agents()
         for fact in self._guard.look(daemon.view.cluster, agents, now):
             daemon.post(Entry([fact]))
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements)
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents)
 
     def noted(self, facts: Sequence[Fact]) -> None:
         """Tell beliefs and metrics about new facts."""

@@ -396,6 +396,7 @@ class Daemon:
         self._due = time.monotonic() + self.pace.interval
         if not self.view.jobs:
             self.entitlements = Entitlements({})
+            self._tell_decided()
             return
         informed = POLICIES[self.state.policy].informed
         outlooks = self.beliefs.outlooks(self.view, now) if informed else {}
@@ -418,6 +419,9 @@ class Daemon:
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
         self.cycles += 1
         self.metrics.cycle(self.last_cycle, decided, self.view)
+        self._tell_decided()
+
+    def _tell_decided(self) -> None:
         for call in self.decided:
             _attempt(partial(call, self.view))
 

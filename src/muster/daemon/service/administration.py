@@ -27,16 +27,17 @@ from muster.daemon.service.protocol import (
     RefusedError,
     UnavailableError,
 )
-from muster.daemon.service.records import node_record, pool_records
+from muster.daemon.service.records import node_record, node_tasks, pool_records
 from muster.daemon.service.requests import SHARED, Requests, admins_only
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.health import unhealthy
+from muster.files.errors import one_of
 from muster.files.snapshot import encode_snapshot
 from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned, PoolsSet
 from muster.model.job import Job
-from muster.model.pool import DEFAULT_POOL, Pool, PoolError, PoolTree, Quota
+from muster.model.pool import DEFAULT_POOL, EVERY_TYPE, Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
@@ -85,6 +86,18 @@ class Administration(Requests):
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return [self._node(caller, node) for node in self._daemon.view.cluster.nodes]
 
+    async def node(self, caller: Caller, name: str) -> NodeRecord:
+        node, view = self._known_node(name), self._daemon.view
+        seen = partial(self._job_name, caller)
+        tasks = node_tasks(view, self._daemon.state.gangs, name, seen)
+        return replace(self._node(caller, node), tasks=tasks)
+
+    def _known_node(self, name: str) -> Node:
+        cluster = self._daemon.view.cluster
+        if name not in cluster.index:
+            raise NotFoundError(f"no node named {name!r}; see: muster node list")
+        return cluster.node(name)
+
     def _job_name(self, caller: Caller, job: Job) -> str | None:
         """What a list may call a job: its name, with the user if that is another; None: hidden."""
         if job.user == caller.user:
@@ -103,8 +116,7 @@ class Administration(Requests):
 
     async def _turn_node(self, caller: Caller, fact: NodeDraining | NodeReturned) -> NodeRecord:
         admins_only(caller)
-        if fact.node not in self._daemon.view.cluster.index:
-            raise NotFoundError(f"no node named {fact.node!r}; see: muster node list")
+        self._known_node(fact.node)
         await self._put(Entry([fact]))
         return self._node(caller, self._daemon.view.cluster.node(fact.node))
 
@@ -137,17 +149,14 @@ class Administration(Requests):
         admins_only(caller)
         tree = self._daemon.view.pools
         known = tree.pools.get(name) or Pool(name)
-        types = self._daemon.view.cluster.device_types()
-        for device_type in quotas:
-            if device_type not in types:
-                raise RefusedError(f"no device of type {device_type!r}; types: {', '.join(types)}")
+        self._refuse_unknown_types(quotas)
         rules = rules or PoolRules()
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
             for user in (name for name in rules.allow if not name.startswith("@")):
                 await self._read(self._refuse_without_account, user)
         pool = rules.applied(replace(known, parent=parent or known.parent))
-        pool = replace(pool, quotas={**known.quotas, **quotas})
+        pool = replace(pool, quotas=_merged(known.quotas, quotas))
         await self._set_pools({**tree.pools, name: pool})
         if shared is not None:
             self._shared = self._shared | {name} if shared else self._shared - {name}
@@ -224,8 +233,21 @@ class Administration(Requests):
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
 
+    def _refuse_unknown_types(self, quotas: Mapping[str, Quota]) -> None:
+        """Reject quotas of devices that there are not, unless they may still join."""
+        cluster = self._daemon.view.cluster
+        types = cluster.device_types()
+        for device_type in quotas:
+            if not cluster.open and device_type not in (*types, EVERY_TYPE):
+                raise RefusedError(one_of(device_type, "device type of this cluster", types))
+
     def _refuse_overbooked(self, tree: PoolTree) -> None:
-        """Reject reservations beyond what the cluster has."""
+        """Reject reservations beyond what the cluster has; where nodes may join, parts beyond all."""
+        problem = tree.overpromised()
+        if problem:
+            raise RefusedError(f"pools would {problem}")
+        if self._daemon.view.cluster.open:
+            return
         over = tree.overbooked(self._daemon.view.cluster.devices_by_type())
         if over is not None:
             device_type, promised, there = over
@@ -319,6 +341,12 @@ class Administration(Requests):
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
+
+
+def _merged(known: Mapping[str, Quota], given: Mapping[str, Quota]) -> dict[str, Quota]:
+    """Return a pool's quotas after a change; one for every type replaces those of single types."""
+    before = {} if EVERY_TYPE in given else known
+    return {**before, **given}
 
 
 def _with_agent(record: NodeRecord, node: Node, agents: Mapping[str, NodeHealth]) -> NodeRecord:

@@ -188,6 +188,10 @@ class Service(Protocol):
         """List nodes."""
         ...
 
+    async def node(self, caller: Caller, name: str) -> NodeRecord:
+        """Return a node with its tasks."""
+        ...
+
     async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
         """Place no new tasks on a node; `within`: seconds until it must be empty."""
         ...

@@ -1,20 +1,22 @@
 """Records of nodes, pools and tasks for the API."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
 from muster.model.cluster import Node
 from muster.model.job import Job
-from muster.model.pool import ROOT, Entitlements
+from muster.model.offer import NodeOffer
+from muster.model.pool import ROOT, Entitlements, Quota
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import Phase, View
 from muster.store.batch import Journalled
-from muster.wire.records import NodeRecord, PoolRecord, QuotaRecord, TaskRecord
+from muster.wire.records import NodeRecord, NodeTaskRecord, PoolRecord, QuotaRecord, TaskRecord
 
 JobName = Callable[[Job], str | None]
 """What the reader of a list may know a job as; None: nothing."""
@@ -46,12 +48,39 @@ def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
         marks,
         node.until,
         why=node.why,
+        since=node.since,
         rack=node.rack,
         domain=node.domain,
         configuration=node.configuration,
-        engine=node.offer.engine if node.offer else "",
-        address=node.offer.address if node.offer else "",
-        labels=dict(node.offer.labels) if node.offer else {},
+        **_offered(node.offer),
+    )
+
+
+def _offered(offer: NodeOffer | None) -> dict[str, Any]:
+    """Return the fields that only an agent's offer has."""
+    if offer is None:
+        return {}
+    return {
+        "engine": offer.engine,
+        "address": offer.address,
+        "labels": dict(offer.labels),
+        "interface": offer.interface,
+        "ports": offer.ports,
+        "user": offer.user,
+        "virtual": offer.virtual,
+    }
+
+
+def node_tasks(
+    view: View, gangs: Mapping[int, GangState], node: str, name_of: JobName
+) -> tuple[NodeTaskRecord, ...]:
+    """The tasks on a node, of jobs that the reader may see."""
+    return tuple(
+        NodeTaskRecord(number, name, each.task.name, tuple(each_bit(each.slot.bits)))
+        for number, gang in sorted(gangs.items())
+        if number in view.jobs and (name := name_of(view.jobs[number].job))
+        for each in gang.tasks
+        if each.slot.node == node
     )
 
 
@@ -78,16 +107,10 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
     found = []
     for name in names[1:]:
         own, leaf = view.pools.pools[name], not view.pools.below[name]
+        types = dict.fromkeys((*view.cluster.device_types(), *own.quotas))
         quotas = tuple(
-            QuotaRecord(
-                each,
-                own.quota(each).reservation,
-                own.quota(each).share,
-                own.quota(each).limit,
-                entitled.of(name, each),
-                used[name, each],
-            )
-            for each in view.cluster.device_types()
+            _quota_record(each, own.quota(each), entitled.of(name, each), used[name, each])
+            for each in types
         )
         counted = pending[name], running[name]
         found.append(
@@ -104,6 +127,19 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
             )
         )
     return found
+
+
+def _quota_record(device_type: str, quota: Quota, entitled: int, used: int) -> QuotaRecord:
+    return QuotaRecord(
+        device_type,
+        quota.reservation,
+        quota.share,
+        quota.limit,
+        entitled,
+        used,
+        quota.reservation_part,
+        quota.limit_part,
+    )
 
 
 def task_records(

@@ -17,7 +17,7 @@ ELSEWHERE = "elsewhere"
 LOOKED_AT = 100
 """Earlier jobs of the name that are looked at for checkpoints."""
 
-_CHECKPOINT = re.compile(r"step-\d{12}\.pt")
+_CHECKPOINT = re.compile(r"step-\d{12}(\.c\d+)?\.pt")
 _OWN = re.compile(r"(\d{1,18})-")
 
 FolderOf = Callable[[Job], Path]

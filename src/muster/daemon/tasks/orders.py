@@ -71,6 +71,7 @@ class Orders:
         own = environment.of(place)
         own["MUSTER_CHECKPOINT"] = program.checkpoint or str(folder / "checkpoint")
         own["MUSTER_USER"] = job.user
+        own["MUSTER_ATTEMPT"] = str(gang.runs)
         if program.resume_from:
             own["MUSTER_RESUME_FROM"] = program.resume_from
         user = self._around.submitters.user_of(job.user)

@@ -17,8 +17,10 @@ from muster.executors.fleet.fleet import Classify, Fleet
 from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.listener import Listener
 from muster.executors.fleet.log_store import LogStore
+from muster.executors.fleet.packs import PackSource
 from muster.executors.fleet.session import Session
 from muster.executors.health import read_health
+from muster.executors.packs import PACKS, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
 from muster.model.task import LogPiece, TaskId, TaskOrder
@@ -57,6 +59,7 @@ class FleetExecutor:
     ) -> None:
         make_private(folder)
         self._logs = LogStore(folder / "logs")
+        self._packs = PackSource(PackFolder(folder / PACKS))
         self._lock = threading.Lock()
         self._reports: list[Report] = []
         self._wake: Callable[[], None] = lambda: None
@@ -190,7 +193,8 @@ class FleetExecutor:
         proved: Callable[[], None],
         note: Callable[[str], None],
     ) -> None:
-        await Session(reader, writer, self._fleet, self._identities, proved, note).run()
+        fleet, who = self._fleet, self._identities
+        await Session(reader, writer, fleet, who, proved, note, self._packs).run()
 
     async def _watch(self) -> None:
         while True:

@@ -245,6 +245,11 @@ class Fleet:
                     "unexpected message of an agent", node=line.node, kind=type(message).__name__
                 )
 
+    def ships(self, name: str, digest: str) -> bool:
+        """Whether a node has an order that ships this folder: agents get no others."""
+        waiting = (track.order for track in self._tracks.values() if track.node == name)
+        return any(order is not None and order.order["ship"] == digest for order in waiting)
+
     def cut(self, line: Line) -> None:
         """A connection has ended."""
         if self.lines.get(line.node) is line:

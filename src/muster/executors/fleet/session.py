@@ -9,6 +9,7 @@ import structlog
 
 from muster.executors.fleet.fleet import Fleet
 from muster.executors.fleet.identities import Identities, JoinError
+from muster.executors.fleet.packs import PackSource
 from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
 from muster.wire.agent_messages import (
     AGENT_VERSION,
@@ -41,8 +42,10 @@ class Session:
         identities: Identities,
         accepted: Callable[[], None],
         note: Callable[[str], None],
+        packs: PackSource,
     ) -> None:
         self.node = ""
+        self._packs = packs
         self._reader, self._writer = reader, writer
         self._fleet, self._identities = fleet, identities
         self._accepted, self._note = accepted, note
@@ -145,7 +148,8 @@ class Session:
             except JoinError as problem:
                 log.warning("certificate not renewed", node=self.node, problem=str(problem))
         elif isinstance(message, NeedPack):
-            log.warning("a node needs a pack that is not there", node=self.node)
+            ships = self._fleet.ships(self.node, message.digest)
+            self.send(await asyncio.to_thread(self._packs.part, message, ships))
         else:
             self._fleet.heard(self, message)
 

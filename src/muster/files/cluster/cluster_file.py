@@ -44,7 +44,10 @@ def load_listed(path: Path) -> ClusterFile:
     """Load a file that must list nodes: rules alone say nothing of which nodes there are."""
     found = load_cluster(path)
     if not found.cluster.nodes:
-        raise InputError.at(str(path), "has rules but lists no nodes; add them under nodes")
+        raise InputError.at(
+            str(path),
+            "lists no nodes; add nodes, or bring nodes to its rules with muster up --engine",
+        )
     return found
 
 

@@ -184,8 +184,8 @@ def refused(pilots: Pilots, now: float) -> Pilots:
 # --- what the daemon says ---
 
 
-def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], now: float) -> Pilots:
-    """Fold which nodes have joined and which nobody needs."""
+def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], said: float) -> Pilots:
+    """Fold which nodes have joined and which nobody needs, as the daemon said some time ago."""
     nodes, idle = connected.union(demand.nodes), set(demand.idle)
     known = {}
     for job, pilot in pilots.known.items():
@@ -193,8 +193,8 @@ def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], now: f
         known[job] = replace(
             pilot,
             joined=pilot.joined or pilot.node in nodes,
-            idle=(now if pilot.idle is None else pilot.idle) if unused else None,
-            unused=now if unused else None,
+            idle=(said if pilot.idle is None else pilot.idle) if unused else None,
+            unused=said if unused else None,
         )
     came = any(each.joined and not pilots.known[job].joined for job, each in known.items())
     after = replace(pilots, known=known)

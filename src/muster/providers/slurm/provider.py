@@ -77,7 +77,8 @@ class SlurmProvider:
         now = time.monotonic()
         kept = (Pilot(job, now, host, joined=True) for job, host in self._memory.hosts.items())
         self._pilots = Pilots().with_(kept)
-        self._demand: NodeDemand | None = None
+        self._said = NodeDemand({}), time.monotonic()
+        """The last demand, and when. Before the first cycle: the least, and nothing is idle."""
         self._tell: Callable[[ProviderNews], None] = lambda news: None
         self._stopping, self._stirred = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -97,8 +98,8 @@ class SlurmProvider:
 
     def want(self, demand: NodeDemand) -> None:
         """Follow this demand from now on."""
-        changed = demand != self._demand
-        self._demand = demand
+        changed = demand != self._said[0]
+        self._said = demand, time.monotonic()
         if changed:
             self._stirred.set()
 
@@ -138,10 +139,8 @@ class SlurmProvider:
         self._memory.keep(
             hosts={each.job: each.host for each in self._pilots.known.values() if each.running}
         )
-        demand = self._demand or NodeDemand(
-            {}
-        )  # before the first cycle: the least, and nothing is idle
-        self._pilots = regard(self._pilots, demand, self._connected(), now)
+        demand, said = self._said
+        self._pilots = regard(self._pilots, demand, self._connected(), said)
         self._pilots, steps = steer(self._pilots, demand, self._bounds, now)
         self._perform(steps, now)
 

@@ -58,7 +58,7 @@ class AsyncTask:
             token=self._settings.token,
             place=lambda batch: mapped(batch, lambda tensor: tensor.to(self._device)),
             save=self._saver(checkpoints),
-            checkpoint=str(checkpoints.folder) if checkpoints else "",
+            checkpoint=checkpoints.where if checkpoints else "",
             position=restored,
             on_step=self._report,
             **options,

@@ -1,9 +1,10 @@
 """Checkpoints: copied at a step boundary, written atomically by a thread, verified when read.
 
 A file is the output of `torch.save`, a manifest (JSON: step, signature, owner), and a SHA-256 of both
-with their lengths. It is written under another name, synced and renamed, so a process killed at any
-point leaves earlier ones intact. Nothing in it belongs to a rank: any number of workers can load it. It
-belongs to a job, though: see `owner.py`.
+with their lengths. It appears under its name once it is whole (`places.py`), so a process killed at any
+point leaves earlier ones intact, and a writer that was given up adds none that counts (`fence.py`).
+Nothing in it belongs to a rank: any number of workers can load it. It belongs to a job, though: see
+`owner.py`.
 """
 
 import json
@@ -12,9 +13,9 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
@@ -25,15 +26,25 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadCheckpointError, BadTrainingError
-from muster.runtime.state.owner import CheckpointOwner, WriterClaim, WriterLock, make_private
+from muster.runtime.state.fence import (
+    Claimed,
+    WriterFence,
+    WriterTerms,
+    claimed,
+    counting,
+    read_name,
+    saved_name,
+)
+from muster.runtime.state.owner import NO_ROOM, CheckpointOwner, WriterClaim, WriterLock
+from muster.runtime.state.places import LocalFolder, Place, is_url, place_of
 
 _END = struct.Struct(">32sQQ8s")
 """End of a file: SHA-256 of all before, bytes of content and manifest, mark."""
 _MARK = b"MUSTER-1"
-_NAME = re.compile(r"step-(\d{12})\.pt")
-_UNFINISHED = re.compile(r"\.step-(\d{12})\.pt\.\d+")
+_UNFINISHED = re.compile(r"\.step-(\d{12})(?:\.c\d+)?\.pt\.\d+")
 _NAMED = 3
 """Differing tensors named in an error."""
+NO_TERMS = WriterTerms()
 FORMAT = 2
 """Of the manifest: 1 had no owner."""
 DEPTH = 3
@@ -45,26 +56,34 @@ _log = logging.getLogger("muster")
 class Checkpoints:
     """The newest `keep` checkpoints of a training in a folder.
 
-    The writing thread calls `on_saved(step, path, seconds)` and `on_error(message)`, `latest` also the
-    latter; by default errors are logged.
+    The writing thread calls `on_saved(step, address, seconds)` and `on_error(message)`, `latest` also
+    the latter; by default errors are logged.
     """
 
     def __init__(
         self,
         folder: str | Path,
         keep: int = 3,
-        on_saved: Callable[[int, Path, float], None] | None = None,
+        on_saved: Callable[[int, str, float], None] | None = None,
         on_error: Callable[[str], None] | None = None,
         claim: WriterClaim | None = None,
+        terms: WriterTerms = NO_TERMS,
     ) -> None:
-        """`claim`: who writes here; None: whoever calls `save`, and `latest` takes anybody's."""
-        self.folder, self._keep = Path(folder), max(1, keep)
+        """`folder`: a path or a URL. `claim`: who writes here; None: whoever calls `save`, and `latest`
+        takes anybody's."""
+        self.place, self._keep = place_of(folder), max(1, keep)
         self._on_saved, self._on_error = on_saved or (lambda *_: None), on_error or _log.warning
         self._claim = claim
-        self._lock = WriterLock(self.folder, claim) if claim is not None else None
+        self._lock = _lock_of(self.place, claim)
+        self._fence = WriterFence(self.place, claim, terms) if claim is not None else None
         self._buffers = _Buffers()
         self._thread: Thread | None = None
         self._preparing = False
+
+    @property
+    def where(self) -> str:
+        """The path or the URL."""
+        return self.place.address("").rstrip("/")
 
     def save(self, step: int, state: dict[str, Any], signature: str, wait: bool = False) -> bool:
         """Copy the state and write it in a thread; False if the previous one is still being written.
@@ -76,7 +95,8 @@ class Checkpoints:
         if self._thread is not None and self._thread.is_alive():
             return False
         try:
-            self.take()  # the primary may have changed
+            if self._lock is not None:
+                self._lock.take()  # the primary may have changed
         except BadCheckpointError as problem:
             self._on_error(f"checkpoint of step {step} is not written: {problem}")
             return False
@@ -100,6 +120,9 @@ class Checkpoints:
         """Become the writer of the folder; `BadCheckpointError` if another run is. Idempotent."""
         if self._lock is not None:
             self._lock.take()
+        if self._fence is not None:
+            with _no_room_is_no_error():
+                self._fence.take(anew=True)
 
     def release(self) -> None:
         """Wait for what is being written, and let another run write here."""
@@ -113,64 +136,51 @@ class Checkpoints:
         Without one of its own, a training starts from those it was told to resume from.
         """
         other = self._claim.resume_from if self._claim is not None else None
-        found = self._newest(_files_in(self.folder), signature, self._check_owner)
-        if found is not None or other is None or _same(other, self.folder):
+        found = self._newest(_saved_in(self.place), signature, self._check_owner)
+        if found is not None or other is None or _same(other, self.place):
             return found
-        return self._newest(self._files_of(other), signature, self._tell_source)
+        return self._newest(_saved_of(other), signature, self._tell_source)
 
     def _newest(
-        self, files: list[Path], signature: str, check: Callable[[Path, dict[str, Any]], None]
+        self, files: "list[_Saved]", signature: str, check: "Check"
     ) -> tuple[int, dict[str, Any]] | None:
         damaged = []
-        for path in files:
+        for saved in files:
             try:
-                return _read(path, signature, check)
+                return _read(saved, signature, check)
             except FileNotFoundError:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
-                damaged.append(path.name)
-                self._on_error(f"checkpoint {path} is damaged ({problem}): trying the previous one")
+                damaged.append(saved.name)
+                self._on_error(
+                    f"checkpoint {saved.address} is damaged ({problem}): trying the previous one"
+                )
         if damaged:
             raise BadCheckpointError(
-                f"no checkpoint in {files[0].parent} is intact: {', '.join(damaged)}; "
+                f"no checkpoint in {files[0].folder} is intact: {', '.join(damaged)}; "
                 "to start over, use another folder"
             )
         return None
 
-    def _check_owner(self, path: Path, manifest: dict[str, Any]) -> None:
+    def _check_owner(self, saved: "_Saved", manifest: dict[str, Any]) -> None:
         """Reject another's checkpoint, unless this training was told to resume from it."""
         claim, record = self._claim, manifest.get("owner")
         if claim is None or record is None:  # of a Muster whose checkpoints had no owner
             return
         owner = CheckpointOwner.read(record)
-        if owner == claim.owner or (claim.resume_from and _same(claim.resume_from, self.folder)):
+        if owner == claim.owner or (claim.resume_from and _same(claim.resume_from, self.place)):
             return
-        here = path.parent
+        here = saved.folder
         raise BadCheckpointError(
             f"checkpoints in {here} belong to {owner}, and this is {claim.owner}: give this training "
             f"another folder, or continue from them with --resume-from {here} (without a daemon: "
             f"MUSTER_RESUME_FROM={here})"
         )
 
-    def _tell_source(self, path: Path, manifest: dict[str, Any]) -> None:
+    def _tell_source(self, saved: "_Saved", manifest: dict[str, Any]) -> None:
         record = manifest.get("owner")
         whose = f" of {CheckpointOwner.read(record)}" if record else ""
-        self._on_error(f"resuming from step {manifest['step']}{whose}, {path}")
-
-    def _files_of(self, other: Path) -> list[Path]:
-        """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
-        try:
-            if other.is_file():
-                return [other]
-            found = [other] if _files_in(other) else _folders_below(other)
-        except OSError as problem:
-            raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
-        if not found:
-            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
-        if len(found) > 1:
-            names = ", ".join(str(each) for each in found)
-            raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
-        return _files_in(found[0])
+        self._on_error(f"resuming from step {manifest['step']}{whose}, {saved.address}")
 
     def close(self) -> None:
         """Wait for what is being written."""
@@ -180,33 +190,39 @@ class Checkpoints:
 
     def _write(self, step: int, state: dict[str, Any], signature: str) -> None:
         begun = time.monotonic()
-        path = self.folder / f"step-{step:012d}.pt"
-        unfinished = self.folder / f".{path.name}.{os.getpid()}"
         try:
-            make_private(self.folder)
-            _write_file(unfinished, state, self._manifest(step, signature))
-            unfinished.replace(path)
-            _force(self.folder)
+            name = saved_name(step, self._number())
+            manifest = self._manifest(step, signature)
+            self.place.write(name, lambda descriptor: _write_file(descriptor, state, manifest))
+            if self._fence is not None:
+                self._fence.check()
             self._prune(step)
         except Exception as problem:  # training continues, and the last one is intact
-            with suppress(OSError):
-                unfinished.unlink()
-            self._on_error(
-                f"checkpoint of step {step} could not be written to {self.folder}: {problem}"
-            )
+            self._on_error(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
         else:
-            self._on_saved(step, path, time.monotonic() - begun)
+            self._on_saved(step, self.place.address(name), time.monotonic() - begun)
+
+    def _number(self) -> int:
+        """Return the number of this writer's claim; 0 without one."""
+        if self._fence is None:
+            return 0
+        self._fence.take()
+        return self._fence.top.number
 
     def _manifest(self, step: int, signature: str) -> dict[str, Any]:
         owner = asdict(self._claim.owner) if self._claim is not None else None
         return {"version": FORMAT, "step": step, "signature": signature, "owner": owner}
 
     def _prune(self, step: int) -> None:
-        """Remove all but the newest, and leftovers of killed processes."""
-        older = [path for path in _files_in(self.folder) if _step(_NAME, path) <= step]
-        left = [p for p in self.folder.iterdir() if 0 <= _step(_UNFINISHED, p) <= step]
-        for path in [*older[self._keep :], *left]:
-            path.unlink(missing_ok=True)
+        """Remove all but the newest, what does not count, and leftovers of killed processes."""
+        names = self.place.names()
+        count = counting(names, self._fence.top if self._fence is not None else Claimed())
+        kept = {each.name for each in [each for each in count if each.step <= step][: self._keep]}
+        kept |= {each.name for each in count if each.step > step}
+        for name in names:
+            saved, left = read_name(name), _UNFINISHED.fullmatch(name)
+            if (saved and name not in kept) or (left and int(left[1]) <= step):
+                self.place.remove(name)
 
 
 def signature_of(model: Any, optimizer: Any) -> str:
@@ -220,11 +236,32 @@ def signature_of(model: Any, optimizer: Any) -> str:
     return json.dumps({"tensors": tensors, "optimizer": type(optimizer).__name__, "groups": groups})
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """Newest first."""
-    if not folder.is_dir():
-        return []
-    return sorted((p for p in folder.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+def _saved_in(place: Place) -> "list[_Saved]":
+    """Return the checkpoints that count, newest first."""
+    names = place.names()
+    return [_Saved(place, each.name) for each in counting(names, claimed(place, names))]
+
+
+def _saved_of(other: Path | str) -> "list[_Saved]":
+    """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
+    if isinstance(other, str) and is_url(other):
+        saved = _saved_in(place_of(other))
+        if not saved:
+            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
+        return saved
+    path = Path(other)
+    try:
+        if path.is_file():
+            return [_Saved(place_of(path.parent), path.name)]
+        found = [path] if _saved_in(place_of(path)) else _folders_below(path)
+    except OSError as problem:
+        raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
+    if not found:
+        raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
+    if len(found) > 1:
+        names = ", ".join(str(each) for each in found)
+        raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
+    return _saved_in(place_of(found[0]))
 
 
 def _folders_below(folder: Path) -> list[Path]:
@@ -234,13 +271,52 @@ def _folders_below(folder: Path) -> list[Path]:
         here = Path(at)
         if len(here.relative_to(folder).parts) >= DEPTH:
             below.clear()
-        if _files_in(here):
+        if _saved_in(place_of(here)):
             found.append(here)
     return sorted(found)
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+def _same(one: Path | str, other: Place) -> bool:
+    if isinstance(other, LocalFolder):
+        return not is_url(str(one)) and Path(one).resolve() == other.path.resolve()
+    return str(one).rstrip("/") == other.address("").rstrip("/")
+
+
+def _lock_of(place: Place, claim: WriterClaim | None) -> WriterLock | None:
+    """Return a lock where there are some: it keeps trainings of one machine apart at once."""
+    if claim is None or not isinstance(place, LocalFolder):
+        return None
+    return WriterLock(place.path, claim)
+
+
+@contextmanager
+def _no_room_is_no_error() -> Iterator[None]:
+    """There may be room later; a save says so otherwise."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in NO_ROOM:
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A checkpoint, somewhere."""
+
+    place: Place
+    name: str
+
+    @property
+    def address(self) -> str:
+        return self.place.address(self.name)
+
+    @property
+    def folder(self) -> str:
+        return self.place.address("").rstrip("/")
+
+
+Check = Callable[[_Saved, dict[str, Any]], None]
+"""May refuse a checkpoint by its manifest."""
 
 
 class _DamagedError(Exception):
@@ -340,46 +416,30 @@ class _Content(RawIOBase):
         return self._file.seek(base + offset)
 
 
-def _write_file(path: Path, state: dict[str, Any], manifest: dict[str, Any]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        sink = _Sink(descriptor)
-        torch.save(state, sink)
-        content, text = sink.bytes, json.dumps(manifest).encode()
-        sink.write(text)
-        sink.write(_END.pack(sink.hash.digest(), content, len(text), _MARK))
-        sink.check()
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _write_file(descriptor: int, state: dict[str, Any], manifest: dict[str, Any]) -> None:
+    sink = _Sink(descriptor)
+    torch.save(state, sink)
+    content, text = sink.bytes, json.dumps(manifest).encode()
+    sink.write(text)
+    sink.write(_END.pack(sink.hash.digest(), content, len(text), _MARK))
+    sink.check()
+    os.fsync(descriptor)
 
 
-def _force(folder: Path) -> None:
-    """Sync a rename in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read(
-    path: Path, signature: str, check: Callable[[Path, dict[str, Any]], None]
-) -> tuple[int, dict[str, Any]]:
+def _read(saved: _Saved, signature: str, check: Check) -> tuple[int, dict[str, Any]]:
     """Return step and state of a checkpoint; `check` may refuse its manifest."""
-    with path.open("rb") as file:
+    path = saved.address
+    with saved.place.opened(saved.name) as file:
         length, manifest = _checked(file)
         if manifest.get("version", 1) > FORMAT:
             raise BadCheckpointError(
                 f"checkpoint {path} was written by a newer Muster (format {manifest['version']}, "
                 f"this one knows {FORMAT}); install that one here"
             )
-        check(path, manifest)
-        saved = manifest["signature"]
-        if saved != signature:
-            raise BadCheckpointError(
-                f"checkpoint {path} is of another model: {_difference(saved, signature)}"
-            )
+        check(saved, manifest)
+        if manifest["signature"] != signature:
+            how = _difference(manifest["signature"], signature)
+            raise BadCheckpointError(f"checkpoint {path} is of another model: {how}")
         file.seek(0)
         try:
             # Not mapped: a mapped file must not be replaced.
@@ -442,9 +502,3 @@ def _plain(path: tuple[Any, ...], value: Any) -> Any:
         f"state{place} is a {type(value).__name__}: a checkpoint holds tensors, numbers, text, "
         "lists, tuples and dicts"
     )
-
-
-def _step(pattern: re.Pattern[str], path: Path) -> int:
-    """Return the step in a file's name; -1 if it is not ours."""
-    found = pattern.fullmatch(path.name)
-    return int(found[1]) if found else -1

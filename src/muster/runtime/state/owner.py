@@ -31,7 +31,7 @@ LOCK = ".writer"
 _THIS_PROCESS = secrets.token_hex(16)
 """The run of a training without a coordinator."""
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 _SIGNING, _LOOK = 1.0, 0.02
 """Seconds in which whoever has just taken a lock has written its name, and between looks at it."""
@@ -64,11 +64,13 @@ class WriterClaim:
     owner: CheckpointOwner
     run: str
     """The same for all tasks of a job, and for nobody else."""
-    resume_from: Path | None = None
-    """Another's checkpoints to start from while there are none of its own."""
+    resume_from: Path | str | None = None
+    """Another's checkpoints to start from while there are none of its own; text: a URL."""
+    attempt: int = 0
+    """Of the run: tasks of an earlier one may still live, on a node that was given up."""
 
 
-def claim_of(settings: TaskSettings, resume_from: Path | None = None) -> WriterClaim:
+def claim_of(settings: TaskSettings, resume_from: Path | str | None = None) -> WriterClaim:
     """Return what this process may claim."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     script = os.path.realpath(main) if main else ""
@@ -81,7 +83,7 @@ def claim_of(settings: TaskSettings, resume_from: Path | None = None) -> WriterC
     )
     alone = settings.coordinator is None or not settings.token
     run = _THIS_PROCESS if alone else hashlib.sha256(settings.token.encode()).hexdigest()[:32]
-    return WriterClaim(owner, run, resume_from)
+    return WriterClaim(owner, run, resume_from, settings.attempt)
 
 
 def _login() -> str:
@@ -116,7 +118,7 @@ class WriterLock:
             make_private(self._folder)
             descriptor = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as problem:
-            if problem.errno in _NO_ROOM:
+            if problem.errno in NO_ROOM:
                 return  # there may be room later; a save says so otherwise
             raise BadCheckpointError(
                 f"checkpoints cannot be written to {self._folder}: {problem.strerror}; give the "

@@ -8,10 +8,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, replace
 from math import isnan, nan
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,13 +27,17 @@ from muster.runtime.errors import (
     LostServerError,
 )
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP
+from muster.runtime.members.crew import plan_name
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import mapped, tensors
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
-from muster.runtime.state.owner import claim_of, make_private
+from muster.runtime.state.fence import WriterTerm, WriterTerms
+from muster.runtime.state.own_place import leave_link, own_place, path_or_url
+from muster.runtime.state.owner import claim_of
+from muster.runtime.state.places import is_url
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import DeviceNumber, default_device, device_name
@@ -58,6 +60,8 @@ def init(*, deadline: float = 30.0) -> "Session":
 
 UNASKED = 1_000
 """Steps between checkpoints that the script did not ask for, so that it can be stopped and resumed."""
+HEARD = 10.0
+"""s for the coordinator to hear of a new formation before its primary claims the checkpoints."""
 
 
 class Session:
@@ -171,22 +175,23 @@ class Session:
         are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         source = resume_from or self.settings.resume_from
-        claim = claim_of(self.settings, Path(source).absolute() if source else None)
-        where = self._folder(Path(folder))
-        self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim)
+        claim = claim_of(self.settings, path_or_url(source) if source else None)
+        where = own_place(folder, self.settings.checkpoint)
+        terms = WriterTerms(self._term, self._heard)
+        self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim, terms)
         self._every = every
 
-    def _folder(self, named: Path) -> Path:
-        """Return where checkpoints go: a relative folder is below the job's own, if it has one."""
-        if named.is_absolute() or not self.settings.checkpoint:
-            return named.absolute()
-        own = Path(self.settings.checkpoint)
-        found = Path(os.path.normpath(own / named))
-        if own != found and own not in found.parents:
-            raise BadTrainingError(
-                f"checkpoint folder {str(named)!r} is outside the job's own: give an absolute path"
-            )
-        return found
+    def _term(self) -> WriterTerm:
+        """Return what changes when members may have been given up. On one machine nobody is cut off,
+        and the lock of the folder tells writers apart."""
+        crew = self._engine.crew if self._engine else None
+        if crew is None or len({member.address.rpartition(":")[0] for member in crew.plan.members}) < 2:
+            return WriterTerm()
+        return WriterTerm(crew.formation, plan_name(crew.plan))
+
+    def _heard(self) -> bool:
+        """Whether the coordinator has heard of the current formation."""
+        return self._engine is None or self._engine.link.flush(HEARD)
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
@@ -452,10 +457,10 @@ class Session:
                 whole["optimizer"] = optimizer
             self.checkpoints.save(state.position.step, whole, signature, wait)
 
-    def _tell_saved(self, step: int, path: Path, seconds: float) -> None:
+    def _tell_saved(self, step: int, path: str, seconds: float) -> None:
         """Report a checkpoint (its own thread)."""
         if self._engine is not None:
-            self._engine.link.send(Saved(self.settings.task, step, str(path), seconds))
+            self._engine.link.send(Saved(self.settings.task, step, path, seconds))
 
     def _restore(self) -> bool:
         """Load the latest checkpoint, as the one that writes the next; False if there is none."""
@@ -468,24 +473,18 @@ class Session:
         except BadCheckpointError:
             self.checkpoints.release()
             raise
-        self._tell_folder(self.checkpoints.folder)
+        self._tell_folder(self.checkpoints.where)
         if found is not None:
             self._state.restore(found[1])
         return found is not None
 
-    def _tell_folder(self, folder: Path) -> None:
-        """Say where a relative folder is; leave a link to another in the job's own, so that
-        `--resume-from JOB` finds it."""
-        own = Path(self.settings.checkpoint) if self.settings.checkpoint else folder
-        if own in folder.parents:
-            say(f"checkpoints are written to {folder}")
-        if folder == own or own in folder.parents:
-            return
-        link = own / "elsewhere"
-        with suppress(OSError):
-            make_private(own)
-            link.unlink(missing_ok=True)
-            link.symlink_to(folder, target_is_directory=True)
+    def _tell_folder(self, where: str) -> None:
+        """Say where checkpoints are, unless the user has said so."""
+        own = self.settings.checkpoint
+        if (own and where.startswith(f"{own.rstrip('/')}/")) or is_url(where):
+            say(f"checkpoints are written to {where}")
+        if own:
+            leave_link(where, own)
 
     def _update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the user's optimizer.step(): skip it if the step is void."""

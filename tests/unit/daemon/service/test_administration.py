@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
+from muster.daemon.loop.entry import Entry
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -17,7 +18,10 @@ from muster.daemon.service.protocol import (
     RefusedError,
 )
 from muster.executors.accounts import Submitters
+from muster.model.event import NodeAdded
+from muster.model.offer import NodeOffer
 from muster.model.pool import Quota
+from muster.wire.records import NodeHealth
 from muster.wire.token_proof import digest
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
@@ -41,6 +45,57 @@ def test_a_drained_node_takes_no_jobs_until_it_is_resumed(tmp_path: Path) -> Non
         await until(made, lambda: state_of(made, "a").phase == "running")
         with pytest.raises(NotFoundError, match="n99"):
             await made.service.drain(ADMIN, "n99")
+
+    play(tmp_path, scenario)
+
+
+def test_a_node_with_a_full_disk_is_drained_until_it_has_room(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        daemon, service = made.daemon, made.service
+        (node,) = daemon.view.cluster.nodes
+        offer = NodeOffer(node.name, node.millicores, node.memory, engine="slurm", address="10.0.0.1")
+        daemon.post(Entry([NodeAdded(replace(node, offer=offer), daemon.clock.now())]))
+        daemon.agents = lambda: {node.name: NodeHealth(disk_free=10**6)}
+        await until(made, lambda: daemon.view.cluster.nodes[0].state == "draining")
+        (record,) = await service.nodes(ANN)
+        assert (record.connected, record.engine, record.address) == (True, "slurm", "10.0.0.1")
+        assert record.why == "unhealthy: its disk is full (less than 512 MB free)"
+        assert record.trouble and record.since is not None
+        daemon.agents = lambda: {node.name: NodeHealth(disk_free=10**10)}
+        await until(made, lambda: daemon.view.cluster.nodes[0].state == "up")
+        (record,) = await service.nodes(ANN)
+        assert (record.why, record.trouble) == ("", "")
+        daemon.agents = dict
+        assert (await service.node(ANN, node.name)).connected is False
+
+    play(tmp_path, scenario)
+
+
+def test_a_node_shows_the_tasks_that_the_reader_may_see(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        await made.service.submit(ANN, program("a"))
+        await until(made, lambda: state_of(made, "a").phase == "running")
+        (node,) = await made.service.nodes(ANN)
+        assert node.tasks == (), "lists stay short"
+        (task,) = (await made.service.node(ANN, node.name)).tasks
+        assert (task.job, task.task, len(task.devices)) == ("a", "worker-0", 1)
+        assert (await made.service.node(BOB, node.name)).tasks == ()
+        with pytest.raises(NotFoundError, match="n99"):
+            await made.service.node(ANN, "n99")
+
+    play(tmp_path, scenario)
+
+
+def test_pools_in_parts_follow_the_devices_and_never_promise_more_than_all(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
+        await service.set_pool(ADMIN, "default", None, {"*": Quota()})
+        half = await service.set_pool(ADMIN, "lab", None, {"*": Quota(reservation_part=0.5)})
+        devices = sum(made.daemon.view.cluster.devices_by_type().values())
+        (quota,) = [each for each in half.quotas if each.device_type == "cpu"]
+        assert (quota.reservation, quota.reservation_part) == (devices // 2, 0.5)
+        with pytest.raises(RefusedError, match="reserve 110% of"):
+            await service.set_pool(ADMIN, "more", None, {"*": Quota(reservation_part=0.6)})
 
     play(tmp_path, scenario)
 

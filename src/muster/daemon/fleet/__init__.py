@@ -1,0 +1,1 @@
+"""What the daemon asks of the engines that lend it nodes."""

@@ -1,0 +1,179 @@
+"""What a node offers, and how it is: of machines with GPUs that are not here, and of this one."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from muster.agent import machine, offer
+from muster.agent.health import HealthProbe
+from muster.agent.offer import describe, visible
+from muster.agent.options import AgentError, AgentOptions
+from muster.executors.gpus import Gpus, find_gpus
+from muster.model.topology import MAX_DEVICES
+from tests.unit.executors.test_discover import Nvml, NvmlError
+
+OPTIONS = AgentOptions(Path("/nowhere"), "n0")
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+@dataclass
+class SickNvml(Nvml):
+    """Two GPUs: one is hot, the other has errors."""
+
+    names: list[str] = field(default_factory=lambda: [H100, H100])
+    events: list[int] = field(default_factory=lambda: [79, 31])
+    NVML_TEMPERATURE_GPU = 0
+    NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1
+    NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
+    NVML_VOLATILE_ECC = 0
+    nvmlEventTypeXidCriticalError = 8  # noqa: N815
+    nvmlClocksThrottleReasonHwThermalSlowdown = 64  # noqa: N815
+    nvmlClocksThrottleReasonHwSlowdown = 8  # noqa: N815
+
+    def nvmlDeviceGetTemperature(self, gpu: int, _kind: int) -> int:  # noqa: N802
+        return (95, 60)[gpu]
+
+    def nvmlDeviceGetTemperatureThreshold(self, _gpu: int, _kind: int) -> int:  # noqa: N802
+        return 90
+
+    def nvmlDeviceGetTotalEccErrors(self, gpu: int, *_kind: int) -> int:  # noqa: N802
+        if gpu == 0:
+            raise NvmlError
+        return 2
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu: int) -> int:  # noqa: N802
+        return 64 + 8 if gpu == 0 else 0
+
+    def nvmlEventSetCreate(self) -> object:  # noqa: N802
+        return self
+
+    def nvmlDeviceRegisterEvents(self, *_what: object) -> None:  # noqa: N802
+        return
+
+    def nvmlEventSetWait_v2(self, *_what: object) -> Any:  # noqa: N802
+        if not self.events:
+            raise NvmlError
+        return SimpleNamespace(eventData=self.events.pop(0))
+
+
+@pytest.fixture
+def eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has eight H100."""
+    everything = Gpus("H100", 80 * 2**30, 8, (4, 4), (4, 4), 8, 450)
+
+    def find(nvml: Any = None, only: tuple[str, ...] | None = None) -> Gpus | None:
+        del nvml
+        if only is None:
+            return everything
+        return Gpus("H100", 80 * 2**30, len(only), (len(only),), (len(only),)) if only else None
+
+    monkeypatch.setattr(offer, "find_gpus", find)
+
+
+@pytest.mark.usefixtures("eight")
+def test_all_gpus_are_offered() -> None:
+    found = describe(OPTIONS, {})
+    assert (found.offer.devices, found.offer.device_type) == (8, "H100")
+    assert (found.offer.sockets, found.offer.switches, found.offer.nvlink) == (2, (4, 4), 8)
+    assert not found.offer.virtual
+    assert found.names is None
+
+
+@pytest.mark.usefixtures("eight")
+def test_only_what_the_engine_has_given_is_offered() -> None:
+    found = describe(OPTIONS, {"CUDA_VISIBLE_DEVICES": "2,5"})
+    assert found.offer.devices == 2
+    assert found.names == ("2", "5")
+
+
+@pytest.mark.usefixtures("eight")
+def test_an_engine_that_gave_no_gpu_leaves_the_cores() -> None:
+    found = describe(OPTIONS, {"CUDA_VISIBLE_DEVICES": ""})
+    assert (found.offer.device_type, found.offer.virtual) == ("cpu", True)
+
+
+@pytest.mark.usefixtures("eight")
+def test_more_gpus_than_there_are_cannot_be_offered() -> None:
+    options = AgentOptions(Path("/nowhere"), "n0", devices=9)
+    with pytest.raises(AgentError, match=r"8 GPUs, not 9; for virtual devices .* add --virtual"):
+        describe(options, {})
+
+
+@pytest.mark.usefixtures("eight")
+def test_devices_can_be_virtual_where_there_are_gpus() -> None:
+    found = describe(AgentOptions(Path("/nowhere"), "n0", devices=4, virtual=True), {})
+    assert (found.offer.devices, found.offer.device_type, found.offer.virtual) == (4, "cpu", True)
+
+
+def test_what_the_engine_says_of_other_devices_is_believed() -> None:
+    options = AgentOptions(Path("/nowhere"), "n0", devices=4, device_type="MI300X")
+    found = describe(options, {})
+    assert (found.offer.devices, found.offer.device_type, found.offer.virtual) == (4, "MI300X", False)
+    with pytest.raises(AgentError, match="how many devices of type MI300X there are: --devices N"):
+        describe(AgentOptions(Path("/nowhere"), "n0", device_type="MI300X"), {})
+
+
+def test_too_many_devices_are_refused() -> None:
+    with pytest.raises(AgentError, match=f"at most {MAX_DEVICES} devices, not 65"):
+        describe(AgentOptions(Path("/nowhere"), "n0", devices=65, virtual=True), {})
+
+
+@pytest.mark.parametrize(
+    ("environ", "devices"),
+    [
+        ({}, None),
+        ({"CUDA_VISIBLE_DEVICES": "0, 3"}, ("0", "3")),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-8f2d"}, ("GPU-8f2d",)),
+        ({"NVIDIA_VISIBLE_DEVICES": "all"}, None),
+        ({"NVIDIA_VISIBLE_DEVICES": "none"}, ()),
+        ({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, ("1",)),
+    ],
+)
+def test_the_engines_devices(environ: dict[str, str], devices: tuple[str, ...] | None) -> None:
+    assert visible(environ) == devices
+
+
+def test_some_gpus_of_several_kinds_may_be_alike() -> None:
+    nvml = Nvml([H100, "NVIDIA A100-SXM4-80GB", H100])
+    found = find_gpus(nvml, only=("0", "2"))
+    assert found is not None
+    assert (found.device_type, found.count) == ("H100", 2)
+
+
+def test_health_tells_of_the_worst_device(tmp_path: Path) -> None:
+    nvml = SickNvml()
+    probe = HealthProbe(tmp_path, nvml=nvml)
+    found = probe.measure()
+    assert (found["temperature"], found["slowdown"]) == (95, 90)
+    assert (found["ecc"], found["xids"], found["throttled"]) == (2, [79, 31], "heat")
+    assert probe.measure()["xids"] == [79, 31]  # still known
+    probe.close()
+    assert nvml.open == 0
+
+
+def test_health_without_gpus(tmp_path: Path) -> None:
+    nvml = Nvml([], driver=False)
+    probe = HealthProbe(tmp_path, nvml=nvml)
+    found = probe.measure()
+    assert set(found) == {"load", "disk_free", "memory_free"}
+    assert found["disk_free"] > 0
+    probe.close()
+
+
+def test_a_machine_is_what_this_process_may_use() -> None:
+    assert 0 < machine.millicores() <= 1000 * len(os.sched_getaffinity(0))
+    assert 0 < machine.memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.parametrize(
+    ("address", "interface"),
+    [("127.0.0.1", "lo"), ("127.0.0.9", "lo"), ("::1", "lo"), ("192.0.2.1", ""), ("gpu1", "")],
+)
+def test_the_interface_of_an_address(address: str, interface: str) -> None:
+    if ":" in address and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 here")
+    assert machine.interface_of(address) == interface
