@@ -34,10 +34,10 @@ class RayLab:
     def __init__(self, python: str = sys.executable, *, dashboard: bool = False) -> None:
         """`python`: what all of it runs with; `dashboard`: for `ray job`, needs `ray[default]`."""
         self._python = python
-        self.dashboard = _free_port() if dashboard else 0
+        self.dashboard = free_port() if dashboard else 0
         # Short: the names of Ray's sockets go below it, and may have 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="mray-", dir="/tmp"))
-        self.port = _free_port()
+        self.port = free_port()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -177,7 +177,8 @@ def _program(pid: int) -> str:
     return ""
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
