@@ -157,7 +157,8 @@ class RayLab:
 
 def _environment() -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "MUSTER_"))}
-    return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
+    patient = {"RAY_raylet_start_wait_time_s": "120"}  # 30 is too little on a busy machine
+    return {**kept, **patient, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
 
 
 def session_of(leader: int) -> list[int]:
