@@ -40,7 +40,7 @@ class Running:
 def daemon(home: Path, store: str | None = None) -> Iterator[Running]:
     """Start one on loopback with virtual devices and tokens; end its jobs and it with the block."""
     home.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     command = [_muster(), "up", "--topology", TOPOLOGY, "--port", str(port)]
     command += ["--store", store] if store else []
     environ = {**os.environ, "MUSTER_HOME": str(home)}
@@ -65,7 +65,8 @@ def _muster() -> str:
     return str(Path(sys.executable).with_name("muster"))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens at."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

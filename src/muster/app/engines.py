@@ -21,6 +21,7 @@ from muster.files.cluster.classify import Classifier
 from muster.files.errors import InputError
 from muster.files.source.tree import DEFAULT_LINKS
 from muster.model.cluster import Cluster
+from muster.model.view import View
 from muster.ports import Provider
 from muster.providers.settings import EngineSettings
 from muster.store.store import Store
@@ -28,7 +29,8 @@ from muster.wire.join_token import JoinToken, joined_address
 
 log = structlog.get_logger()
 
-ENGINES = ("machines", "ray", "slurm")
+MACHINES = "machines"
+"""The engine whose nodes come by hand: nobody can be asked for more."""
 FIRST_TOKEN = 3600.0
 """s that the join token which `muster up` prints is good for."""
 _ELSEWHERE = "192.0.2.1"
@@ -60,13 +62,16 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
-            want=lambda view: self.provider.want(node_demand(view)),
             agents=self.executor.agents,
+            want=self._want if self.provider.name != MACHINES else None,
         )
+
+    def _want(self, view: View) -> None:
+        self.provider.want(node_demand(view))
 
     def join_line(self) -> str | None:
         """Return what to run on another machine, where nodes come by hand."""
-        if self.provider.name != "machines":
+        if self.provider.name != MACHINES:
             return None
         return f"muster agent --join {self.identities.invite(seconds=FIRST_TOKEN)}"
 

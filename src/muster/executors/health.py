@@ -50,6 +50,7 @@ def read_health(said: Mapping[str, Any], age: float = 0.0) -> NodeHealth:
         disk_free=_whole(disk.get("free")),
         disk_total=_whole(disk.get("total")),
         age=age,
+        shares=said["shares"] if isinstance(said.get("shares"), bool) else None,
     )
 
 

@@ -17,6 +17,9 @@ from muster.model.event import (
 from muster.model.job import Role
 from muster.model.placement import Slot
 
+LEASE = 60.0
+"""s without word from the daemon after which a node kills a task that shall run at most once: twice as
+long as it takes to give a silent node up."""
 WORK = "work"
 """The folder in a job's own in which its tasks run, if they have no other."""
 _WHOLE = "(0|[1-9][0-9]{0,17})"

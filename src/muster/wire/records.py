@@ -247,6 +247,8 @@ class NodeHealth:
     disk_total: int | None = None
     age: float = 0.0
     """s since the agent said so."""
+    shares: bool | None = None
+    """Whether it sees the daemon's file system."""
 
     @property
     def temperature(self) -> float | None:
@@ -434,6 +436,16 @@ class IdentityRecord:
     address: str = ""
     """Where it joined or last connected from."""
     revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotationRecord:
+    """A secret that was replaced."""
+
+    what: str
+    """"jobs" or "authority"."""
+    waiting: tuple[str, ...] = ()
+    """Who still uses the old one: live jobs until they end, nodes until they have renewed."""
 
 
 @dataclass(frozen=True, slots=True)

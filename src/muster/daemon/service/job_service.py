@@ -15,6 +15,7 @@ from muster.daemon.loop.state import State
 from muster.daemon.service.administration import Administration
 from muster.daemon.service.audit import audited
 from muster.daemon.service.event_text import change_of
+from muster.daemon.service.file_reach import blind_nodes, reach_caveats, reach_problem
 from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
@@ -145,7 +146,7 @@ class JobService(Administration):
         refuse_numeric(job.name)
         refuse_oversized(job)
         await self.check_pool(caller, job)
-        problem = self._problem(job)
+        problem = self._problem(job) or self._out_of_reach(job)
         if problem:
             raise RefusedError(problem)
         job = await self._resolved(job)
@@ -192,12 +193,16 @@ class JobService(Administration):
             self._admitted[key] = f"can never run on this cluster: {found.why}{hint}" if found else ""
         return self._admitted[key]
 
+    def _out_of_reach(self, job: Job) -> str:
+        """Why its tasks would not see the same files; empty if they do."""
+        return reach_problem(job, self._daemon.view.cluster, blind_nodes(self._daemon.agents()))
+
     @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         refuse_numeric(job.name)
         refuse_oversized(job)
         await self.check_pool(caller, job)
-        problem = self._problem(job)
+        problem = self._problem(job) or self._out_of_reach(job)
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
         await self._resolved(job)
@@ -262,9 +267,10 @@ class JobService(Administration):
         return next((fact.job for fact in facts if isinstance(fact, Submitted)), None)
 
     def _caveats_of(self, job: Job) -> tuple[str, ...]:
-        """The limits that this job asks for and that are not enforced here."""
+        """What this job asks for and does not get here: limits, files that its nodes see."""
         limited = any(spec.need.memory or spec.need.millicores for spec in job.roles)
-        return tuple(each for each in self._caveats if limited and UNENFORCED in each)
+        limits = tuple(each for each in self._caveats if limited and UNENFORCED in each)
+        return limits + reach_caveats(job, blind_nodes(self._daemon.agents()))
 
     @audited("stop")
     async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:

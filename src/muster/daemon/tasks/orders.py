@@ -18,7 +18,7 @@ from muster.executors.environment import (
     compose,
 )
 from muster.model.job import Job, Need, Role
-from muster.model.task import WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
+from muster.model.task import LEASE, WORK, TaskExited, TaskId, TaskOrder, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import JobState
 
@@ -98,6 +98,7 @@ class Orders:
             user=user,
             private=str(folder),
             ship=program.ship,
+            lease=LEASE if program.at_most_once else 0.0,
             ports=(environment.master_port,) if master else (),
         )
 

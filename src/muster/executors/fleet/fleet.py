@@ -5,7 +5,7 @@ import binascii
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import structlog
@@ -17,7 +17,7 @@ from muster.executors.transit import order_fields, task_of
 from muster.files.errors import InputError
 from muster.model.cluster import Node, NodeState
 from muster.model.offer import NodeOffer
-from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
+from muster.model.task import LEASE, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.model.topology import ConfigurationSet
 from muster.ports import NodeDeparts, NodeGone, ProviderNews, Report
 from muster.wire.agent_messages import (
@@ -50,6 +50,8 @@ BEATS = 6
 """Beats in the time after which a silent node is lost."""
 LONGEST_BEAT = 5.0
 """s: 250 messages a second from 1,250 agents."""
+KILL_MARGIN = 15.0
+"""s after the end of a lease by which its task is surely dead."""
 TASKS_AT_ONCE = 1000
 """Tasks of one `AttachTasks`."""
 
@@ -86,6 +88,8 @@ class _Track:
     """For when its agent is back."""
     ending: int = 0
     """The last signal that ends it."""
+    lease: float = 0.0
+    """s after which its node kills it without word from here; 0: never."""
 
 
 class Fleet:
@@ -120,6 +124,8 @@ class Fleet:
         """Ended tasks: ordered again, they do not run again."""
         self._reported: dict[str, tuple[str, int]] = {}
         """Of each node: its agent's run, and the last report of it."""
+        self._withheld: dict[TaskId, tuple[float, TaskExited]] = {}
+        """Tasks of lost nodes that run at most once, until their leases are over (monotonic)."""
         self._attached = False
         """Whether all tasks of earlier daemons are known: others are killed from then on."""
 
@@ -149,7 +155,7 @@ class Fleet:
             return
         line = self.lines.get(order.node)
         run = RunTask(self._epoch, str(order.id), order_fields(order))
-        self._tracks[order.id] = _Track(order.node, self._clock(), order.log, run)
+        self._tracks[order.id] = _Track(order.node, self._clock(), order.log, run, lease=order.lease)
         self.nodes[order.node] = node.ordered(order.id, sent=line is not None)
         if line is not None:
             line.send(run)
@@ -179,8 +185,11 @@ class Fleet:
             node = self.nodes.get(name)
             if node is None or not node.is_in:
                 state = "is lost" if node else "has left"
-                self._tell(TaskExited(task, self._clock(), error=f"node {name} {state}"))
-                self._over.add(task)
+                exited = TaskExited(task, self._clock(), error=f"node {name} {state}")
+                if node is None:
+                    self._give_up(exited)
+                else:  # others were given up with their node: this one runs at most once
+                    self._withhold(exited, self._monotonic() + LEASE)
                 continue
             self._tracks[task] = _Track(name, 0.0, self._logs.find(task))
             self.nodes[name] = node.attached(frozenset([task]))
@@ -260,6 +269,9 @@ class Fleet:
     def pass_time(self) -> None:
         """Give up what has been silent for too long; end agents of departing nodes that are empty."""
         now = self._monotonic()
+        for until, exited in list(self._withheld.values()):
+            if now > until:
+                self._give_up(exited)
         for node in list(self.nodes.values()):
             after = node.passed(self._clock(), now, self.beat, self.lost_after)
             if after[0] is not node:
@@ -279,6 +291,10 @@ class Fleet:
                 self._react(node.departs(self._clock(), news.within, news.why))
             case NodeGone():
                 self._react(node.gone(self._clock(), news.why))
+                for _, exited in list(self._withheld.values()):
+                    track = self._tracks.get(exited.task)
+                    if track is not None and track.node == news.node:
+                        self._give_up(exited)
 
     def revoke(self, name: str) -> None:
         """An administrator no longer trusts a node: nothing it says counts from now on."""
@@ -373,7 +389,8 @@ class Fleet:
         self._tell(report)
 
     def _hear_exit(self, name: str, report: TaskExited) -> None:
-        if self._tracks.pop(report.task, None) is not None:
+        withheld = self._withheld.pop(report.task, None)
+        if self._tracks.pop(report.task, None) is not None or withheld is not None:
             self._over.add(report.task)
             self._tell(report)
         self._react(self.nodes[name].ended(report.task, self._clock()))
@@ -405,6 +422,20 @@ class Fleet:
                 line.send(SendSignal(self._epoch, str(effect.task), signal.SIGKILL))
             return
         if isinstance(effect, TaskExited):
-            self._tracks.pop(effect.task, None)
-            self._over.add(effect.task)
-        self._tell(effect)
+            track, node = self._tracks.get(effect.task), self.nodes.get(name)
+            if track is not None and track.lease and effect.begun and node is not None:
+                self._withhold(effect, node.heard + track.lease)
+            else:
+                self._give_up(effect)
+        else:
+            self._tell(effect)
+
+    def _withhold(self, exited: TaskExited, lapse: float) -> None:
+        """Keep the end of a task to ourselves until its node must have killed it."""
+        self._withheld[exited.task] = lapse + KILL_MARGIN, exited
+
+    def _give_up(self, exited: TaskExited) -> None:
+        self._withheld.pop(exited.task, None)
+        self._tracks.pop(exited.task, None)
+        self._over.add(exited.task)
+        self._tell(replace(exited, at=self._clock()))

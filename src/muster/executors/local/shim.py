@@ -428,7 +428,7 @@ def hold_lease(pid: int, lease: float, heard: str) -> list[str]:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
 
-    if lease:
+    if lease and heard:  # below a daemon on this machine there is no silence
         signal.signal(signal.SIGALRM, check)
         signal.setitimer(signal.ITIMER_REAL, LEASE_CHECK, LEASE_CHECK)
     return lapsed

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from muster.executors.fleet.fleet import KILL_MARGIN
+from muster.model.cluster import NodeState
 from muster.model.event import NodeAdded, NodeDraining, NodeLost
-from muster.model.task import TaskExited
+from muster.model.task import LEASE, TaskExited
 from muster.ports import NodeDeparts, NodeGone
 from muster.wire.agent_messages import (
     AGENT_VERSION,
@@ -352,3 +354,49 @@ def test_a_revoked_node_is_lost_and_its_connection_ends(world: World) -> None:
     world.fleet.revoke("gpu1")
     assert why(talk) == "node gpu1 was revoked"
     assert world.heard() == ["NodeLost gpu1", "exited worker-0 unknown"]
+
+
+def test_a_task_that_runs_at_most_once_ends_when_its_lease_must_be_over(world: World) -> None:
+    world.call()
+    world.fleet.start(replace(order(task()), lease=60.0))
+    world.fleet.start(order(task(1)))
+    world.heard()
+    world.wait(LOST_AFTER + 1)
+    assert [each for each in world.heard() if "exited" in each] == ["exited worker-1 unknown"]
+    world.wait(60.0 - LOST_AFTER)
+    assert world.heard() == []
+    world.wait(KILL_MARGIN + 1)
+    assert world.heard() == ["exited worker-0 unknown"]
+
+
+def test_a_leased_task_that_is_reported_dead_ends_at_once(world: World) -> None:
+    world.call()
+    world.fleet.start(replace(order(task()), lease=60.0))
+    world.wait(LOST_AFTER + 1)
+    world.heard()
+    again = world.call()
+    world.exited(again, task(), 9)
+    assert "exited worker-0 9" in world.heard()
+    world.wait(200.0)
+    assert not [each for each in world.heard() if "exited" in each]
+
+
+def test_an_engine_that_saw_a_node_die_spares_the_lease(world: World) -> None:
+    world.call("gpu1")
+    world.fleet.start(replace(order(task(), "gpu1"), lease=60.0))
+    world.heard()
+    world.fleet.hear_provider(NodeGone("gpu1", "its allocation is over"))
+    assert "exited worker-0 unknown" in world.heard()
+
+
+def test_a_restarted_daemon_waits_out_a_lease_that_it_did_not_see_begin(tmp_path: Path) -> None:
+    before, world = World(tmp_path / "before"), World(tmp_path, attached=False)
+    before.call("gpu1")
+    (added,) = before.reports
+    assert isinstance(added, NodeAdded)
+    world.fleet.expect([replace(added.node, state=NodeState.LOST)])
+    world.fleet.attach({task(): "gpu1"})
+    world.wait(LEASE)
+    assert world.heard() == []
+    world.wait(KILL_MARGIN + 1)
+    assert world.heard() == ["exited worker-0 unknown"]

@@ -1,0 +1,98 @@
+"""A node that does not see the daemon's files: jobs bring theirs along, or are told."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.daemons import LONG, MUSTER, Daemon, environment, processes, until
+
+
+def hidden(*folders: Path) -> str:
+    """A shell's words that hide folders from what it then runs, in a mount namespace of its own."""
+    return "".join(f"mount -t tmpfs none {folder} && " for folder in folders)
+
+
+def can_hide() -> bool:
+    words = ("unshare", "--mount", "true")
+    return os.geteuid() == 0 and subprocess.run(words, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def blind(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon whose only node sees neither its folder nor that of the code."""
+    if not can_hide():
+        pytest.skip("hiding folders from a process needs root")
+    (tmp_path / "code").mkdir()
+    daemon = Daemon(
+        tmp_path / "daemon",
+        "--engine",
+        "machines",
+        "--agent-host",
+        "127.0.0.1",
+        "--agent-port",
+        "0",
+        devices=0,
+    )
+    node, agent = tmp_path / "node", None
+    try:
+        daemon.start()
+        made = daemon.muster("token", "create", "--agent", "--json")
+        token = json.loads(made.stdout)["token"]
+        command = [*MUSTER, "agent", "--folder", str(node), "--node", "far", "--devices", "2"]
+        command += ["--virtual", "--join", token]
+        script = hidden(daemon.data, tmp_path / "code") + 'exec "$@"'
+        with (tmp_path / "agent.log").open("wb") as log:
+            agent = subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", script, "sh", *command],
+                env=environment(tmp_path / "home"),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        until(lambda: [node.state for node in daemon.client.nodes()] == ["up"], "the node is up")
+        yield daemon
+        daemon.clear()
+    finally:
+        if agent is not None:
+            agent.kill()
+            agent.wait(LONG)
+        for pid in processes(str(node)):
+            os.kill(pid, 9)
+        daemon.end()
+
+
+def test_a_shipped_folder_reaches_a_node_that_sees_none_of_it(blind: Daemon, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    (code / "lib.py").write_text("WORD = 'shipped'\n")
+    (code / "train.py").write_text(
+        "import lib, os, pathlib\n"
+        "pathlib.Path(os.environ['MUSTER_CHECKPOINT']).mkdir(parents=True)\n"
+        "print(lib.WORD, os.getcwd())\n"
+    )
+    # It does not know yet whether its node sees the daemon's files, or has just learnt it.
+    until(lambda: told(blind), "the node has looked for the daemon's files")
+    client = blind.client
+    record = {
+        "name": "far",
+        "command": [sys.executable, "train.py"],
+        "ship": str(code),
+        "folder": str(code),
+    }
+    job = client.submit(record)
+    assert job.wait(LONG).status == "succeeded", blind.muster("logs", "far").stdout
+    (line,) = list(job.logs())
+    assert line.endswith(f"shipped {tmp_path}/node/jobs/1-far/work")
+    again = client.submit({**record, "name": "again"})  # its pack is on the node
+    assert again.wait(LONG).status == "succeeded"
+    assert len(list((tmp_path / "node/packs").glob("*.tgz"))) == 1
+    assert "seen by that node alone" in " ".join(client.forecast({**record, "name": "c"}).caveats)
+
+
+def told(daemon: Daemon) -> bool:
+    caveats = daemon.client.forecast({"name": "x", "command": ["true"], "folder": None}).caveats
+    return "far see none of this machine's files" in " ".join(caveats)
