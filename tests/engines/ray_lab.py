@@ -19,6 +19,8 @@ from tests.live.daemons import processes, until
 
 RAY = ("-m", "ray.scripts.scripts")
 """The command `ray`, of any Python that has it."""
+ATTEMPTS = 3
+"""To start a node."""
 STORE = 80_000_000
 """Bytes of the object store, which nobody uses."""
 QUICK = (
@@ -39,6 +41,7 @@ class RayLab:
         self.folder = Path(tempfile.mkdtemp(prefix="mray-", dir="/tmp"))
         self.port = free_port()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self._words: dict[str, tuple[str, ...]] = {}
 
     @property
     def address(self) -> str:
@@ -134,6 +137,7 @@ class RayLab:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _launch(self, name: str, *words: str) -> None:
+        self._words[name] = words
         common = ("--node-name", name, "--object-store-memory", str(STORE), "--include-log-monitor")
         with self._said(name).open("wb") as log:
             self._started[name] = subprocess.Popen(
@@ -147,9 +151,20 @@ class RayLab:
             )
 
     def _await(self, name: str) -> None:
-        said, process = self._said(name), self._started[name]
-        until(lambda: b"--block" in said.read_bytes() or process.poll() is not None, f"{name} runs")
-        assert process.poll() is None, said.read_text(encoding="utf-8")
+        """Until a node runs; Ray gives a raylet 30 s to start, too little on a busy machine."""
+        said = self._said(name)
+        for _ in range(ATTEMPTS):
+            process = self._started[name]
+            until(lambda: b"--block" in said.read_bytes() or self._has_ended(name), f"{name} runs")
+            if process.poll() is None:
+                return
+            why = said.read_text(encoding="utf-8")
+            self.kill_all(name)
+            self._launch(name, *self._words[name])
+        raise AssertionError(f"{name} does not start: {why}")
+
+    def _has_ended(self, name: str) -> bool:
+        return self._started[name].poll() is not None
 
     def _said(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -157,8 +172,7 @@ class RayLab:
 
 def _environment() -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "MUSTER_"))}
-    patient = {"RAY_raylet_start_wait_time_s": "120"}  # 30 is too little on a busy machine
-    return {**kept, **patient, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
+    return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
 
 
 def session_of(leader: int) -> list[int]:
