@@ -16,9 +16,7 @@ pytestmark = pytest.mark.slow
 SWEEP = Path(__file__).parent / "scripts" / "sweep.py"
 
 
-def test_a_shipped_job_saves_to_a_bucket_and_another_resumes_from_it(
-    make: Make, tmp_path: Path
-) -> None:
+def test_a_shipped_job_saves_to_a_bucket_and_another_resumes_there(make: Make, tmp_path: Path) -> None:
     if not s3_server.installed():
         pytest.skip(s3_server.MISSING)
     code = tmp_path / "code"
