@@ -30,6 +30,8 @@ from muster.wire.records import (
     OVER,
     ChangeRecord,
     Forecast,
+    IdentityRecord,
+    InvitationRecord,
     JobDetail,
     JobPage,
     JobRecord,
@@ -37,6 +39,7 @@ from muster.wire.records import (
     PolicyRecord,
     PoolRecord,
     QuotaRecord,
+    RotationRecord,
     StatusRecord,
     TaskRecord,
     TokenRecord,
@@ -106,6 +109,7 @@ class FakeService:
         self.keys: dict[tuple[str, str], int] = {}
         self.history: list[ChangeRecord] = []
         self.secrets = {"root": Caller("root", admin=True), "ada": Caller("ada"), "bob": Caller("bob")}
+        self.invited: list[InvitationRecord] = []
         self.names = {"root": "root", "ada": "ada", "bob": "bob"}
         self.identified = 0
         self.fails: Exception | None = None
@@ -357,6 +361,35 @@ class FakeService:
         if secret is None or owner is None or not (caller.admin or owner.user == caller.user):
             raise NotFoundError(f"there is no token {name!r}")
         del self.names[name], self.secrets[secret]
+
+    async def rotate_token(self, caller: Caller, name: str) -> TokenRecord:
+        if name not in self.names:
+            raise NotFoundError(f"there is no token {name!r}")
+        who = self.secrets.pop(self.names[name])
+        self.names[name] = f"new-secret-of-{name}"
+        self.secrets[self.names[name]] = who
+        return TokenRecord(name, who.user, "user", 0.0, secret=self.names[name])
+
+    async def invitations(self, caller: Caller) -> list[InvitationRecord]:
+        return list(self.invited) if caller.admin else []
+
+    async def invite(
+        self, caller: Caller, node: str, uses: int = 1, seconds: float = 3600.0
+    ) -> InvitationRecord:
+        self._admin(caller)
+        now = time.time()
+        self.invited.append(InvitationRecord("0badcafe", now, now + seconds, node, uses))
+        return replace(self.invited[-1], token="mja1.abc", command="muster agent --join mja1.abc")
+
+    async def revoke_node(self, caller: Caller, node: str) -> IdentityRecord:
+        self._admin(caller)
+        if node not in self.node_records:
+            raise NotFoundError(f"no agent has joined as {node!r}; see: muster node list")
+        return IdentityRecord(node, "1", "", 0.0, 0.0, 0.0, revoked=1.0)
+
+    async def rotate(self, caller: Caller, what: str, at_once: bool = False) -> RotationRecord:
+        self._admin(caller)
+        return RotationRecord(what, () if at_once else ("gpu1",))
 
     async def identify(self, secret: str) -> Caller | None:
         self.identified += 1

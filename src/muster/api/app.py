@@ -20,11 +20,13 @@ from muster.api.openapi import describe
 from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
 from muster.api.routes.admin import (
+    agent_token_routes,
     audit_routes,
     limit_routes,
     node_routes,
     policy_routes,
     pool_routes,
+    rotation_routes,
     token_routes,
 )
 from muster.api.routes.daemon import daemon_routes
@@ -47,6 +49,8 @@ ROUTES = (
     ("/v1/audit", "audit", audit_routes),
     ("/v1/policy", "policy", policy_routes),
     ("/v1/tokens", "tokens", token_routes),
+    ("/v1/agent-tokens", "tokens", agent_token_routes),
+    ("/v1/rotate", "tokens", rotation_routes),
     ("", "daemon", daemon_routes),
 )
 """By prefix and tag."""

@@ -168,6 +168,24 @@ class PolicyBody(_Body):
     name: Name = Field(examples=["muster"])
 
 
+class InvitationBody(_Body):
+    """A join token to create."""
+
+    node: Name | None = Field(
+        default=None, description="The only node that may join with it.", examples=["gpu1"]
+    )
+    uses: int = Field(default=1, ge=1, le=10_000, description="How many nodes may join with it.")
+    seconds: float = Field(
+        default=3600.0, gt=0, le=30 * 86400.0, description="How long it is good for, in s."
+    )
+
+
+class RotationBody(_Body):
+    """How to replace a secret."""
+
+    at_once: bool = Field(default=False, description="Whether to no longer accept the old one.")
+
+
 class TokenBody(_Body):
     """A token to create."""
 

@@ -24,6 +24,8 @@ from muster.wire.records import (
     ActRecord,
     ChangeRecord,
     Forecast,
+    IdentityRecord,
+    InvitationRecord,
     JobDetail,
     JobPage,
     JobRecord,
@@ -31,6 +33,7 @@ from muster.wire.records import (
     NodeRecord,
     PolicyRecord,
     PoolRecord,
+    RotationRecord,
     StatusRecord,
     TokenRecord,
 )
@@ -309,6 +312,31 @@ class Client:
     def revoke_token(self, name: str) -> None:
         """Revoke a token at once."""
         self.connection.ask("DELETE", place("tokens", name))
+
+    def rotate_token(self, name: str) -> TokenRecord:
+        """Give a token another secret; only this answer has it."""
+        return self.connection.call(TokenRecord, "POST", place("tokens", name, "rotate"))
+
+    def invitations(self) -> list[InvitationRecord]:
+        """List join tokens of agents, for an administrator; without secrets."""
+        return self.connection.call(list[InvitationRecord], "GET", "/v1/agent-tokens")
+
+    def invite(
+        self, node: str | None = None, *, uses: int = 1, seconds: float = 3600.0
+    ) -> InvitationRecord:
+        """Create a token with which agents join; only this answer has its text."""
+        body = {"node": node, "uses": uses, "seconds": seconds}
+        return self.connection.call(InvitationRecord, "POST", "/v1/agent-tokens", body=body)
+
+    def revoke_node(self, node: str) -> IdentityRecord:
+        """Refuse a node's agent from now on; its tasks are lost."""
+        return self.connection.call(IdentityRecord, "POST", place("nodes", node, "revoke"))
+
+    def rotate(self, what: str, *, at_once: bool = False) -> RotationRecord:
+        """Replace the secret behind jobs' tokens ("jobs"), or the certificate authority
+        ("authority")."""
+        body = {"at_once": at_once}
+        return self.connection.call(RotationRecord, "POST", place("rotate", what), body=body)
 
     def status(self) -> StatusRecord:
         return self.connection.call(StatusRecord, "GET", "/v1/status")

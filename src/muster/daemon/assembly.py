@@ -17,6 +17,7 @@ from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.service.job_service import JobService
 from muster.daemon.service.packs import PackShelf
+from muster.daemon.service.trust_requests import SECRET
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings
@@ -35,8 +36,8 @@ from muster.store.store import Store
 from muster.wire.join_token import joined_address
 from muster.wire.task_server import TaskServer, TaskTls
 
-SECRET, COORDINATOR = "secret", "coordinator"
-"""Settings: the secret behind jobs' tokens, and the port to which their tasks report."""
+COORDINATOR = "coordinator"
+"""The setting with the port to which tasks report."""
 ATTEMPTS, AGAIN = 60, 0.5
 """How often to try to listen, and s in between: another process may release the port."""
 OBSERVATIONS = 20_000
@@ -86,6 +87,7 @@ class RunningDaemon:
         name, folder_of = site.cluster.name, around.folder_of
         packs = PackShelf(site.folder.parent / PACKS)
         self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats, packs)
+        self.service.identities, self.service.job_secrets = site.identities, around.secrets
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:

@@ -219,6 +219,12 @@ class Store:
         with self._database.writing() as connection:
             connection.execute(update(tokens).where(tokens.c.digest == digest).values(used=at))
 
+    def rotate_token(self, name: str, digest: str) -> None:
+        """Give a token another secret."""
+        with self._database.writing() as connection:
+            changed = update(tokens).where(tokens.c.name == name)
+            connection.execute(changed.values(digest=digest, used=None))
+
     def revoke_token(self, name: str) -> bool:
         """Remove a token; return whether it existed."""
         with self._database.writing() as connection:

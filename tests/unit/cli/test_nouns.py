@@ -10,6 +10,7 @@ import pytest
 
 from muster.cli.admin.deadline import seconds_until
 from muster.cli.render.pool_table import pool_table
+from muster.client.settings import ClientSettings, kept_settings, write_settings
 from muster.files.errors import InputError
 from muster.wire.records import LeavingRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
@@ -197,6 +198,63 @@ def test_tokens_are_listed_without_secrets(lab: Lab) -> None:
         "ada ada user 1h00m never",
         "bob bob user 1h00m never",
     ]
+
+
+def test_a_join_token_is_printed_as_the_command_to_type(lab: Lab) -> None:
+    made = muster("token", "create", "--agent", "--node", "gpu1", "--expires", "30m")
+    assert made.stdout == "muster agent --join mja1.abc\n"
+    assert lab.requests[-1][2] == {"node": "gpu1", "uses": 1, "seconds": 1800.0}
+    listed = words(muster("token", "list", "--agent").stdout)
+    assert listed[0] == "AGENT TOKEN NODE ENGINE USED EXPIRES LAST USED BY"
+    assert listed[1].startswith("0badcafe gpu1 machines 0 of 1 in ")
+    assert "0badcafe" in muster("token", "list").stdout
+    assert json.loads(muster("token", "list", "--agent", "-o", "json").stdout)[0]["node"] == "gpu1"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("create",), "give a NAME for a user's token, or --agent for a node's"),
+        (("create", "x", "--agent"), "takes neither a name nor a user"),
+        (("create", "x", "--node", "gpu1"), "--node: requires --agent"),
+        (("create", "--agent", "--expires", "soon"), "--expires: 'soon' is not a time"),
+        (("rotate",), "give one of NAME, --jobs and --authority"),
+        (("rotate", "x", "--jobs"), "give one of NAME, --jobs and --authority"),
+        (("rotate", "--jobs", "--at-once"), "--at-once: requires --authority"),
+    ],
+)
+def test_what_does_not_fit_together_is_one_line(lab: Lab, given: tuple[str, ...], said: str) -> None:
+    told = str(muster("token", *given, code=1).exception)
+    assert said in told and "\n" not in told
+    assert not lab.requests
+
+
+def test_secrets_are_replaced(lab: Lab, answering: None) -> None:
+    assert muster("token", "rotate", "ada").stdout == "new-secret-of-ada\n"
+    said = muster("token", "rotate", "--authority").stdout
+    assert said == "the authority of the agents replaced; still with the old one: gpu1\n"
+    assert "the secret of jobs replaced" in muster("token", "rotate", "--jobs").stdout
+    muster("token", "rotate", "--authority", "--at-once", code=1, input="n\n")
+
+
+def test_the_owners_new_token_is_left_where_the_command_line_finds_it(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(tmp_path))
+    monkeypatch.delenv("MUSTER_URL", raising=False)
+    monkeypatch.delenv("MUSTER_API_TOKEN", raising=False)
+    write_settings(ClientSettings("http://127.0.0.1:1", "old"))
+    muster("token", "create", "owner", "--admin")
+    assert "new-secret" not in muster("token", "rotate", "owner").stdout
+    kept = kept_settings()
+    assert kept is not None and kept.token == "new-secret-of-owner"
+
+
+def test_a_node_is_revoked_after_a_question(lab: Lab, answering: None) -> None:
+    muster("node", "revoke", "n0", code=1, input="n\n")
+    assert not lab.requests
+    assert muster("node", "revoke", "n0", "-y").stdout == "node n0 revoked\n"
+    assert "no agent has joined as 'n9'" in muster("node", "revoke", "n9", "-y", code=102).stderr
 
 
 def test_pools_without_limits_are_told_so() -> None:

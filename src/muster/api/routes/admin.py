@@ -1,18 +1,29 @@
 """Nodes, pools, the policy and tokens."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from muster.api.bodies import DrainBody, LimitBody, PolicyBody, PoolBody, TokenBody
+from muster.api.bodies import (
+    DrainBody,
+    InvitationBody,
+    LimitBody,
+    PolicyBody,
+    PoolBody,
+    RotationBody,
+    TokenBody,
+)
 from muster.api.parts import Named, Parts, Who, answers, reply
 from muster.wire.records import (
     ActRecord,
+    IdentityRecord,
+    InvitationRecord,
     LimitRecord,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
+    RotationRecord,
     TokenRecord,
 )
 
@@ -51,6 +62,15 @@ def node_routes(router: APIRouter, parts: Parts) -> None:
     async def resume(who: Who, name: Named) -> Response:
         """It gets tasks again. Administrators only."""
         return reply(await service.resume(who, name))
+
+    @router.post(
+        "/{name}/revoke",
+        summary="Revoke a node's certificate",
+        responses=answers(IdentityRecord, "The certificate."),
+    )
+    async def revoke_node(who: Who, name: Named) -> Response:
+        """Its agent is refused from now on, and its tasks are lost. Administrators only."""
+        return reply(await service.revoke_node(who, name))
 
 
 def pool_routes(router: APIRouter, parts: Parts) -> None:
@@ -141,6 +161,45 @@ def policy_routes(router: APIRouter, parts: Parts) -> None:
         return reply(await service.set_policy(who, body.name))
 
 
+def agent_token_routes(router: APIRouter, parts: Parts) -> None:
+    service = parts.service
+
+    @router.get(
+        "", summary="List join tokens", responses=answers(list[InvitationRecord], "Without secrets.")
+    )
+    async def invitations(who: Who) -> Response:
+        """Tokens with which agents join; none unless the caller is an administrator."""
+        return reply(await service.invitations(who))
+
+    @router.post(
+        "",
+        summary="Create a join token",
+        status_code=201,
+        responses=answers(InvitationRecord, "The token; only this answer has its text.", 201),
+    )
+    async def invite(who: Who, body: InvitationBody | None = None) -> Response:
+        """For `muster agent --join` on another machine. Administrators only."""
+        asked = body or InvitationBody()
+        record = await service.invite(who, asked.node or "", asked.uses, asked.seconds)
+        return reply(record, 201, {"Cache-Control": "no-store"})
+
+
+def rotation_routes(router: APIRouter, parts: Parts) -> None:
+    service = parts.service
+
+    @router.post(
+        "/{what}",
+        summary="Replace a secret",
+        responses=answers(RotationRecord, "Who uses the old one."),
+    )
+    async def rotate(
+        who: Who, what: Literal["jobs", "authority"], body: RotationBody | None = None
+    ) -> Response:
+        """`jobs`: the secret behind the tokens of jobs; live ones keep theirs. `authority`: the
+        certificate authority; agents renew by themselves. Administrators only."""
+        return reply(await service.rotate(who, what, body.at_once if body else False))
+
+
 def token_routes(router: APIRouter, parts: Parts) -> None:
     service = parts.service
 
@@ -162,7 +221,18 @@ def token_routes(router: APIRouter, parts: Parts) -> None:
 
     @router.delete("/{name}", summary="Revoke a token", status_code=204)
     async def revoke_token(who: Who, name: Named) -> Response:
-        """It is rejected from now on, and its streams end within a second."""
+        """It is rejected from now on, and its streams end within a second. Join tokens too."""
         await service.revoke_token(who, name)
         parts.tokens.forget()
         return Response(status_code=204)
+
+    @router.post(
+        "/{name}/rotate",
+        summary="Replace a token's secret",
+        responses=answers(TokenRecord, "The token; only this answer has its secret."),
+    )
+    async def rotate_token(who: Who, name: Named) -> Response:
+        """The old secret is rejected from now on."""
+        record = await service.rotate_token(who, name)
+        parts.tokens.forget()
+        return reply(record, headers={"Cache-Control": "no-store"})

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.options import Listed, Watched, noun
+from muster.cli.options import Listed, Watched, Yes, noun
 
 node = noun("node", "Nodes: the machines and their devices.")
 
@@ -81,3 +81,20 @@ def resume(names: Names) -> None:
 
     with daemon(listing=_LISTING) as client:
         typer.echo(node_table([client.resume(name) for name in names]))
+
+
+@node.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")], yes: Yes = False
+) -> None:
+    """Refuse a node's agent from now on: its certificate is void and its tasks are lost.
+
+    Drain it first if its jobs should move. Example: muster node revoke gpu3
+    To let it join again: muster token create --agent --node gpu3
+    """
+    from muster.cli.render.terminal import confirm
+
+    confirm(f"Revoke node {name}? Tasks that are still there are lost.", yes=yes)
+    with daemon(listing=_LISTING) as client:
+        client.revoke_node(name)
+    typer.echo(f"node {name} revoked")

@@ -1,7 +1,5 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
-import contextlib
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,14 +19,13 @@ from muster.daemon.service.pool_rules import (
 )
 from muster.daemon.service.protocol import (
     Caller,
-    ConflictError,
     NotFoundError,
     PoolRules,
     RefusedError,
-    UnavailableError,
 )
 from muster.daemon.service.records import node_record, node_tasks, pool_records
-from muster.daemon.service.requests import SHARED, Requests, admins_only
+from muster.daemon.service.requests import SHARED, admins_only
+from muster.daemon.service.trust_requests import TrustRequests
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.health import unhealthy
@@ -49,18 +46,13 @@ from muster.wire.records import (
     PolicyRecord,
     PoolRecord,
     StatusRecord,
-    TokenRecord,
 )
-from muster.wire.token_proof import digest, proof
 
 LIMITS = "limits"
 """The setting with the limits of users."""
-ROLES = ("admin", "user")
-USED = 60.0
-"""s between two records of a token's use."""
 
 
-class Administration(Requests):
+class Administration(TrustRequests):
     """Requests that are not about jobs; documented in the protocol."""
 
     def __init__(
@@ -70,11 +62,9 @@ class Administration(Requests):
         submitters: Submitters = TOGETHER,
         caveats: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(daemon)
-        self._submitters, self._caveats = submitters, caveats
+        super().__init__(daemon, submitters)
+        self._caveats = caveats
         self._cluster, self._began = cluster_name, daemon.clock.now()
-        self._no_token = secrets.token_hex(32)
-        """Proves tokens that do not exist, so that nobody can tell which do."""
         self.warning = ""
         self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
@@ -177,12 +167,6 @@ class Administration(Requests):
         """The users with tokens."""
         return frozenset(each.user for each in await self._read(self._store.tokens))
 
-    def _refuse_without_account(self, user: str) -> None:
-        """Refuse a user who could run no job: jobs run as their submitters, and it has no account."""
-        problem = self._submitters.without_account(user)
-        if problem:
-            raise RefusedError(f"{problem}; create the account first")
-
     async def check_pool(self, caller: Caller, job: Job) -> None:
         """Refuse a job that its pool does not take from this user, or not with this priority."""
         pools = self._daemon.view.pools
@@ -270,47 +254,7 @@ class Administration(Requests):
         await self._put(entry)
         return await self.policy(caller)
 
-    # --- tokens and the daemon itself ---
-
-    async def tokens(self, caller: Caller) -> list[TokenRecord]:
-        found = await self._read(self._store.tokens)
-        return [each for each in found if caller.admin or each.user == caller.user]
-
-    @audited("create token")
-    async def create_token(self, caller: Caller, name: str, user: str, role: str) -> TokenRecord:
-        admins_only(caller)
-        if role not in ROLES:
-            raise RefusedError(f"no role named {role!r}; roles: {', '.join(ROLES)}")
-        if role == "user":  # an administrator need not run jobs
-            await self._read(self._refuse_without_account, user)
-        if any(each.name == name for each in await self._read(self._store.tokens)):
-            raise ConflictError(
-                f"a token named {name!r} exists; revoke it first, or choose another name"
-            )
-        secret, created = secrets.token_urlsafe(32), self._daemon.clock.now()
-        await self._read(self._store.add_token, name, user, role, digest(secret), created)
-        return TokenRecord(name, user, role, created, secret=secret)
-
-    @audited("revoke token")
-    async def revoke_token(self, caller: Caller, name: str) -> None:
-        if name not in [each.name for each in await self.tokens(caller)]:
-            raise NotFoundError(f"you have no token named {name!r}; see: muster token list")
-        await self._read(self._store.revoke_token, name)
-
-    async def identify(self, secret: str) -> Caller | None:
-        known = digest(secret)
-        found = await self._read(self._store.token, known)
-        if found is None:
-            return None
-        now = self._daemon.clock.now()
-        if found.used is None or now > found.used + USED:
-            with contextlib.suppress(UnavailableError):  # a full disk must not lock callers out
-                await self._read(self._store.touch_token, known, now)
-        return Caller(found.user, found.role == "admin")
-
-    async def prove(self, prefix: str, nonce: str, port: int) -> str:
-        known = await self._read(self._store.token_digest, prefix)
-        return proof(known or self._no_token, nonce, port)
+    # --- the daemon itself ---
 
     async def status(self) -> StatusRecord:
         daemon, view = self._daemon, self._daemon.view

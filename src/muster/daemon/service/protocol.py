@@ -11,6 +11,8 @@ from muster.wire.records import (
     ActRecord,
     ChangeRecord,
     Forecast,
+    IdentityRecord,
+    InvitationRecord,
     JobDetail,
     JobPage,
     JobRecord,
@@ -19,6 +21,7 @@ from muster.wire.records import (
     PackRecord,
     PolicyRecord,
     PoolRecord,
+    RotationRecord,
     StatusRecord,
     TokenRecord,
 )
@@ -257,7 +260,30 @@ class Service(Protocol):
         ...
 
     async def revoke_token(self, caller: Caller, name: str) -> None:
-        """Revoke a token at once."""
+        """Revoke a token of a user, or a join token, at once."""
+        ...
+
+    async def rotate_token(self, caller: Caller, name: str) -> TokenRecord:
+        """Give a token another secret; only this answer has it."""
+        ...
+
+    async def invitations(self, caller: Caller) -> list[InvitationRecord]:
+        """List join tokens of agents without secrets; for an administrator only."""
+        ...
+
+    async def invite(
+        self, caller: Caller, node: str, uses: int = 1, seconds: float = 3600.0
+    ) -> InvitationRecord:
+        """Create a join token, for one node if it is named; only this answer has its text."""
+        ...
+
+    async def revoke_node(self, caller: Caller, node: str) -> IdentityRecord:
+        """Refuse a node's agent from now on; its tasks are lost."""
+        ...
+
+    async def rotate(self, caller: Caller, what: str, at_once: bool = False) -> RotationRecord:
+        """Replace the secret behind jobs' tokens ("jobs") or the certificate authority ("authority").
+        `at_once`: no longer accept the old authority; all agents have to join again."""
         ...
 
     async def identify(self, secret: str) -> Caller | None:

@@ -55,6 +55,11 @@ class JobSecrets:
         run = _run(state, gang)
         return self._kept.get(run) or _hmac(self._secret, f"{state.job.name} {run}")
 
+    def restore(self, text: str) -> None:
+        """Take back a rotation: be what `dump` wrote."""
+        found = JobSecrets.load(text)
+        self._secret, self._kept = found._secret, found._kept
+
     def rotate(self, live: Live) -> None:
         """Replace the secret; live runs keep their tokens until they end."""
         # All at once: also those that were kept before, if they are still live.
