@@ -4,20 +4,24 @@ The first host has the daemon, the others an agent each. A host's link can be cu
 else of the machine is separated, so files and processes can be looked at from outside.
 """
 
-import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.executors.fleet.identities import Identities
+from muster.store.store import open_store
 from support.netns import Namespace, shaped_network
-from tests.live.daemons import LONG, MUSTER, Daemon, environment, processes, until
+from tests.live.daemons import LONG, Daemon, environment, processes, until
 
 RATE = 2000.0
 """Mbit/s of a link."""
+PORT = "7078"
+"""For agents, on the daemon's own host."""
 
 
 @dataclass(slots=True)
@@ -47,7 +51,15 @@ class Host:
 
     def start(self, *options: str, devices: int = 2) -> None:
         """Run its agent; `options`: `--join TOKEN` the first time."""
-        command = [*MUSTER, "agent", "--folder", str(self.folder), "--node", self.name]
+        command = [
+            sys.executable,
+            "-m",
+            "muster.agent",
+            "--folder",
+            str(self.folder),
+            "--node",
+            self.name,
+        ]
         command += ["--devices", str(devices), "--virtual", *options]
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
@@ -85,13 +97,14 @@ class Lab:
     """A daemon and its hosts."""
 
     daemon: Daemon
+    address: str
+    """Of the daemon's host."""
     hosts: dict[str, Host]
 
     def invite(self) -> str:
         """A token with which one agent may join."""
-        made = self.daemon.muster("token", "create", "--agent", "--json")
-        assert made.returncode == 0, made.stderr
-        return str(json.loads(made.stdout)["token"])
+        with closing(open_store(str(self.daemon.data / "muster.db"))) as store:
+            return str(Identities(store, (), [f"{self.address}:{PORT}"]).invite())
 
     def start(self, *names: str, devices: int = 2) -> None:
         """Run agents on these hosts for the first time, until their nodes are up."""
@@ -121,7 +134,7 @@ def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
         switch = f"{first.name.rpartition('-')[0]}-switch"
         daemon = Daemon(
             folder,
-            *("--engine", "machines", "--agent-host", first.address, "--agent-port", "0"),
+            *("--engine", "machines", "--agent-host", first.address, "--agent-port", PORT),
             *("--advertise", first.address, *options),
             devices=0,
             before=("ip", "netns", "exec", first.name),
@@ -132,7 +145,7 @@ def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
         }
         try:
             daemon.start()
-            yield Lab(daemon, hosts)
+            yield Lab(daemon, first.address, hosts)
         finally:
             for host in hosts.values():
                 host.end()
@@ -141,6 +154,3 @@ def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
 
 def _ip(*words: str) -> None:
     subprocess.run(("ip", *words), check=True, timeout=LONG)
-
-
-Make = Callable[..., Lab]

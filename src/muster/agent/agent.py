@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import muster
 from muster.agent.courier import Courier
@@ -66,7 +67,7 @@ ANSWER_TIMEOUT = 10.0
 """s for the daemon to answer the greeting."""
 WATCH_TICK = 0.5
 """s between two checks of leases and departures."""
-HEALTH_EVERY = 15.0
+HEALTH_EVERY = 30.0
 """s between two measurements of the node's health."""
 NOTICES = (signal.SIGUSR1, signal.SIGTERM)
 """Signals by which an engine tells that it takes the node back."""
@@ -90,7 +91,7 @@ class Agent:
         self._executor = LocalExecutor(folder.path, uptime, groups=groups, heard=folder.heard)
         self._courier = Courier(self._executor)
         self._fence, self._renewal = Fence(folder.heard), Renewal(folder, options.node)
-        self._health = HealthProbe(folder.path, offered.names)
+        self._probe = HealthProbe(folder.path, offered.names)
         self._packs = PackCache(PackFolder(folder.path / PACKS))
         self._orders = OrderDesk(
             options.node,
@@ -111,8 +112,10 @@ class Agent:
         self._retired = ""
         self._ended = asyncio.Event()
         self._why = ""
-        self._measured = float("-inf")
-        self._shares = ""
+        self._health: dict[str, Any] = {}
+        self._told_health = False
+        self._share = ""
+        """The daemon's file that tells whether both see the same file system."""
 
     async def run(self) -> str:
         """Serve daemons until the end; return why it came."""
@@ -120,7 +123,8 @@ class Agent:
         self._courier.adopt()
         self._executor.listen(partial(_wake, loop, self._courier.collect))
         self._follow_signals(loop)
-        work = [asyncio.create_task(each) for each in (self._serve_for_ever(), self._watch_for_ever())]
+        parts = (self._serve_for_ever(), self._watch_for_ever(), self._measure_for_ever())
+        work = [asyncio.create_task(each) for each in parts]
         end = asyncio.create_task(self._ended.wait())
         try:
             await asyncio.wait([*work, end], return_when=asyncio.FIRST_COMPLETED)
@@ -133,7 +137,7 @@ class Agent:
                 task.cancel()
             await asyncio.gather(*work, end, return_exceptions=True)
             self._executor.close()
-            self._health.close()
+            self._probe.close()
             self._fence.close()
         return self._why
 
@@ -249,8 +253,8 @@ class Agent:
         self._connection = connection
         self._patience = welcome.lost_after
         self._beats.clear()
-        self._measured = float("-inf")
-        self._shares = welcome.share
+        self._told_health = False
+        self._share = welcome.share
         self._packs.connected()
         self._ask_for_packs()
         if self._departure is not None:
@@ -316,7 +320,7 @@ class Agent:
 
     def _sees_daemons_files(self) -> bool:
         """Whether the daemon's file system is here, too."""
-        path, _, content = self._shares.partition("\n")
+        path, _, content = self._share.partition("\n")
         return not path or _reads(path, content)
 
     def _renew(self) -> None:
@@ -338,16 +342,22 @@ class Agent:
             connection.send(AgentAlive(self._news_of_health(), beat))
             await asyncio.sleep(welcome.beat)
 
-    def _news_of_health(self) -> dict[str, object]:
-        if uptime() - self._measured < HEALTH_EVERY:
+    def _news_of_health(self) -> dict[str, Any]:
+        """Return what was measured, once on each connection and once more after each measurement."""
+        if self._told_health:
             return {}
-        self._measured = uptime()
-        found = self._health.measure()
-        if self._shares:
-            found["shares"] = self._sees_daemons_files()
-        return found
+        self._told_health = True
+        shares = {"shares": self._sees_daemons_files()} if self._share else {}
+        return self._health | shares
 
     # --- what needs no daemon ---
+
+    async def _measure_for_ever(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                self._health = await asyncio.to_thread(self._probe.measure)
+                self._told_health = False
+            await asyncio.sleep(HEALTH_EVERY)
 
     async def _watch_for_ever(self) -> None:
         while True:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.agent import machine
+from muster.agent.devices import read_devices
 from muster.agent.options import AgentError, AgentOptions
 from muster.executors.accounts import own_user
-from muster.executors.gpus import Gpus, MixedError, find_gpus
+from muster.executors.gpus import Gpus
 from muster.model.offer import NodeOffer
 from muster.model.topology import MAX_DEVICES
 
@@ -44,7 +45,7 @@ def describe(options: AgentOptions, environ: Mapping[str, str] | None = None) ->
     asked = options.devices or (gpus.count if gpus else 0)
     if asked > MAX_DEVICES:
         raise AgentError(
-            f"a node has at most {MAX_DEVICES} devices, not {asked}; offer some of them with --devices, "
+            f"a node has at most {MAX_DEVICES} devices, not {asked}; offer some with --devices, "
             "and the others by another agent, with CUDA_VISIBLE_DEVICES and --node"
         )
     if gpus is None and options.device_type and not options.virtual:
@@ -65,13 +66,13 @@ def visible(environ: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def _gpus(given: Sequence[str] | None) -> Gpus | None:
-    try:
-        return find_gpus(only=given)
-    except MixedError as problem:
+    found = read_devices(given)
+    if found.mixed:
         raise AgentError(
-            f"this machine has several types of devices ({problem}); start an agent for each type, "
+            f"this machine has several types of devices ({found.mixed}); start an agent for each type, "
             "with CUDA_VISIBLE_DEVICES and --node"
-        ) from None
+        )
+    return found.gpus
 
 
 def _virtual(whole: NodeOffer, options: AgentOptions) -> NodeOffer:
