@@ -1,6 +1,6 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from muster.daemon.service.protocol import (
     PoolRules,
     RefusedError,
 )
-from muster.daemon.service.records import node_record, node_tasks, pool_records
+from muster.daemon.service.records import holdings, node_record, node_tasks, pool_records
 from muster.daemon.service.requests import SHARED, admins_only
 from muster.daemon.service.trust_requests import TrustRequests
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
@@ -74,13 +74,14 @@ class Administration(TrustRequests):
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
-        return [self._node(caller, node) for node in self._daemon.view.cluster.nodes]
+        return self._nodes(caller, self._daemon.view.cluster.nodes)
 
     async def node(self, caller: Caller, name: str) -> NodeRecord:
         node, view = self._known_node(name), self._daemon.view
         seen = partial(self._job_name, caller)
         tasks = node_tasks(view, self._daemon.state.gangs, name, seen)
-        return replace(self._node(caller, node), tasks=tasks)
+        (record,) = self._nodes(caller, (node,))
+        return replace(record, tasks=tasks)
 
     def _known_node(self, name: str) -> Node:
         cluster = self._daemon.view.cluster
@@ -110,16 +111,22 @@ class Administration(TrustRequests):
         admins_only(caller)
         self._known_node(fact.node)
         await self._put(Entry([fact]))
-        return self._node(caller, self._daemon.view.cluster.node(fact.node))
+        (record,) = self._nodes(caller, (self._known_node(fact.node),))
+        return record
 
-    def _node(self, caller: Caller, node: Node) -> NodeRecord:
-        view, now = self._daemon.view, self._daemon.clock.now()
-        seen = partial(self._job_name, caller)
-        record = _with_agent(node_record(view, node, seen), node, self._daemon.agents())
-        if node.state is not NodeState.DRAINING or not caller.admin:
-            return record
-        finish = partial(self._daemon.beliefs.finish, view=view, now=now)
-        return replace(record, leaving=self._draining.leaving(view, node, finish, seen))
+    def _nodes(self, caller: Caller, nodes: Sequence[Node]) -> list[NodeRecord]:
+        view, agents, seen = self._daemon.view, self._daemon.agents(), partial(self._job_name, caller)
+        held = holdings(view)
+        records = [_with_agent(node_record(view, each, held, seen), each, agents) for each in nodes]
+        if not caller.admin:
+            return records
+        finish = partial(self._daemon.beliefs.finish, view=view, now=self._daemon.clock.now())
+        return [
+            replace(record, leaving=self._draining.leaving(view, node, finish, seen))
+            if node.state is NodeState.DRAINING
+            else record
+            for node, record in zip(nodes, records, strict=True)
+        ]
 
     async def pools(self, caller: Caller) -> list[PoolRecord]:
         view = self._daemon.view

@@ -1,6 +1,6 @@
 """Records of nodes, pools and tasks for the API."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,19 +22,30 @@ JobName = Callable[[Job], str | None]
 """What the reader of a list may know a job as; None: nothing."""
 
 
-def node_record(view: View, node: Node, name_of: JobName) -> NodeRecord:
+Holdings = Mapping[str, Mapping[int, int]]
+"""Of each node with jobs: their numbers, and the bits of the devices that each has there."""
+
+
+def holdings(view: View) -> Holdings:
+    """Return what jobs hold, by node: once for a list of all nodes."""
+    found: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for number, state in view.jobs.items():
+        for slot in state.held():
+            found[slot.node][number] |= slot.bits
+    return found
+
+
+def node_record(view: View, node: Node, held_there: Holdings, name_of: JobName) -> NodeRecord:
     """A node and the jobs on it; of jobs that the reader may not see, only how many."""
     kind = view.cluster.configuration_of(node)
     held = 0
     jobs: list[str] = []
     hidden = 0
-    for state in view.jobs.values():
-        bits = [slot.bits for slot in state.held() if slot.node == node.name]
-        if bits:
-            name = name_of(state.job)
-            jobs += [name] if name else []
-            hidden += not name
-            held |= sum(bits)
+    for number, bits in held_there.get(node.name, {}).items():
+        name = name_of(view.jobs[number].job)
+        jobs += [name] if name else []
+        hidden += not name
+        held |= bits
     marks = "".join("x" if held >> i & 1 else "." for i in range(kind.devices))
     return NodeRecord(
         node.name,

@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 
@@ -19,7 +20,6 @@ from muster.executors.fleet.listener import Listener
 from muster.executors.fleet.log_store import LogStore
 from muster.executors.fleet.packs import PackSource
 from muster.executors.fleet.session import Session
-from muster.executors.health import read_health
 from muster.executors.packs import PACKS, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
@@ -33,10 +33,22 @@ LOOK = 0.5
 """s between two looks for silent agents."""
 CLOSING = 3
 """Iterations of the event loop in which asyncio closes what was aborted: TLS, socket, stream."""
+AGE_STEP = 1.0
+"""s by which the age of a node's health may be off: requests that ask for all nodes are frequent."""
 ANSWER = 30.0
 """s for the fleet's thread to answer."""
 
+UNKNOWN = NodeHealth()
+
 T = TypeVar("T")
+
+
+class _Shown(NamedTuple):
+    """A node's health as it was heard, and as it was shown with its age."""
+
+    now: float
+    said: NodeHealth
+    health: NodeHealth
 
 
 class FleetExecutor:
@@ -79,6 +91,7 @@ class FleetExecutor:
         self._thread = threading.Thread(target=self._work, name="muster-fleet", daemon=True)
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
+        self._shown: Mapping[str, _Shown] = {}
         self._thread.start()
 
     # --- ports.Executor ---
@@ -133,12 +146,10 @@ class FleetExecutor:
 
     def agents(self) -> dict[str, NodeHealth]:
         """Return the nodes whose agents are connected, and how they are (`ports.Agents`)."""
-        now, health = time.monotonic(), self._fleet.health
-        found = {}
-        for name in list(self._fleet.lines):
-            at, said = health.get(name, (now, {}))
-            found[name] = read_health(said, now - at)
-        return found
+        now, heard, before = time.monotonic(), self._fleet.health, self._shown
+        names = list(self._fleet.lines)
+        self._shown = {name: _shown(heard.get(name), before.get(name), now) for name in names}
+        return {name: shown.health for name, shown in self._shown.items()}
 
     # ---
 
@@ -200,6 +211,14 @@ class FleetExecutor:
         while True:
             await asyncio.sleep(min(LOOK, self._fleet.beat))
             _attempt(self._fleet.pass_time)
+
+
+def _shown(heard: tuple[float, NodeHealth] | None, before: _Shown | None, now: float) -> _Shown:
+    """Return what was heard of a node with its age; what was shown just before, if that still holds."""
+    at, said = heard or (now, UNKNOWN)
+    if before is not None and before.said is said and now - before.now < AGE_STEP:
+        return before
+    return _Shown(now, said, replace(said, age=now - at))
 
 
 def _attempt(call: Callable[..., object], *arguments: object) -> None:

@@ -6,13 +6,14 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
 from muster.executors.fleet.log_store import LogStore
 from muster.executors.fleet.nodes import Call, Effect, FleetNode, Kill, Reaction, Standing
 from muster.executors.fleet.reports import read_offer, read_report
+from muster.executors.health import read_health
 from muster.executors.transit import order_fields, task_of
 from muster.files.errors import InputError
 from muster.model.cluster import Node, NodeState
@@ -41,6 +42,7 @@ from muster.wire.agent_messages import (
     Welcome,
 )
 from muster.wire.codec import BadMessageError
+from muster.wire.records import NodeHealth
 
 log = structlog.get_logger()
 
@@ -117,7 +119,7 @@ class Fleet:
         self._share, self._release = share, release
         self.nodes: dict[str, FleetNode] = {}
         self.lines: dict[str, Line] = {}
-        self.health: dict[str, tuple[float, dict[str, Any]]] = {}
+        self.health: dict[str, tuple[float, NodeHealth]] = {}
         """What each agent last said of its node's health, and when (monotonic)."""
         self._tracks: dict[TaskId, _Track] = {}
         self._over: set[TaskId] = set()
@@ -240,7 +242,7 @@ class Fleet:
         match message:
             case AgentAlive():
                 if message.health:
-                    self.health[line.node] = self._monotonic(), message.health
+                    self.health[line.node] = self._monotonic(), read_health(message.health)
                 line.send(DaemonAlive(self._epoch, message.beat))
             case AgentReport():
                 self._hear_report(line, message)

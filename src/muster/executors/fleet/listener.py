@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
+from asyncio import sslproto
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -22,6 +23,11 @@ PER_PEER = 48
 """Of them, from one address, so that it cannot keep the others out."""
 HANDSHAKE = 10.0
 """s for TLS."""
+TLS_BUFFER = 32 * 1024
+"""Bytes that a connection reads at a time: two TLS records. asyncio's own 256 KiB, one buffer for each
+connection, would be most of what an agent costs here (of 0.32 MB)."""
+sslproto.SSLProtocol.max_size = TLS_BUFFER  # of the whole process: asyncio has no other way
+
 BACKLOG = 4096
 KEEPALIVE_IDLE = 30
 """s of silence before TCP probes the other node."""

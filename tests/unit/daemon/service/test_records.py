@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
-from muster.daemon.service.records import node_record, pool_records, task_records
+from muster.daemon.service.records import holdings, node_record, pool_records, task_records
 from muster.model.job import Job, Role
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.task import TaskEnded, TaskExited, TaskId, TaskOrdered
@@ -17,7 +17,8 @@ PLACED = placement(("n0", 0b0001), ("n0", 0b0110))
 
 def test_a_node_shows_which_devices_are_held_and_by_whom() -> None:
     here = view(cluster(2), [running(job("b", 2), PLACED), job("waits", 1)])
-    busy, idle = (node_record(here, node, lambda job: job.name) for node in here.cluster.nodes)
+    held = holdings(here)
+    busy, idle = (node_record(here, node, held, lambda job: job.name) for node in here.cluster.nodes)
     assert (busy.jobs, busy.bitmap, busy.free, busy.devices) == (("b",), "xxx.....", 5, 8)
     assert (idle.jobs, idle.bitmap, idle.free) == ((), "........", 8)
 
@@ -28,7 +29,10 @@ def test_of_jobs_that_may_not_be_seen_a_node_tells_only_how_many() -> None:
 
     def jobs_on(*hidden: str) -> tuple[str, ...]:
         here = view(cluster(1), [*jobs])
-        return node_record(here, node, lambda job: None if job.name in hidden else job.name).jobs
+        named = node_record(
+            here, node, holdings(here), lambda job: None if job.name in hidden else job.name
+        )
+        return named.jobs
 
     assert jobs_on("b") == ("a", "c", "another user's job")
     assert jobs_on("a", "b", "c") == ("3 jobs of other users",)

@@ -24,6 +24,7 @@ from muster.wire.agent_messages import (
     SendSignal,
     Welcome,
 )
+from muster.wire.records import NodeHealth
 from tests.unit.executors.fleet.talking import LOST_AFTER, Talk, World, order, task
 
 
@@ -142,7 +143,7 @@ def test_an_agent_that_beats_is_answered_and_never_lost(world: World) -> None:
         world.fleet.heard(talk, AgentAlive({"load": 1.0}, beat))
     assert world.heard() == ["NodeAdded gpu1"]
     assert [each.beat for each in talk.of(DaemonAlive)] == list(range(1, 20))
-    assert world.fleet.health["gpu1"][1] == {"load": 1.0}
+    assert world.fleet.health["gpu1"][1] == NodeHealth(load=1.0)
 
 
 def test_what_was_never_sent_has_never_begun_when_its_node_is_lost(world: World) -> None:
