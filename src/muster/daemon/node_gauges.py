@@ -1,8 +1,10 @@
 """Metrics of single nodes: how they are, as their agents say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from muster.executors.health import unhealthy
 from muster.wire.records import NodeHealth
@@ -36,21 +38,27 @@ READINGS: dict[str, tuple[str, Reading]] = {
 """What each gauge means, and where it is read; None: unknown, no sample."""
 
 
-class NodeGauges:
-    """A gauge for each reading, a sample for each node whose agent is connected."""
+class NodeGauges(Collector):
+    """A gauge for each reading, a sample for each node whose agent is connected.
+
+    Samples are made when somebody asks: thousands of nodes change far more often.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._gauges = {
-            name: Gauge(name, means, ["node"], registry=registry)
-            for name, (means, _) in READINGS.items()
-        }
+        self._agents: Mapping[str, NodeHealth] = {}
+        registry.register(self)
 
     def set(self, agents: Mapping[str, NodeHealth]) -> None:
-        """Set the gauges; nodes without an agent have no samples."""
-        for name, (_, read) in READINGS.items():
-            gauge = self._gauges[name]
-            gauge.clear()
+        """Take what the agents say; nodes without an agent have no samples."""
+        self._agents = agents
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges, as the registry asks for them."""
+        agents = self._agents
+        for name, (means, read) in READINGS.items():
+            gauge = GaugeMetricFamily(name, means, labels=["node"])
             for node, health in agents.items():
                 value = read(health)
                 if value is not None:
-                    gauge.labels(node).set(value)
+                    gauge.add_metric([node], value)
+            yield gauge

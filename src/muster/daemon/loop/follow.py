@@ -75,9 +75,9 @@ class Follower:
                 metrics.waited(fact.at - jobs[fact.job].submitted)
             elif isinstance(fact, _CHANGES) and fact.job in jobs:
                 self.tell_held(jobs[fact.job])
-            elif isinstance(fact, NodeLost):
-                for state in jobs.values():
-                    self.tell_held(state)
+        if any(isinstance(fact, NodeLost) for fact in facts):  # once, however many are lost
+            for state in jobs.values():
+                self.tell_held(state)
 
     def tell_held(self, state: JobState) -> None:
         """Tell beliefs which devices a job runs on."""

@@ -28,7 +28,6 @@ from muster.daemon.service.requests import SHARED, admins_only
 from muster.daemon.service.trust_requests import TrustRequests
 from muster.daemon.service.user_limits import EVERYBODY, Limiter, changed_limits
 from muster.executors.accounts import TOGETHER, Submitters
-from muster.executors.health import unhealthy
 from muster.files.errors import one_of
 from muster.files.snapshot import encode_snapshot
 from muster.model.cluster import Node, NodeState
@@ -41,7 +40,6 @@ from muster.policy.registry import POLICIES
 from muster.wire.records import (
     ActRecord,
     LimitRecord,
-    NodeHealth,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
@@ -117,7 +115,7 @@ class Administration(TrustRequests):
     def _nodes(self, caller: Caller, nodes: Sequence[Node]) -> list[NodeRecord]:
         view, agents, seen = self._daemon.view, self._daemon.agents(), partial(self._job_name, caller)
         held = holdings(view)
-        records = [_with_agent(node_record(view, each, held, seen), each, agents) for each in nodes]
+        records = [node_record(view, each, held, seen, agents) for each in nodes]
         if not caller.admin:
             return records
         finish = partial(self._daemon.beliefs.finish, view=view, now=self._daemon.clock.now())
@@ -300,12 +298,3 @@ def _merged(known: Mapping[str, Quota], given: Mapping[str, Quota]) -> dict[str,
     """Return a pool's quotas after a change; one for every type replaces those of single types."""
     before = {} if EVERY_TYPE in given else known
     return {**before, **given}
-
-
-def _with_agent(record: NodeRecord, node: Node, agents: Mapping[str, NodeHealth]) -> NodeRecord:
-    """Return a node's record with what its agent says."""
-    if node.offer is None:
-        return record
-    health = agents.get(node.name)
-    trouble = "" if health is None else unhealthy(health)
-    return replace(record, connected=health is not None, health=health, trouble=trouble)

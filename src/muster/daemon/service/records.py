@@ -8,15 +8,22 @@ from typing import Any
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
+from muster.executors.health import unhealthy
 from muster.model.cluster import Node
 from muster.model.job import Job
-from muster.model.offer import NodeOffer
 from muster.model.pool import ROOT, Entitlements, Quota
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import Phase, View
 from muster.store.batch import Journalled
-from muster.wire.records import NodeRecord, NodeTaskRecord, PoolRecord, QuotaRecord, TaskRecord
+from muster.wire.records import (
+    NodeHealth,
+    NodeRecord,
+    NodeTaskRecord,
+    PoolRecord,
+    QuotaRecord,
+    TaskRecord,
+)
 
 JobName = Callable[[Job], str | None]
 """What the reader of a list may know a job as; None: nothing."""
@@ -35,8 +42,15 @@ def holdings(view: View) -> Holdings:
     return found
 
 
-def node_record(view: View, node: Node, held_there: Holdings, name_of: JobName) -> NodeRecord:
-    """A node and the jobs on it; of jobs that the reader may not see, only how many."""
+def node_record(
+    view: View,
+    node: Node,
+    held_there: Holdings,
+    name_of: JobName,
+    agents: Mapping[str, NodeHealth] | None = None,
+) -> NodeRecord:
+    """A node, the jobs on it and what its agent says; of jobs that the reader may not see, only how
+    many."""
     kind = view.cluster.configuration_of(node)
     held = 0
     jobs: list[str] = []
@@ -63,15 +77,19 @@ def node_record(view: View, node: Node, held_there: Holdings, name_of: JobName) 
         rack=node.rack,
         domain=node.domain,
         configuration=node.configuration,
-        **_offered(node.offer),
+        **_offered(node, agents or {}),
     )
 
 
-def _offered(offer: NodeOffer | None) -> dict[str, Any]:
-    """Return the fields that only an agent's offer has."""
+def _offered(node: Node, agents: Mapping[str, NodeHealth]) -> dict[str, Any]:
+    """Return the fields that only a node with an agent has."""
+    offer, health = node.offer, agents.get(node.name)
     if offer is None:
         return {}
     return {
+        "connected": health is not None,
+        "health": health,
+        "trouble": "" if health is None else unhealthy(health),
         "engine": offer.engine,
         "address": offer.address,
         "labels": dict(offer.labels),
