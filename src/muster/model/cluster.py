@@ -1,5 +1,6 @@
 """Nodes and the cluster: an array of integers and a few small tables."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -92,12 +93,12 @@ class Cluster:
 
     def present(self) -> dict[str, int]:
         """The devices of each type on the nodes that are not lost."""
-        found = dict.fromkeys(self.device_types(), 0)
-        for node in self.nodes:
-            if node.state is not NodeState.LOST:
-                kind = self.configurations[node.configuration]
-                if kind.devices:
-                    found[kind.device_type] += kind.devices
+        found, lost = dict.fromkeys(self.device_types(), 0), NodeState.LOST
+        # Counted by configuration set: views are made with each fact, of thousands of nodes.
+        for name, count in Counter([n.configuration for n in self.nodes if n.state is not lost]).items():
+            kind = self.configurations[name]
+            if kind.devices:
+                found[kind.device_type] += count * kind.devices
         return found
 
     def node_devices(self) -> dict[str, int]:
