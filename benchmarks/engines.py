@@ -34,7 +34,7 @@ from support.engine_costs import (  # noqa: E402
 NODES = ("r1", "r2", "r3")
 TIMES = 20.0
 """What a change must cost Ray Train, in Muster's."""
-ROUNDS = 5
+ROUNDS = 3
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from muster.providers.ray.provider import BRIDGE
-from tests.engines.ray_lab import RayLab
+from tests.engines.ray_lab import RayLab, free_port
 from tests.live.daemons import LONG, Daemon, processes, until
 
 
@@ -20,7 +20,8 @@ class RayCluster(Daemon):
         super().__init__(
             folder,
             *("--engine", "ray", "--address", lab.address),
-            *("--agent-host", "127.0.0.1", "--agent-port", "0"),
+            # One port for all its daemons, so that agents find the next.
+            *("--agent-host", "127.0.0.1", "--agent-port", str(free_port())),
             *("--engine-option", f"folder={self.agents}"),
             *options,
         )

@@ -19,6 +19,8 @@ from tests.live.daemons import processes, until
 
 RAY = ("-m", "ray.scripts.scripts")
 """The command `ray`, of any Python that has it."""
+ATTEMPTS = 3
+"""To start a node."""
 STORE = 80_000_000
 """Bytes of the object store, which nobody uses."""
 QUICK = (
@@ -34,11 +36,12 @@ class RayLab:
     def __init__(self, python: str = sys.executable, *, dashboard: bool = False) -> None:
         """`python`: what all of it runs with; `dashboard`: for `ray job`, needs `ray[default]`."""
         self._python = python
-        self.dashboard = _free_port() if dashboard else 0
+        self.dashboard = free_port() if dashboard else 0
         # Short: the names of Ray's sockets go below it, and may have 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="mray-", dir="/tmp"))
-        self.port = _free_port()
+        self.port = free_port()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self._words: dict[str, tuple[str, ...]] = {}
 
     @property
     def address(self) -> str:
@@ -134,6 +137,7 @@ class RayLab:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _launch(self, name: str, *words: str) -> None:
+        self._words[name] = words
         common = ("--node-name", name, "--object-store-memory", str(STORE), "--include-log-monitor")
         with self._said(name).open("wb") as log:
             self._started[name] = subprocess.Popen(
@@ -147,9 +151,20 @@ class RayLab:
             )
 
     def _await(self, name: str) -> None:
-        said, process = self._said(name), self._started[name]
-        until(lambda: b"--block" in said.read_bytes() or process.poll() is not None, f"{name} runs")
-        assert process.poll() is None, said.read_text(encoding="utf-8")
+        """Until a node runs; Ray gives a raylet 30 s to start, too little on a busy machine."""
+        said = self._said(name)
+        for _ in range(ATTEMPTS):
+            process = self._started[name]
+            until(lambda: b"--block" in said.read_bytes() or self._has_ended(name), f"{name} runs")
+            if process.poll() is None:
+                return
+            why = said.read_text(encoding="utf-8")
+            self.kill_all(name)
+            self._launch(name, *self._words[name])
+        raise AssertionError(f"{name} does not start: {why}")
+
+    def _has_ended(self, name: str) -> bool:
+        return self._started[name].poll() is not None
 
     def _said(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -177,7 +192,8 @@ def _program(pid: int) -> str:
     return ""
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -196,7 +212,11 @@ def main() -> None:
     try:
         lab.start_head()
         for number in range(given.nodes):
-            lab.add(f"r{number}", gpus=given.gpus, labels=f"rack=k{number // 2}")
+            lab.add(
+                f"r{number}",
+                gpus=given.gpus,
+                labels=f"rack=k{number // 2},ray.io/accelerator-type=V100",
+            )
         print(f"a Ray cluster is at {lab.address}; Ctrl-C ends it", flush=True)
         over.wait()
     finally:

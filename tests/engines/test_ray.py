@@ -95,7 +95,7 @@ def test_a_training_follows_nodes_that_come_and_are_drained(
     lab.drain("r3", within=60)
     training.await_workers(2)
     until(lambda: "r3" not in {node.name for node in daemon.client.nodes()}, "r3 has left")
-    assert not processes_of(daemon, "r3"), "nothing is left on it"
+    until(lambda: not processes_of(daemon, "r3"), "nothing is left on it")
     lab.remove("r3")
     training.ahead()
     training.finish()

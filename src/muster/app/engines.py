@@ -62,6 +62,7 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
+            gone=self.executor.hear_provider,
             agents=self.executor.agents,
             want=self._want if self.provider.name != MACHINES else None,
         )

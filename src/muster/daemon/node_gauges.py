@@ -20,11 +20,11 @@ READINGS: dict[str, tuple[str, Reading]] = {
     ),
     "muster_node_ecc_errors": (
         "Uncorrected memory errors of a node's devices since their driver was loaded",
-        lambda health: health.ecc if health.devices else None,
+        lambda health: None if health.temperature is None else health.ecc,
     ),
-    "muster_node_slowed_devices": (
-        "Devices of a node whose clock a fault lowers",
-        lambda health: sum(bool(each.slowed) for each in health.devices) if health.devices else None,
+    "muster_node_throttled": (
+        "Whether a fault lowers the clock of a node's device",
+        lambda health: None if health.temperature is None else float(bool(health.throttled)),
     ),
     "muster_node_disk_free_bytes": (
         "Free space where a node's agent has its folder",

@@ -1,10 +1,10 @@
 """How nodes are: what agents say, and what makes a node unfit for tasks."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
-from muster.model.topology import MAX_DEVICES
-from muster.wire.records import DeviceHealth, NodeHealth
+from muster.wire.records import NodeHealth
 
 BROKEN = {
     48: "double-bit memory error",
@@ -26,29 +26,28 @@ DISK_FULL = 512 * 10**6
 DISK_ROOM = 2 * DISK_FULL
 """Bytes free from which a node that was full is used again."""
 
-HEAT = "heat"
-"""As agents call it when the hardware lowers a clock because of the temperature."""
 FULL = f"its disk is full (less than {DISK_FULL // 10**6} MB free)"
 
 MOST = 2**53
-LONGEST = 40
-MAX_SLOWED = 8
+MAX_XIDS = 32
+LONGEST = 120
 
 
 def read_health(said: Mapping[str, Any], age: float = 0.0) -> NodeHealth:
-    """Return what an agent says of its node (`agent/health.py`). Agents are not trusted: what cannot be
-    is left out."""
-    devices = said.get("devices")
-    memory, disk = _mapping(said.get("memory")), _mapping(said.get("disk"))
+    """Return what an agent says of its node. Agents are not trusted: what cannot be is left out."""
+    xids = said.get("xids")
+    whole = [_number(each) for each in xids[:MAX_XIDS]] if isinstance(xids, list | tuple) else []
+    throttled = said.get("throttled")
+    text = throttled if isinstance(throttled, str) and throttled.isprintable() else ""
     return NodeHealth(
-        devices=tuple(
-            _device(_mapping(each)) for each in (devices if isinstance(devices, list | tuple) else ())
-        )[:MAX_DEVICES],
+        temperature=_number(said.get("temperature")),
+        slowdown=_number(said.get("slowdown")),
+        ecc=int(_number(said.get("ecc")) or 0),
+        xids=tuple(dict.fromkeys(int(each) for each in whole if each is not None)),
+        throttled=text[:LONGEST],
+        disk_free=_whole(said.get("disk_free")),
+        memory_free=_whole(said.get("memory_free")),
         load=_number(said.get("load")),
-        memory_free=_whole(memory.get("free")),
-        memory_total=_whole(memory.get("total")),
-        disk_free=_whole(disk.get("free")),
-        disk_total=_whole(disk.get("total")),
         age=age,
         shares=said["shares"] if isinstance(said.get("shares"), bool) else None,
     )
@@ -56,16 +55,14 @@ def read_health(said: Mapping[str, Any], age: float = 0.0) -> NodeHealth:
 
 def unhealthy(health: NodeHealth) -> str:
     """Return why a node should get no tasks; empty: it is well. The worst comes first."""
-    for number, device in enumerate(health.devices):
-        if device.xid in BROKEN:
-            return f"device {number} reported Xid {device.xid} ({BROKEN[device.xid]})"
-    for number, device in enumerate(health.devices):
-        if device.ecc:
-            errors = "error" if device.ecc == 1 else "errors"
-            return f"device {number} has {device.ecc} uncorrected memory {errors}"
-    for number, device in enumerate(health.devices):
-        if HEAT in device.slowed:
-            return f"device {number} is so hot that its hardware slows it down"
+    for xid in health.xids:
+        if xid in BROKEN:
+            return f"a device reported Xid {xid} ({BROKEN[xid]})"
+    if health.ecc:
+        errors = "error" if health.ecc == 1 else "errors"
+        return f"devices have {health.ecc} uncorrected memory {errors}"
+    if health.temperature and health.slowdown and health.temperature > health.slowdown:
+        return f"a device is hotter than {health.slowdown:.0f} °C, where it slows itself down"
     if health.disk_free is not None and health.disk_free < DISK_FULL:
         return FULL
     return ""
@@ -76,31 +73,10 @@ def recovered(why: str, health: NodeHealth) -> bool:
     return why == FULL and health.disk_free is not None and health.disk_free >= DISK_ROOM
 
 
-def _device(said: Mapping[str, Any]) -> DeviceHealth:
-    slowed = said.get("slowed")
-    words = (
-        [each for each in slowed if isinstance(each, str)] if isinstance(slowed, list | tuple) else []
-    )
-    return DeviceHealth(
-        temperature=_number(said.get("temperature")),
-        power=_number(said.get("power")),
-        used=_number(said.get("used")),
-        memory=_whole(said.get("memory")),
-        clock=_number(said.get("clock")),
-        slowed=tuple(each[:LONGEST] for each in words if each.isprintable())[:MAX_SLOWED],
-        ecc=_whole(said.get("ecc")) or 0,
-        xid=_whole(said.get("xid")),
-    )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= MOST else None  # neither NaN nor infinite
+    return float(value) if isfinite(value) and 0 <= value <= MOST else None
 
 
 def _whole(value: object) -> int | None:

@@ -164,3 +164,5 @@ class Reason:
     """Number of the beneficiary; 0: unknown."""
     lack: Lack | None = None
     """What is to join before the job can start."""
+    because: str = ""
+    """The draining node that the job leaves, and why it is draining."""

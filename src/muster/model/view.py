@@ -81,8 +81,7 @@ class JobState:
     def held(self) -> tuple[Slot, ...]:
         """Return every slot held now: during a change, both the old and the new ones."""
         now = self.placement.slots if self.placement else ()
-        coming = self.target.slots if self.target else ()
-        return tuple(dict.fromkeys((*now, *coming)))
+        return tuple(dict.fromkeys((*now, *self.target.slots))) if self.target else now
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class Setting:
     """s after which the simulation stops."""
     explain: bool = False
     """Whether waiting jobs get full reasons, for people to read."""
+    whole: Cluster | None = None
+    """All nodes that are ever there; None: those of the cluster, and later those that are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,10 @@ class Engine:
     def __init__(self, setting: Setting, arrivals: Iterable[Arrival]) -> None:
         self.setting = setting
         self.clock = VirtualClock()
-        self.executor = VirtualExecutor(
-            self.clock, setting.cluster, setting.pauses, setting.disturbance
-        )
+        whole = setting.whole or setting.cluster
+        self.executor = VirtualExecutor(self.clock, whole, setting.pauses, setting.disturbance)
         self.view = View(0, setting.cluster, setting.pools, {})
-        self.admission = Admission(setting.cluster, setting.pools)
+        self.admission = Admission(whole, setting.pools)
         self.beliefs = setting.beliefs()
         self.ended: list[tuple[Life, float]] = []
         """Jobs ended since this was last emptied, and when."""
@@ -168,7 +169,7 @@ class Engine:
         if facts:
             self._idle = 0
             self._fold(facts)
-        if any(isinstance(fact, NodeAdded) for fact in facts):
+        if self.setting.whole is None and any(isinstance(fact, NodeAdded) for fact in facts):
             self.executor.extend(self.view.cluster)
             self.admission.extend(self.view.cluster)
         for node in lost:

@@ -211,54 +211,29 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceHealth:
-    """How a device is, where NVML tells; None: unknown."""
+class NodeHealth:
+    """How a node is, as its agent said; `AgentAlive.health` has these keys. None: unknown."""
 
     temperature: float | None = None
-    """In degrees Celsius."""
-    power: float | None = None
-    """W."""
-    used: float | None = None
-    """Part of the time in which it computes, 0 to 1."""
-    memory: int | None = None
-    """Bytes in use."""
-    clock: float | None = None
-    """Part of its highest clock, 0 to 1."""
-    slowed: tuple[str, ...] = ()
-    """Faults that lower its clock: "heat", "power brake", ..."""
+    """Of its hottest device, in degrees Celsius."""
+    slowdown: float | None = None
+    """The temperature at which that device slows itself down."""
     ecc: int = 0
-    """Uncorrected memory errors since its driver was loaded."""
-    xid: int | None = None
-    """Number of the last critical error that its driver reported."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHealth:
-    """How a node is, as its agent last said; None: unknown."""
-
-    devices: tuple[DeviceHealth, ...] = ()
-    load: float | None = None
-    """Processes that run or want to, on average over a minute."""
-    memory_free: int | None = None
-    """Bytes."""
-    memory_total: int | None = None
+    """Uncorrected memory errors of its devices since their driver was loaded."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors (Xid) that the driver has reported since the agent started."""
+    throttled: str = ""
+    """Why the clocks of a device are lowered; empty: they are not."""
     disk_free: int | None = None
     """Bytes, where the agent has its folder."""
-    disk_total: int | None = None
+    memory_free: int | None = None
+    """Bytes."""
+    load: float | None = None
+    """Processes that run or want to, over the last minute."""
     age: float = 0.0
     """s since the agent said so."""
     shares: bool | None = None
     """Whether it sees the daemon's file system."""
-
-    @property
-    def temperature(self) -> float | None:
-        """Of its hottest device."""
-        return max((d.temperature for d in self.devices if d.temperature is not None), default=None)
-
-    @property
-    def ecc(self) -> int:
-        """Uncorrected memory errors of all its devices."""
-        return sum(device.ecc for device in self.devices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,22 @@ from pathlib import Path
 from muster.cli.render.live import MOST_NODES, ClusterFrame
 from muster.cli.render.node_page import node_page
 from muster.cli.render.node_table import node_table
-from muster.wire.records import DeviceHealth, NodeHealth, NodeTaskRecord
+from muster.wire.records import NodeHealth, NodeTaskRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
 from tests.unit.cli.test_live import drawn, the_line
 
 NOW = time.time()
-GPU = DeviceHealth(
-    temperature=64.0, power=412.0, used=0.97, memory=70 * 10**9, clock=0.99, slowed=("heat",), ecc=1
-)
 HEALTH = NodeHealth(
-    (GPU,), 3.5, 400 * 10**9, 512 * 10**9, disk_free=1_200 * 10**9, disk_total=2_000 * 10**9, age=4.0
+    temperature=64.0,
+    slowdown=93.0,
+    ecc=1,
+    xids=(31,),
+    throttled="heat",
+    disk_free=1_200 * 10**9,
+    memory_free=400 * 10**9,
+    load=3.5,
+    age=4.0,
 )
 GONE = a_node(
     "gpu1",
@@ -90,14 +95,14 @@ def test_a_page_has_everything_that_is_known_of_a_node() -> None:
         "connected, brought by ray",
         "10.0.0.2 (ib0), ports 20000-31999",
         "zone=a",
-        "400.0 GB of 512.0 GB free",
-        "1,200.0 GB of 2,000.0 GB free",
+        "400.0 GB free",
+        "1,200.0 GB free",
         "3.5, measured",
         "resnet50",
         "worker-0",
-        "64 °C",
-        "412 W",
-        "heat",
+        "64 °C, slows down at 93 °C",
+        "1 uncorrected memory error, Xid 31",
+        "lowered by heat",
     ):
         assert text in page, text
     assert "its agent has been silent" in node_page(GONE, NOW)
@@ -108,7 +113,7 @@ def test_show_asks_the_daemon_for_one_node(lab: Lab) -> None:
     assert "4xH100-3f29c1" in muster("node", "show", "gpu2").stdout
     assert lab.requests[-1][:2] == ("GET", "/v1/nodes/gpu2")
     record = json.loads(muster("node", "show", "gpu2", "-o", "json").stdout)
-    assert record["health"]["devices"][0]["temperature"] == 64
+    assert record["health"]["temperature"] == 64
     assert record["tasks"][0]["devices"] == [0, 1]
     assert "no node named 'gpu9'" in muster("node", "show", "gpu9", code=102).stderr
 

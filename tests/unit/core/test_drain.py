@@ -149,6 +149,31 @@ def test_a_deadline_binds_jobs_that_are_not_preemptible() -> None:
     assert there.cycle().names(Kind.PREEMPT) == {"r"}
 
 
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_an_engine_that_gives_a_minute_finds_the_node_empty(policy: str) -> None:
+    """Elastic jobs shrink off it, what saves when asked moves or queues: all of them at once, since
+    with a grace of 30 s twice (ask, then SIGTERM) there is no time to lose."""
+    there = world(2, on(job("e", 1, most=2), "n0", 0b1), on(job("m", 2), "n0", 0b110), policy=policy)
+    there.happen(NodeDraining("n0", 600.0, 660.0, "preempted by Slurm"))
+    frame = there.cycle()
+    assert frame.reason("e").code is Code.RESIZED_DRAINED
+    assert frame.reason("m").code is Code.MIGRATED_DRAINED
+    assert "n0: preempted by Slurm" in tell(frame.reason("m"))
+    there.settle()
+    assert set(there.bits("e")) == set(there.bits("m")) == {"n1"}
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_without_room_elsewhere_they_are_checkpointed_and_queue(policy: str) -> None:
+    there = world(1, on(job("r", 2), "n0", 0b11), policy=policy)
+    there.happen(NodeDraining("n0", 600.0, 690.0, "time limit"))
+    frame = there.cycle()
+    assert not frame.of(Kind.PREEMPT) and frame.decided.again <= 630.0
+    frame = there.cycle(30.0)
+    assert frame.reason("r").code is Code.PREEMPTED_DRAINED
+    assert "n0: time limit" in tell(frame.reason("r"))
+
+
 def test_a_drain_without_a_deadline_withdraws_the_one_before_and_resume_undoes_both() -> None:
     there = world(1, on(plain("r"), "n0", 1))
     there.happen(NodeDraining("n0", 600.0, 700.0), NodeDraining("n0", 610.0))

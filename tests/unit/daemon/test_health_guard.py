@@ -6,15 +6,10 @@ from muster.daemon.health_guard import HealthGuard
 from muster.executors.discover import Grid, Machine, virtual_cluster
 from muster.model.cluster import Cluster, NodeState
 from muster.model.event import NodeDraining, NodeReturned
-from muster.wire.records import DeviceHealth, NodeHealth
-
-
-def of_device(ecc: int = 0, xid: int | None = None) -> NodeHealth:
-    return NodeHealth((DeviceHealth(ecc=ecc, xid=xid),))
-
+from muster.wire.records import NodeHealth
 
 TWO = virtual_cluster(Grid(2, 1, 2), Machine(4_000, 10**10))
-WELL, FULL, BROKEN = NodeHealth(disk_free=10**11), NodeHealth(disk_free=0), of_device(xid=79)
+WELL, FULL, BROKEN = NodeHealth(disk_free=10**11), NodeHealth(disk_free=0), NodeHealth(xids=(79,))
 WHY = "unhealthy: its disk is full (less than 512 MB free)"
 
 
@@ -53,9 +48,9 @@ def test_a_broken_device_waits_for_an_administrator_who_has_the_last_word() -> N
     drained = after(TWO, "n0", NodeState.DRAINING, drain.why)
     assert guard.look(drained, {"n0": WELL}, 6.0) == []
     assert guard.look(TWO, {"n0": BROKEN}, 7.0) == [], "resumed with the same error"
-    worse = of_device(xid=79, ecc=1)
+    worse = NodeHealth(xids=(79,), ecc=1)
     assert guard.look(TWO, {"n0": worse}, 8.0) == []
-    assert guard.look(TWO, {"n0": of_device(ecc=1)}, 8.0), "another cause"
+    assert guard.look(TWO, {"n0": NodeHealth(ecc=1)}, 8.0), "another cause"
 
 
 def test_a_drain_by_an_administrator_or_an_engine_is_left_alone() -> None:

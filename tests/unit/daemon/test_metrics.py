@@ -15,7 +15,7 @@ from muster.model.offer import NodeOffer
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
-from muster.wire.records import DeviceHealth, NodeHealth
+from muster.wire.records import NodeHealth
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 from tests.numbers import number
 
@@ -184,8 +184,7 @@ def test_nodes_are_counted_by_engine_and_state_and_tell_how_they_are() -> None:
             here.nodes, (NodeState.UP, NodeState.DRAINING, NodeState.UP), strict=True
         )
     )
-    hot = DeviceHealth(temperature=71.0, ecc=1), DeviceHealth(temperature=55.0)
-    agents = {"n0": NodeHealth(load=2.5, disk_free=10**9), "n1": NodeHealth(hot)}
+    agents = {"n0": NodeHealth(load=2.5, disk_free=10**9), "n1": NodeHealth(temperature=71.0, ecc=1)}
     metrics = Metrics()
     metrics.set_gauges(view(here.with_nodes(nodes)), Entitlements({}), agents)
     samples = read(metrics)

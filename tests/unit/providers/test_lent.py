@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 from muster.ports import NodeDeparts, NodeGone
 from muster.providers.ray.lent import GRACE, RETURN, Bring, Effect, Lease, Lent
 
+UP = frozenset({"n1"})
+"""Its agent is connected."""
+
 
 def test_a_held_node_gets_an_agent() -> None:
     lent, effects = Lent().held("n1", "a")
@@ -30,11 +33,19 @@ def test_jobs_leave_a_node_whose_raylet_stays_away_and_then_it_is_gone() -> None
     lent, _ = Lent().held("n1", "a")
     lent, _ = lent.died("n1", "a", "killed", now=0.0)
     assert lent.passed(RETURN - 1)[1] == ()
-    lent, effects = lent.passed(RETURN)
+    lent, effects = lent.passed(RETURN, UP)
     assert effects == (NodeDeparts("n1", GRACE, "Ray lost it: killed"),)
     assert lent.passed(RETURN + GRACE - 1)[1] == ()
-    assert lent.passed(RETURN + GRACE, frozenset({"n1"}))[1] == (), "its agent is still there"
+    assert lent.passed(RETURN + GRACE, UP)[1] == (), "its agent is still there"
     lent, effects = lent.passed(RETURN + GRACE)
+    assert effects == (NodeGone("n1", "Ray lost it: killed"),)
+    assert lent == Lent()
+
+
+def test_a_node_that_is_dead_for_ray_and_silent_for_us_is_gone() -> None:
+    lent, _ = Lent().held("n1", "a")
+    lent, _ = lent.died("n1", "a", "killed", now=0.0)
+    lent, effects = lent.passed(RETURN)
     assert effects == (NodeGone("n1", "Ray lost it: killed"),)
     assert lent == Lent()
 
@@ -61,7 +72,7 @@ def test_a_later_raylet_waits_until_the_node_has_left() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("hkdxp"), st.sampled_from("ab"), st.floats(0, 60)), max_size=30)
+    st.lists(st.tuples(st.sampled_from("hkdxpq"), st.sampled_from("ab"), st.floats(0, 60)), max_size=30)
 )
 def test_no_agent_is_brought_to_a_node_that_is_leaving(steps: list[tuple[str, str, float]]) -> None:
     lent, now, leaving = Lent(), 0.0, False
@@ -85,5 +96,7 @@ def _step(lent: Lent, kind: str, id: str, now: float) -> tuple[Lent, tuple[Effec
             return lent.drained("n1", id, None, now)
         case "x":
             return lent.died("n1", id, "killed", now)
+        case "q":
+            return lent.passed(now, UP)
         case _:
             return lent.passed(now)

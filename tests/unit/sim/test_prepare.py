@@ -88,6 +88,45 @@ def test_a_draining_node_takes_no_new_job(tmp_path: Path) -> None:
     assert ends(replace(two_jobs(tmp_path), incidents=drained)) == {"a": 100.0, "b": 550.0}
 
 
+def test_a_node_that_joins_later_is_waited_for(tmp_path: Path) -> None:
+    """The only node joins at 40, leaves at 400 and joins again at 500: a from 40 to 140, b to 190."""
+    comes = incidents(tmp_path, "40,n1,joined", "400,n1,left", "500,n1,joined")
+    base = replace(two_jobs(tmp_path), incidents=comes)
+    assert ends(base) == {"a": 140.0, "b": 190.0}
+    trace_file(tmp_path, "0,1,100,a", "410,1,50,b")
+    assert ends(base) == {"a": 140.0, "b": 550.0}
+
+
+def test_what_runs_on_a_node_that_leaves_is_lost_up_to_its_checkpoint(tmp_path: Path) -> None:
+    """Checkpoints at 20 and 40, left at 50, joined again at 60: 60 s are left of a."""
+    base = replace(two_jobs(tmp_path), checkpoint=20.0, first=1)
+    left = replace(base, incidents=incidents(tmp_path, "50,n1,left", "60,n1,joined"))
+    assert ends(left) == {"a": 120.0}
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_drain_before_it_leaves_loses_nothing(tmp_path: Path, node: str) -> None:
+    """Whichever of two nodes a runs on drains from 10 with a minute's notice and leaves at 70."""
+    base = replace(two_jobs(tmp_path), first=1)
+    cluster_file(tmp_path, nodes=2)
+    path = tmp_path / "leaves.csv"
+    path.write_text(f"at,node,event,by\n10,{node},draining,1m\n70,{node},left,\n", encoding="utf-8")
+    assert ends(replace(base, incidents=str(path))) == {"a": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (("5,n1,lost", "9,n1,joined"), "3: node: n1 is there already"),
+        (("5,n1,left", "9,n1,returned"), "3: node: n1 is not there then"),
+        (("5,n1,gone",), "2: event"),
+    ],
+)
+def test_nodes_come_and_go_in_order(tmp_path: Path, rows: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        prepare(replace(two_jobs(tmp_path), incidents=incidents(tmp_path, *rows)))
+
+
 def test_what_is_left_when_time_is_up_is_unfinished(tmp_path: Path) -> None:
     result = simulated(replace(two_jobs(tmp_path), until=120.0))
     assert {record.name: record.fate for record in result.records} == {"a": "done", "b": "unfinished"}

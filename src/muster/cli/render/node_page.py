@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from muster.cli.render.node_table import health_word, leaving_lines
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
-from muster.cli.render.words import clock, size, when
-from muster.wire.records import DeviceHealth, NodeHealth, NodeRecord
+from muster.cli.render.words import clock, counted, size, when
+from muster.wire.records import NodeHealth, NodeRecord
 
 
 def node_page(node: NodeRecord, now: float) -> str:
@@ -15,9 +15,8 @@ def node_page(node: NodeRecord, now: float) -> str:
     lines = [f"{bold(node.name)}, {painted(node.state)}{since}", ""]
     lines += [f"  {name:<12}{text}" for name, text in _facts(node, now)]
     lines += [f"  {line}" for line in leaving_lines([node])]
-    for title, part in (("Tasks", _tasks(node)), ("Devices", _devices(node.health))):
-        if part:
-            lines += ["", bold(title), part]
+    if node.tasks:
+        lines += ["", bold("Tasks"), _tasks(node)]
     return "\n".join(lines)
 
 
@@ -53,48 +52,24 @@ def _agent(node: NodeRecord) -> Iterator[tuple[str, str]]:
 
 
 def _health(health: NodeHealth) -> Iterator[tuple[str, str]]:
-    for name, free, total in (
-        ("memory", health.memory_free, health.memory_total),
-        ("disk", health.disk_free, health.disk_total),
-    ):
-        if free is not None:
-            of = f" of {size(total)}" if total else ""
-            yield name, f"{size(free)}{of} free"
+    free = {"memory": health.memory_free, "disk": health.disk_free}
+    yield from ((name, f"{size(count)} free") for name, count in free.items() if count is not None)
     if health.load is not None:
         yield "load", f"{health.load:.1f}, measured {clock(health.age)} ago"
+    if health.temperature is not None:
+        limit = "" if health.slowdown is None else f", slows down at {health.slowdown:.0f} °C"
+        yield "hottest", f"{health.temperature:.0f} °C{limit}"
+        yield "errors", f"{counted(health.ecc, 'uncorrected memory error')}, Xid {_xids(health)}"
+        yield "clocks", f"lowered by {health.throttled}" if health.throttled else "not lowered"
+
+
+def _xids(health: NodeHealth) -> str:
+    return ", ".join(map(str, health.xids)) or "none"
 
 
 def _tasks(node: NodeRecord) -> str:
-    if not node.tasks:
-        return ""
     rows = [
         (str(each.number), each.job, each.task, ",".join(map(str, each.devices)) or "-")
         for each in node.tasks
     ]
     return table(("ID", "JOB", "TASK", "DEVICES"), rows, left=(1, 2, 3))
-
-
-_READINGS = ("DEVICE", "TEMP", "POWER", "USED", "MEMORY", "CLOCK", "SLOWED BY", "ECC", "XID")
-
-
-def _devices(health: NodeHealth | None) -> str:
-    if health is None or not health.devices:
-        return ""
-    return table(_READINGS, [_row(i, each) for i, each in enumerate(health.devices)], left=(6,))
-
-
-def _row(number: int, device: DeviceHealth) -> tuple[str, ...]:
-    def shown(value: float | None, form: str) -> str:
-        return "-" if value is None else form.format(value)
-
-    return (
-        str(number),
-        shown(device.temperature, "{:.0f} °C"),
-        shown(device.power, "{:.0f} W"),
-        shown(device.used, "{:.0%}"),
-        "-" if device.memory is None else size(device.memory),
-        shown(device.clock, "{:.0%}"),
-        ", ".join(device.slowed) or "-",
-        str(device.ecc),
-        "-" if device.xid is None else str(device.xid),
-    )

@@ -112,7 +112,11 @@ class Asked:
     ] = None
     incidents: Annotated[
         Path | None,
-        option(WORLD, "CSV file at,node,event: nodes lost, returned, draining.", metavar="FILE"),
+        option(
+            WORLD,
+            "CSV file at,node,event: nodes joined, left, lost, returned, draining.",
+            metavar="FILE",
+        ),
     ] = None
     until: Annotated[str | None, option(WORLD, "Stop at this time.", metavar="TIME")] = None
 

@@ -95,7 +95,7 @@ def _finds_room(cycle: CycleState, state: JobState, nodes: Collection[str]) -> b
         return _move_live(cycle, state, nodes)
     placement = _elsewhere(cycle, state)
     if placement is not None:
-        cycle.move(state, placement, Reason(Code.MIGRATED_DRAINED))
+        cycle.move(state, placement, _reason(cycle, state, Code.MIGRATED_DRAINED))
     return placement is not None
 
 
@@ -110,7 +110,7 @@ def _move_live(cycle: CycleState, state: JobState, nodes: Collection[str]) -> bo
     placement = _off(cycle, state, Request(plan, option, widest), nodes)
     if placement is None or (not state.job.preemptible and _fewer(placement, plan)):
         return False
-    cycle.rearrange(state, placement, Reason(Code.RESIZED_DRAINED))
+    cycle.rearrange(state, placement, _reason(cycle, state, Code.RESIZED_DRAINED))
     cycle.drained.add(state.number)
     return True
 
@@ -134,6 +134,19 @@ def _off(
     return near
 
 
+def _reason(
+    cycle: CycleState,
+    state: JobState,
+    code: Code,
+    cost: float | None = None,
+    lost: float | None = None,
+) -> Reason:
+    """Return why the job leaves, with what its engine or administrator said of the node."""
+    nodes = (cycle.standing.draining.get(slot.node) for slot in state.held())
+    said = next((f"{node.name}: {node.why}" for node in nodes if node and node.why), "")
+    return Reason(code, because=said, cost=cost, lost=lost)
+
+
 def _as_placed(state: JobState) -> Plan:
     """Return the job's current numbers of tasks, but no more than it now asks for."""
     assert state.placement is not None
@@ -151,12 +164,12 @@ def _fewer(placement: Placement, plan: Plan) -> bool:
 
 def _clear(cycle: CycleState, state: JobState) -> None:
     """Move the job to free devices elsewhere by a restart, or put it back into the queue."""
-    cost, lost = cycle.cost(state), cycle.lost(state)
+    price = (cycle.cost(state), cycle.lost(state))
     placement = _elsewhere(cycle, state) if state.phase is Phase.RUNNING else None
     if placement is not None:
-        cycle.move(state, placement, Reason(Code.MIGRATED_DRAINED, cost=cost, lost=lost))
+        cycle.move(state, placement, _reason(cycle, state, Code.MIGRATED_DRAINED, *price))
     else:
-        cycle.stop(state, Reason(Code.PREEMPTED_DRAINED, cost=cost, lost=lost))
+        cycle.stop(state, _reason(cycle, state, Code.PREEMPTED_DRAINED, *price))
     cycle.drained.add(state.number)
 
 

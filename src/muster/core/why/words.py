@@ -50,7 +50,7 @@ def clock(seconds: float) -> str:
 
 
 def _figures(reason: Reason, name_of: NameOf) -> list[str]:
-    found = []
+    found = [reason.because] if reason.because else []
     if reason.beneficiary is not None:
         waits = reason.code.startswith("waiting.")
         found.append(f"{'kept for' if waits else 'for'} {name_of(reason.served, reason.beneficiary)}")

@@ -115,7 +115,9 @@ class _Asked:
         idle = (
             node.name
             for node in nodes
-            if node.state is NodeState.UP and node.name not in busy and node.name not in self._useful
+            if node.state is not NodeState.LOST
+            and node.name not in busy
+            and node.name not in self._useful
         )
         return NodeDemand(devices, self._largest, tuple(idle), tuple(node.name for node in nodes))
 

@@ -232,15 +232,15 @@ def main() -> int:
         out.write(json.dumps({"kind": "absent", "why": said[0] if said else repr(problem)}) + "\n")
         out.flush()
         return ABSENT
-    found = read_nodes(ray.nodes(), _leaving(), NodeNames())
-    address = ray.get_runtime_context().gcs_address
-    ready = {"kind": "ready", "address": address, "nodes": len(found.alive), "bare": found.bare}
-    out.write(json.dumps(ready) + "\n")
-    out.flush()
     if given.release:
-        out.write(json.dumps({"kind": "released", "nodes": release_all(given.fleet)}) + "\n")
-        out.flush()
-    elif not given.check:
+        out.write(f"{len(release_all(given.fleet))} nodes given back to Ray\n")
+    else:
+        found = read_nodes(ray.nodes(), _leaving(), NodeNames())
+        address = ray.get_runtime_context().gcs_address
+        ready = {"kind": "ready", "address": address, "nodes": len(found.alive), "bare": found.bare}
+        out.write(json.dumps(ready) + "\n")
+    out.flush()
+    if not (given.check or given.release):
         orders: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=_read, args=(sys.stdin, orders), daemon=True).start()
         _run(Bridge(given.fleet, out), orders)

@@ -11,8 +11,9 @@ from enum import StrEnum
 
 from muster.ports import NodeDeparts, NodeGone
 
-RETURN = 15.0
-"""s in which a raylet may be restarted before its node is given up; its tasks run on meanwhile."""
+RETURN = 60.0
+"""s in which a raylet may be restarted before its node is given up; its tasks run on meanwhile. Ray's
+own raylets wait as long for their head."""
 GRACE = 30.0
 """s for jobs to leave a node whose raylet stays away, or that Ray drains without a deadline."""
 
@@ -95,10 +96,10 @@ class Lent:
         for node in self.nodes.values():
             if node.lease is Lease.LENT or now < node.until:
                 continue
-            if node.lease is Lease.MISSING:
-                lent, more = lent._depart(node, GRACE, node.why, now)
-            elif node.name not in connected:
+            if node.name not in connected:
                 lent, more = lent._end(node)
+            elif node.lease is Lease.MISSING:
+                lent, more = lent._depart(node, GRACE, node.why, now)
             else:
                 continue
             effects = (*effects, *more)

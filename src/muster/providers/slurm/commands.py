@@ -210,6 +210,7 @@ def parse_jobs(said: str) -> Iterator[SlurmJob]:
             seconds_of(left) if running else None,
             grace if running else None,
             reason[:SAID],
+            word == "COMPLETING",
         )
 
 

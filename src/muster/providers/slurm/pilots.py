@@ -36,9 +36,11 @@ class SlurmJob:
     left: float | None = None
     """s until its time limit; None: no limit, or not running."""
     grace: float | None = None
-    """s from the notice of a preemption to its end; None: it is not being preempted."""
+    """s that it was given when Slurm began to take its node back; None: Slurm does not."""
     reason: str = ""
     """Why it waits."""
+    ending: bool = False
+    """Whether Slurm is already ending it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Pilot:
     """Since when nobody needs it."""
     unused: float | None = None
     """When the daemon last said so; None: somebody needs it."""
+    busy: bool = False
+    """Whether the daemon last said that there is work on it."""
     leaving: float | None = None
     """Since when its node departs."""
     preempted: bool = False
@@ -157,7 +161,9 @@ def _departure(pilot: Pilot, job: SlurmJob, draining: Mapping[str, str]) -> Node
     if not pilot.running:
         return None
     if job.grace is not None and not pilot.preempted:
-        return NodeDeparts(pilot.node, job.grace, "preempted by Slurm")
+        # As the pilot's script says it: one departure, whoever tells of it first.
+        why = "Slurm ends its allocation" if job.ending else "preempted by Slurm"
+        return NodeDeparts(pilot.node, job.grace, why)
     if pilot.host in draining and pilot.leaving is None:
         why = f"drained in Slurm: {draining[pilot.host]}"
         return NodeDeparts(pilot.node, _time_left(pilot), why)
@@ -195,6 +201,7 @@ def regard(pilots: Pilots, demand: NodeDemand, connected: frozenset[str], said: 
             joined=pilot.joined or pilot.node in nodes,
             idle=(said if pilot.idle is None else pilot.idle) if unused else None,
             unused=said if unused else None,
+            busy=pilot.node in demand.nodes and not unused,
         )
     came = any(each.joined and not pilots.known[job].joined for job, each in known.items())
     after = replace(pilots, known=known)
@@ -236,7 +243,7 @@ def _target(pilots: Pilots, here: list[Pilot], demand: NodeDemand, bounds: Bound
     old = [
         each
         for each in pilots.known.values()
-        if each.joined and each.idle is None and (each.leaving is not None or _ends(each, bounds))
+        if each.busy and (each.leaving is not None or _ends(each, bounds))
     ]
     return min(bounds.most, max(bounds.least, len(here) + wanted + max(0, len(old) - free)))
 

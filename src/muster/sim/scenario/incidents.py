@@ -1,13 +1,18 @@
-"""Nodes that come and go: from a file, or drawn by the seed."""
+"""Nodes that come and go: from a file, or drawn by the seed.
+
+The cluster file has all nodes there ever are. One whose first event is `joined` is not there at first.
+A node that leaves takes its tasks with it: those that should not be lost need a drain before.
+"""
 
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 from muster.files.errors import InputError, one_of
 from muster.model.cluster import Cluster
-from muster.model.event import NodeDraining, NodeEvent, NodeLost, NodeReturned
+from muster.model.event import NodeAdded, NodeDraining, NodeEvent, NodeLeft, NodeLost, NodeReturned
 from muster.sim.scenario.configuration import Failures
 from muster.sim.trace.columns import parse_any_seconds
 
@@ -17,11 +22,40 @@ BY = "by"
 MOST = 1_000_000
 """Most incidents drawn: with more, a run would be nothing but failures."""
 
+JOINED, LEFT = "joined", "left"
 _EVENTS: dict[str, type[NodeLost] | type[NodeReturned] | type[NodeDraining]] = {
     "lost": NodeLost,
     "returned": NodeReturned,
     "draining": NodeDraining,
 }
+_NAMES = (*_EVENTS, JOINED, LEFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A line of the file."""
+
+    at: float
+    node: str
+    event: str
+    line: int
+    until: float | None = None
+
+
+def at_first(cluster: Cluster, incidents: Sequence[NodeEvent]) -> Cluster:
+    """Return the cluster as it begins: without the nodes that join later, open if any come or go."""
+    first: dict[str, NodeEvent] = {}
+    for event in incidents:
+        first.setdefault(_name(event), event)
+    late = {name for name, event in first.items() if isinstance(event, NodeAdded)}
+    if not late and not any(isinstance(event, NodeLeft) for event in incidents):
+        return cluster
+    nodes = tuple(node for node in cluster.nodes if node.name not in late)
+    return replace(cluster, nodes=nodes, open=True)
+
+
+def _name(event: NodeEvent) -> str:
+    return event.node.name if isinstance(event, NodeAdded) else event.node
 
 
 def read_incidents(path: Path, cluster: Cluster) -> tuple[NodeEvent, ...]:
@@ -37,10 +71,36 @@ def read_incidents(path: Path, cluster: Cluster) -> tuple[NodeEvent, ...]:
             found = [_incident(path, reader.line_num, row, cluster, width) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError.at(str(path), f"cannot be read: {error}") from None
-    return tuple(sorted(found, key=lambda event: event.at))
+    found.sort(key=lambda incident: incident.at)
+    _refuse_disorder(path, found)
+    return tuple(event for incident in found for event in _events(incident, cluster))
 
 
-def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster, width: int) -> NodeEvent:
+def _refuse_disorder(path: Path, found: Sequence[Incident]) -> None:
+    """Refuse a node that joins twice, or of which something is said while it is not there."""
+    there: dict[str, bool] = {}
+    for incident in found:
+        joins = incident.event == JOINED
+        if there.get(incident.node, not joins) == joins:
+            problem = "is there already" if joins else "is not there then"
+            raise InputError.at(
+                str(path), f"{incident.node} {problem}", line=incident.line, field="node"
+            )
+        there[incident.node] = joins or incident.event != LEFT
+
+
+def _events(incident: Incident, cluster: Cluster) -> Sequence[NodeEvent]:
+    node, at = incident.node, incident.at
+    if incident.event == JOINED:
+        return (NodeAdded(cluster.node(node), at),)
+    if incident.event == LEFT:
+        return (NodeLost(node, at), NodeLeft(node, at))
+    if incident.until is not None:
+        return (NodeDraining(node, at, incident.until),)
+    return (_EVENTS[incident.event](node, at),)
+
+
+def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster, width: int) -> Incident:
     def wrong(problem: str, field: str = "") -> InputError:
         return InputError.at(str(path), problem, line=line, field=field)
 
@@ -51,18 +111,18 @@ def _incident(path: Path, line: int, row: Sequence[str], cluster: Cluster, width
     by = "".join(rest)
     if node not in cluster.index:
         raise wrong(one_of(node, "node of the cluster", list(cluster.index)[:20]), "node")
-    if event not in _EVENTS:
-        raise wrong(one_of(event, "event", _EVENTS), "event")
+    if event not in _NAMES:
+        raise wrong(one_of(event, "event", _NAMES), "event")
     try:
         moment = parse_any_seconds(at)
     except ValueError as error:
         raise wrong(str(error), "at") from None
     if not by:
-        return _EVENTS[event](node, moment)
+        return Incident(moment, node, event, line)
     if event != "draining":
         raise wrong("only a draining node has a deadline", BY)
     try:
-        return NodeDraining(node, moment, moment + parse_any_seconds(by))
+        return Incident(moment, node, event, line, moment + parse_any_seconds(by))
     except ValueError as error:
         raise wrong(str(error), BY) from None
 

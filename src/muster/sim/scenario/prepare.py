@@ -18,7 +18,7 @@ from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Fate, Result
 from muster.sim.scenario.configuration import Configuration
-from muster.sim.scenario.incidents import drawn, read_incidents
+from muster.sim.scenario.incidents import at_first, drawn, read_incidents
 from muster.sim.scenario.jobs import Jobs, Survey, jobs_of
 from muster.sim.scenario.run import Progress, simulate
 from muster.sim.trace.open_trace import TraceKind, kind_of
@@ -54,8 +54,9 @@ def prepare(configuration: Configuration) -> Prepared:
     jobs = jobs_of(configuration, weigh=failures is not None)
     horizon = _horizon(configuration, jobs.survey, loaded.cluster) if failures is not None else inf
     pools, note = _pools(configuration, loaded, jobs.survey)
+    incidents = _incidents(configuration, loaded.cluster, horizon)
     setting = Setting(
-        cluster=loaded.cluster,
+        cluster=at_first(loaded.cluster, incidents),
         pools=pools,
         policy=policy,
         rules=Rules(strategy=configuration.strategy, migrate=configuration.migrate),
@@ -64,7 +65,8 @@ def prepare(configuration: Configuration) -> Prepared:
         interval=configuration.interval,
         rounds=configuration.rounds,
         disturbance=configuration.interference,
-        incidents=_incidents(configuration, loaded.cluster, horizon),
+        incidents=incidents,
+        whole=loaded.cluster,
         seed=configuration.seed,
         noise=configuration.noise,
         until=inf if configuration.until is None else configuration.until,

@@ -98,11 +98,11 @@ def test_jobs_without_devices_want_one_node_at_a_time() -> None:
     assert wanted(cluster(1), *small).devices == {}
 
 
-def test_nodes_that_drain_or_are_lost_are_neither_free_nor_idle() -> None:
+def test_nodes_that_drain_or_are_lost_are_not_free_and_an_empty_one_that_drains_is_idle() -> None:
     states = (NodeState.UP, NodeState.DRAINING, NodeState.LOST)
     nodes = tuple(replace(n, state=s) for n, s in zip(cluster(3).nodes, states, strict=True))
     there = replace(cluster(3), nodes=nodes)
-    assert wanted(there).idle == ("n0",)
+    assert wanted(there).idle == ("n0", "n1")
     assert wanted(there, job("a", 16)).devices == {"": 8}
 
 

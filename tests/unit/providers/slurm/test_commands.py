@@ -32,7 +32,7 @@ def test_squeue_is_read_with_times_of_slurms_own_clock_only() -> None:
         SlurmJob(2, True, "", "g002", 3598.0, 20.0, "None"),
         SlurmJob(3, False, "", "", None, None, "QOSMaxNodePerUserLimit"),
         SlurmJob(4, False, "the allocation was cancelled", "g003"),
-        SlurmJob(5, True, "", "g004", None, COMPLETING, "None"),
+        SlurmJob(5, True, "", "g004", None, COMPLETING, "None", True),
         SlurmJob(7, False, "the node failed"),
     ]
 

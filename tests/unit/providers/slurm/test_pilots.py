@@ -107,6 +107,18 @@ def test_an_idle_node_departs_before_it_is_cancelled_and_the_least_stays() -> No
     assert NodeGone(nodes[0], "Slurm: the allocation was cancelled") in world.news
 
 
+def test_a_node_that_was_given_back_is_not_replaced() -> None:
+    world = World()
+    world.turn(wanted=8)
+    nodes = [world.grant(1), world.grant(2)]
+    world.turn(idle=nodes)
+    world.turn(idle=nodes, after=601.0)
+    # The daemon no longer has it, Slurm still lists it.
+    assert world.turn(nodes=nodes[1:]).submit == 0
+    world.end(1, "the agent has ended")
+    assert world.turn(nodes=nodes[1:]).submit == 0
+
+
 def test_a_node_that_got_work_as_it_was_given_back_is_not_cancelled_under_it() -> None:
     world = World(Bounds(0, 2, 4, 600.0, 1200.0, 120.0))
     world.turn(wanted=4)
