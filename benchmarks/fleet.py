@@ -151,9 +151,10 @@ def make_identities(folder: Path, names: list[str], port: int) -> None:
     data.mkdir(mode=0o700)
     store = open_store(str(data / "muster.db"))
     identities = Identities(store, ["localhost"], [f"127.0.0.1:{port}"])
+    token = identities.invite(uses=len(names)).secret
     for name in names:
         key, request = new_request(name)
-        admitted = identities.join(identities.invite(name).secret, name, request, "127.0.0.1")
+        admitted = identities.join(token, name, request, "127.0.0.1")
         (folder / f"{name}.pem").write_text(admitted.certificate + key, encoding="ascii")
         (folder / "authority.pem").write_text(admitted.authority, encoding="ascii")
     store.close()

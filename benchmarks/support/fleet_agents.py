@@ -38,6 +38,8 @@ OFFER = NodeOffer(
 )
 PAUSES = 0.05, 5.0
 """s between two attempts to connect, from and to."""
+DIALLING = 16
+"""Agents of a process that connect at a time: real ones have a machine each."""
 HEALTH = {"temperature": 40.0, "load": 1.0, "disk_free": 10**12, "memory_free": 10**11}
 
 
@@ -53,8 +55,8 @@ class Link:
 class PretendedAgent:
     """An agent whose tasks do nothing but last."""
 
-    def __init__(self, node: str, folder: Path, port: int) -> None:
-        self._node, self._port = node, port
+    def __init__(self, node: str, folder: Path, port: int, dialling: asyncio.Semaphore) -> None:
+        self._node, self._port, self._dialling = node, port, dialling
         self._context = trusting((folder / "authority.pem").read_text(encoding="ascii"))
         self._context.load_cert_chain(folder / f"{node}.pem")
         self._seq = count(1)
@@ -74,9 +76,14 @@ class PretendedAgent:
             pause = min(2 * pause, PAUSES[1])
 
     async def _serve(self) -> None:
-        reader, writer = await asyncio.open_connection(
-            "127.0.0.1", self._port, ssl=self._context, limit=DAEMON_LINE, server_hostname="127.0.0.1"
-        )
+        async with self._dialling:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1",
+                self._port,
+                ssl=self._context,
+                limit=DAEMON_LINE,
+                server_hostname="127.0.0.1",
+            )
         link = self._link = Link(reader, writer)
         try:
             offer = offer_fields(replace(OFFER, name=self._node))
@@ -135,7 +142,8 @@ class PretendedAgent:
 
 
 async def _run_all(folder: Path, port: int, nodes: list[str]) -> None:
-    await asyncio.gather(*(PretendedAgent(node, folder, port).run() for node in nodes))
+    dialling = asyncio.Semaphore(DIALLING)
+    await asyncio.gather(*(PretendedAgent(node, folder, port, dialling).run() for node in nodes))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def test_a_training_outlives_a_preemption_by_slurm(lab: SlurmLab, on_slurm: Make
     )
     training.await_workers(1)
     until(lambda: taken not in {node.name for node in daemon.client.nodes()}, "the node has left")
-    assert not daemon.on(taken), "nothing is left on it"
+    until(lambda: not daemon.on(taken), "nothing is left on it")
     training.ahead()
     # The urgent job is over: a pilot comes back, and the training grows onto it.
     training.await_workers(2)
@@ -154,7 +154,7 @@ def test_a_node_that_slurm_kills_is_replaced(lab: SlurmLab, on_slurm: Make) -> N
     gone = next(task.node for task in daemon.detail("hit").tasks if task.task == "worker-1")
     lab.slurm("scancel", "--signal=KILL", "--full", gone.rpartition("-")[2])
     until(lambda: gone not in {node.name for node in daemon.client.nodes()}, "the node has left")
-    assert not daemon.on(gone)
+    until(lambda: not daemon.on(gone), "nothing is left on it")
     training.await_workers(2)
     training.finish()
 
@@ -192,7 +192,7 @@ def test_a_training_outlives_its_allocations(lab: SlurmLab, on_slurm: Make) -> N
         training.ahead()
         until(lambda last=home: daemon.up() not in ([], [last]), "another allocation has begun")  # type: ignore[misc]
         until(lambda last=home: last not in _names(daemon), "the old one is given back")  # type: ignore[misc]
-        assert not daemon.on(home)
+        until(lambda last=home: not daemon.on(last), "nothing is left on it")  # type: ignore[misc]
         (home,) = daemon.await_nodes(1)
     training.await_workers(1)
     training.finish()
@@ -205,7 +205,7 @@ def test_without_another_node_a_training_is_saved_in_time_and_resumes(
     tmp_path: Path, lab: SlurmLab, on_slurm: Make
 ) -> None:
     for name in lab.names[1:]:
-        lab.slurm("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
+        lab.slurm("scontrol", "update", f"nodename={name}", "state=drain", "reason=test")
     daemon = on_slurm("--nodes", "1", "--time", "1m", "--interval", "1s")
     daemon.start()
     (home,) = daemon.await_nodes(1)

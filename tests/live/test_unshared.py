@@ -1,6 +1,5 @@
 """A node that does not see the daemon's files: jobs bring theirs along, or are told."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from muster.app.daemon_folder import read_status
 from tests.live.daemons import LONG, MUSTER, Daemon, environment, processes, until
 
 
@@ -41,10 +41,10 @@ def blind(tmp_path: Path) -> Iterator[Daemon]:
     node, agent = tmp_path / "node", None
     try:
         daemon.start()
-        made = daemon.muster("token", "create", "--agent", "--json")
-        token = json.loads(made.stdout)["token"]
-        command = [*MUSTER, "agent", "--folder", str(node), "--node", "far", "--devices", "2"]
-        command += ["--virtual", "--join", token]
+        status = read_status(daemon.data)
+        assert status is not None and status.listening is not None and status.listening.join
+        command = [*MUSTER, *status.listening.join.split()[1:], "--folder", str(node)]
+        command += ["--node", "far", "--devices", "2", "--virtual"]
         script = hidden(daemon.data, tmp_path / "code") + 'exec "$@"'
         with (tmp_path / "agent.log").open("wb") as log:
             agent = subprocess.Popen(
@@ -56,7 +56,6 @@ def blind(tmp_path: Path) -> Iterator[Daemon]:
             )
         until(lambda: [node.state for node in daemon.client.nodes()] == ["up"], "the node is up")
         yield daemon
-        daemon.clear()
     finally:
         if agent is not None:
             agent.kill()

@@ -125,14 +125,27 @@ def made(state: View, step: Step, at: float) -> Event:
 
 def history(steps: list[Step]) -> list[View]:
     """The views of a history; a refused event leaves the view as it is."""
-    views = [view(cluster(NODES, SMALL))]
+    return [state for state, _ in told(steps)]
+
+
+def told(steps: list[Step]) -> list[tuple[View, Event | None]]:
+    """The views of a history, each with the event that led to it."""
+    found: list[tuple[View, Event | None]] = [(view(cluster(NODES, SMALL)), None)]
     for at, step in enumerate(steps):
-        event = made(views[-1], step, float(at))
+        event = made(found[-1][0], step, float(at))
         try:
-            views.append(evolve(views[-1], [event]))
+            found.append((evolve(found[-1][0], [event]), event))
         except (EventError, LifecycleError):
             continue
-    return views
+    return found
+
+
+@EVERY
+@given(STEPS)
+def test_a_journal_folds_to_the_same_state_in_one_go(steps: list[Step]) -> None:
+    found = told(steps)
+    events = [event for _, event in found if event is not None]
+    assert evolve(found[0][0], events) == found[-1][0]
 
 
 def held_on(state: View, node: str) -> list[Slot]:

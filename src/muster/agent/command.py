@@ -154,8 +154,13 @@ def _label(text: str) -> tuple[str, str]:
 
 def _identified(options: AgentOptions, folder: AgentFolder, token: JoinToken | None) -> AgentOptions:
     """Return the options with the daemon's addresses, after joining if need be."""
-    if token is not None and not has_joined(folder, token):
-        join(folder, token, options.node)
+    # A token that names the node may replace its identity: that one may have been revoked.
+    if token is not None and (token.node == options.node or not has_joined(folder, token)):
+        try:
+            join(folder, token, options.node)
+        except AgentError:
+            if not has_joined(folder, token):
+                raise
     if not folder.joined:
         raise AgentError(
             f"{folder.path} has no identity; join first: muster agent --join TOKEN "

@@ -49,7 +49,7 @@ def join(folder: AgentFolder, token: JoinToken, node: str) -> None:
         try:
             admitted = _ask(address, token, Join(token.secret, node, request))
         except (OSError, BadMessageError) as problem:
-            problems.append(f"{address}: {_words(problem)}")
+            problems.append(_words(address, problem))
             continue
         folder.keep_identity(admitted.certificate, admitted.authority, key)
         folder.daemons = token.addresses
@@ -84,9 +84,9 @@ def _fingerprints(pem: str) -> set[str]:
     return {hashlib.sha256(ssl.PEM_cert_to_DER_cert(part.strip())).hexdigest() for part in parts}
 
 
-def _words(problem: Exception) -> str:
+def _words(address: str, problem: Exception) -> str:
     if isinstance(problem, WrongDaemonError):
         return str(problem)
     if isinstance(problem, ssl.SSLError):
-        return f"not a daemon: TLS failed ({problem.reason or problem})"
-    return str(getattr(problem, "strerror", None) or problem)
+        return f"{address}: not a daemon: TLS failed ({problem.reason or problem})"
+    return f"{address}: {getattr(problem, 'strerror', None) or problem}"

@@ -2,12 +2,10 @@
 
 import contextlib
 import hashlib
-import ipaddress
 import os
-import shutil
 import socket
 import ssl
-import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from muster.files.errors import InputError
 DAYS = 3650
 """Ten years: a pinned certificate is replaced by hand."""
 WILDCARDS = ("0.0.0.0", "::", "")
-_INSTALL = "install openssl, or give --tls-cert and --tls-key"
 
 
 def tls_of(options: UpOptions) -> Tls | None:
@@ -64,51 +61,19 @@ def names_of_machine(host: str) -> list[str]:
 
 def _sign(tls: Tls, hosts: Iterable[str]) -> None:
     """Make a key and a certificate for all names of this machine, readable by its user alone."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        raise InputError.at("--host", f"no certificate can be made: {_INSTALL}")
+    # Slow to load, and done once.
+    from muster.executors.fleet.authority import self_signed
+
     names = ["localhost", "127.0.0.1", "::1"]
     for host in hosts:
         names += names_of_machine(host) if host in WILDCARDS else [host]
-    names = list(dict.fromkeys([*names, *names_of_machine("")]))
+    names = [each for each in dict.fromkeys([*names, *names_of_machine("")]) if each]
     assert tls.key is not None
     folder = tls.certificate.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    certificate, key = self_signed(names, time.time(), DAYS)
+    with os.fdopen(os.open(tls.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(key)
     draft = folder / f".cert.{os.getpid()}"
-    os.close(os.open(tls.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-    command = [
-        openssl,
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-    ]
-    command += [
-        "-days",
-        str(DAYS),
-        "-subj",
-        "/CN=muster",
-        "-addext",
-        f"subjectAltName={_alternatives(names)}",
-    ]
-    command += ["-keyout", str(tls.key), "-out", str(draft)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise InputError.at("--host", f"openssl made no certificate: {last}; {_INSTALL}")
+    draft.write_text(certificate, encoding="ascii")
     draft.replace(tls.certificate)  # last: it is there only together with its key
-
-
-def _alternatives(names: Iterable[str]) -> str:
-    return ",".join(f"{'IP' if _is_address(name) else 'DNS'}:{name}" for name in names if name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -36,7 +36,7 @@ def read_file(path: Path) -> dict[str, Any]:
     if isinstance(place, str) and "://" not in place:
         record["checkpoint"] = str(path.parent.absolute() / place)
     source = record.get("resume_from")
-    if isinstance(source, str) and "/" in source:
+    if isinstance(source, str) and "/" in source and "://" not in source:
         record["resume_from"] = str(path.parent.absolute() / source)
     model = record.get("model")
     if isinstance(model, str) and ("/" in model or model.endswith((".yaml", ".yml"))):

@@ -151,8 +151,8 @@ def _checkpoint(text: str | None) -> str | None:
 
 
 def _resume_from(text: str | None) -> str | None:
-    """A job as it is; a path from here, which must be there."""
-    if text is None or "/" not in text:
+    """A job or a URL as it is; a path from here, which must be there."""
+    if text is None or "/" not in text or "://" in text:
         return text
     path = Path(text).expanduser().absolute()
     if not path.exists():

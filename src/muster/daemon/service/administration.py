@@ -102,7 +102,9 @@ class Administration(TrustRequests):
     async def drain(self, caller: Caller, node: str, within: float | None = None) -> NodeRecord:
         now = self._daemon.clock.now()
         until = None if within is None else now + within
-        return await self._turn_node(caller, NodeDraining(node, now, until))
+        return await self._turn_node(
+            caller, NodeDraining(node, now, until, f"drained by {caller.user}")
+        )
 
     @audited("resume")
     async def resume(self, caller: Caller, node: str) -> NodeRecord:

@@ -30,8 +30,8 @@ def resume_folder(job: Job, store: Store, folder_of: FolderOf) -> str:
     Only its user's own jobs are found: a checkpoint is as private as what it was trained on.
     """
     asked = job.program.resume_from
-    if not asked:
-        return ""
+    if not asked or "://" in asked:  # what a URL's owner allows is not ours to say
+        return asked
     if "/" in asked:
         _refuse_others(job, Path(asked), store, folder_of)
         return asked

@@ -125,8 +125,7 @@ class Authority:
         """Return a chain for the daemon, with certificates of all authorities, and its new key."""
         key = ec.generate_private_key(ec.SECP256R1())
         draft = _draft(_name("muster"), self._own.subject, key.public_key(), now, days)
-        alternatives = x509.SubjectAlternativeName([_general_name(each) for each in names])
-        draft = draft.add_extension(alternatives, critical=False)
+        draft = draft.add_extension(_alternatives(names), critical=False)
         leaf = self._signed(draft, ExtendedKeyUsageOID.SERVER_AUTH)
         # Also those that agents already have: one with a token only knows a fingerprint.
         return leaf.pem + self.endorsement + self.certificate + self.previous, _private(key)
@@ -162,8 +161,7 @@ def self_signed(names: Iterable[str], now: float, days: float) -> tuple[str, str
     """Return a server's certificate that proves itself, for clients to pin, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     draft = _draft(_name("muster"), _name("muster"), key.public_key(), now, days)
-    alternatives = x509.SubjectAlternativeName([_general_name(each) for each in names])
-    draft = draft.add_extension(alternatives, critical=False)
+    draft = draft.add_extension(_alternatives(names), critical=False)
     draft = draft.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     return _public(draft.sign(key, hashes.SHA256())), _private(key)
 
@@ -260,6 +258,11 @@ def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False) -> x
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _alternatives(names: Iterable[str]) -> x509.SubjectAlternativeName:
+    """Return the names that a certificate can have: a machine may be called anything."""
+    return x509.SubjectAlternativeName([_general_name(each) for each in names if each.isascii()])
 
 
 def _general_name(name: str) -> x509.GeneralName:

@@ -86,6 +86,7 @@ class Identities:
         self._known = {each.node: each for each in store.identities()}
         self._serving: tuple[float, ssl.SSLContext] | None = None
         """The context for new connections, and when to make the next."""
+        self._retire()
 
     # --- joining ---
 
@@ -118,7 +119,10 @@ class Identities:
 
     def withdraw(self, name: str) -> bool:
         """Remove the join token of a name; return whether there was one."""
-        return self._store.drop_invitations(name) > 0
+        with self._lock:
+            found = self._store.drop_invitations(name) > 0
+            self._retire()
+            return found
 
     def join(self, token: str, node: str, request: str, address: str) -> Admitted:
         """Give a node its first certificate, for a join token's secret; `JoinError` if it may not.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import ssl
 from collections import Counter
@@ -14,10 +15,11 @@ from muster.wire.seldom import SeldomNotes
 
 log = structlog.get_logger()
 
-STRANGERS = 512
-"""Connections without a proof at most; more wait in the kernel's queue."""
-PER_PEER = 256
-"""Of them, from one address: a rack behind one can start at once."""
+STRANGERS = 64
+"""Connections without a proof at most; more wait in the kernel's queue. Few, so that each handshake is
+over long before its time: hundreds at once, on a busy machine, would all be late and start again."""
+PER_PEER = 48
+"""Of them, from one address, so that it cannot keep the others out."""
 HANDSHAKE = 10.0
 """s for TLS."""
 BACKLOG = 4096
@@ -65,7 +67,7 @@ class Listener:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _take(self, accepted: socket.socket, peer: str) -> None:
-        if self._strangers[peer] >= PER_PEER:
+        if self._strangers[peer] >= PER_PEER and not _is_here(peer):
             self._note(f"{peer} has {PER_PEER} connections without a proof; another one was closed")
             accepted.close()
             self._room.release()
@@ -115,3 +117,8 @@ class Listener:
             accepted.close()
             raise
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+def _is_here(peer: str) -> bool:
+    """Whether an address is this machine's own: nobody is kept out from there who is not here."""
+    return ipaddress.ip_address(peer.partition("%")[0]).is_loopback

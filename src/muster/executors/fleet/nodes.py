@@ -168,7 +168,10 @@ class FleetNode:
             return self, ()
         exits = tuple(self._given_up(task, at) for task in sorted(self.tasks))
         doomed = self.doomed | (self.tasks - self.unsent)
-        known = replace(self, standing=Standing.LOST, tasks=NONE, unsent=NONE, doomed=doomed)
+        # Who still departs when it is back says so again.
+        known = replace(
+            self, standing=Standing.LOST, tasks=NONE, unsent=NONE, doomed=doomed, departing=""
+        )
         return known, (NodeLost(self.name, at, why), *exits)
 
     def gone(self, at: float, why: str) -> Reaction:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -15,6 +16,7 @@ from muster.wire.agent_messages import (
     AGENT_VERSION,
     AgentHello,
     AgentRefused,
+    DaemonAlive,
     FromAgent,
     Join,
     NeedPack,
@@ -58,13 +60,19 @@ class Session:
         if self._writer.is_closing():
             return
         try:
-            self._writer.write(b"".join(map(TO_AGENT.encode, messages)))
+            self._writer.write(b"".join(TO_AGENT.encode(self._dated(each)) for each in messages))
         except BadMessageError as problem:
             log.error("a message to an agent cannot be written", node=self.node, problem=str(problem))
             return
         if self._writer.transport.get_write_buffer_size() > TAKE_LIMIT:
             self._note(f"the agent of {self.node} does not read its messages")
             self._writer.transport.abort()
+
+    def _dated(self, message: ToAgent) -> ToAgent:
+        """Tell an agent with each beat that its certificate is of an authority that is replaced."""
+        if isinstance(message, DaemonAlive) and self._identities.stale(self.node):
+            return replace(message, renew=True)
+        return message
 
     def end(self) -> None:
         """Close it once what was sent has gone out."""

@@ -115,8 +115,9 @@ def _inside(text: str) -> str:
 
 
 def resume_of(text: str | None, base: Path | None) -> str:
-    """Return a job or an absolute path: what has a slash is a path, relative to the file's folder."""
-    if text is None or "/" not in text:
+    """Return a job, a URL or an absolute path: what has a slash is a path, relative to the file's
+    folder."""
+    if text is None or "/" not in text or _URL.match(text):
         return text or ""
     if base is None and not Path(text).is_absolute():
         problem = f"must be a job or an absolute path, not {shown(text)}"
