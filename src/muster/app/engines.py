@@ -38,7 +38,7 @@ _ELSEWHERE = "192.0.2.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class RunningEngine:
     """What brings nodes, and what runs tasks on them."""
 
     executor: FleetExecutor
@@ -82,7 +82,9 @@ def open_cluster(name: str) -> Cluster:
     return Cluster(name, {}, (), DEFAULT_LINKS, open=True)
 
 
-def open_engine(options: UpOptions, store: Store, folder: Path, classifier: Classifier) -> Engine:
+def open_engine(
+    options: UpOptions, store: Store, folder: Path, classifier: Classifier
+) -> RunningEngine:
     """Listen for agents and open the provider; InputError is one line. The store must be claimed."""
     assert options.engine is not None
     host = advertised(options)
@@ -104,7 +106,7 @@ def open_engine(options: UpOptions, store: Store, folder: Path, classifier: Clas
     except BaseException:
         sock.close()
         raise
-    return Engine(executor, identities, provider)
+    return RunningEngine(executor, identities, provider)
 
 
 def advertised(options: UpOptions) -> str:
