@@ -105,6 +105,7 @@ def _latency(daemon: SlurmCluster) -> float:
         env=environment(daemon.home),
         cwd=daemon.folder,
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         check=True,
         timeout=LONG,
     )

@@ -381,6 +381,11 @@ class FakeService:
         self.invited.append(InvitationRecord("0badcafe", now, now + seconds, node, uses))
         return replace(self.invited[-1], token="mja1.abc", command="muster agent --join mja1.abc")
 
+    async def remove_node(self, caller: Caller, node: str) -> None:
+        self._admin(caller)
+        if self.node_records.pop(node, None) is None:
+            raise NotFoundError(f"no node named {node!r}; see: muster node list")
+
     async def revoke_node(self, caller: Caller, node: str) -> IdentityRecord:
         self._admin(caller)
         if node not in self.node_records:

@@ -2,14 +2,11 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from muster.executors.fleet.identities import Identities
-from muster.store.store import open_store
 from muster.wire.join_token import JoinToken
 from muster.wire.records import NodeRecord
 from tests.live.daemons import Daemon, environment, processes, until
@@ -17,29 +14,18 @@ from tests.live.daemons import Daemon, environment, processes, until
 AGENT = (sys.executable, "-m", "muster.agent")
 
 
-def free_port() -> int:
-    """A port that nobody listens at: agents know their daemon's over its restarts."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
 class FleetDaemon(Daemon):
     """`muster up --engine machines` on loopback."""
 
     def __init__(self, folder: Path, *options: str, lost_after: float = 60.0) -> None:
         """`lost_after`: s; longer than a restart takes on a busy machine."""
-        self.agent_port = free_port()
-        where = ("--agent-host", "127.0.0.1", "--agent-port", str(self.agent_port))
+        where = ("--agent-host", "127.0.0.1", "--agent-port", "0")  # kept over restarts
         silence = ("--lost-after", f"{lost_after:g}s")
         super().__init__(folder, "--engine", "machines", *where, *silence, *options, devices=0)
 
     def invite(self, node: str) -> JoinToken:
         """A join token."""
-        store = open_store(str(self.data / "muster.db"))
-        try:
-            return Identities(store, (), [f"127.0.0.1:{self.agent_port}"]).invite(node)
-        finally:
-            store.close()
+        return JoinToken.parse(str(self.client.invite(node).token))
 
     def node(self, name: str) -> NodeRecord | None:
         """A node as the daemon shows it."""

@@ -9,19 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.executors.fleet.identities import Identities
-from muster.store.store import open_store
 from support.netns import Namespace, shaped_network
 from tests.live.daemons import LONG, Daemon, environment, processes, until
 
 RATE = 2000.0
 """Mbit/s of a link."""
-PORT = "7078"
-"""For agents, on the daemon's own host."""
 
 
 @dataclass(slots=True)
@@ -97,14 +93,11 @@ class Lab:
     """A daemon and its hosts."""
 
     daemon: Daemon
-    address: str
-    """Of the daemon's host."""
     hosts: dict[str, Host]
 
     def invite(self) -> str:
         """A token with which one agent may join."""
-        with closing(open_store(str(self.daemon.data / "muster.db"))) as store:
-            return str(Identities(store, (), [f"{self.address}:{PORT}"]).invite())
+        return str(self.daemon.client.invite().token)
 
     def start(self, *names: str, devices: int = 2) -> None:
         """Run agents on these hosts for the first time, until their nodes are up."""
@@ -134,7 +127,7 @@ def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
         switch = f"{first.name.rpartition('-')[0]}-switch"
         daemon = Daemon(
             folder,
-            *("--engine", "machines", "--agent-host", first.address, "--agent-port", PORT),
+            *("--engine", "machines", "--agent-host", first.address, "--agent-port", "0"),
             *("--advertise", first.address, *options),
             devices=0,
             before=("ip", "netns", "exec", first.name),
@@ -145,7 +138,7 @@ def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
         }
         try:
             daemon.start()
-            yield Lab(daemon, first.address, hosts)
+            yield Lab(daemon, hosts)
         finally:
             for host in hosts.values():
                 host.end()

@@ -33,12 +33,14 @@ MACHINES = "machines"
 """The engine whose nodes come by hand: nobody can be asked for more."""
 FIRST_TOKEN = 3600.0
 """s that the join token which `muster up` prints is good for."""
+AGENT_PORT_SETTING = "agent port"
+"""The port at which the last daemon listened for agents."""
 _ELSEWHERE = "192.0.2.1"
 """An address of nobody's (RFC 5737): the kernel says by which of ours it would go there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class RunningEngine:
     """What brings nodes, and what runs tasks on them."""
 
     executor: FleetExecutor
@@ -62,6 +64,7 @@ class Engine:
             listen=options.agent_host,
             identities=self.identities,
             expect=self.executor.expect,
+            gone=self.executor.hear_provider,
             agents=self.executor.agents,
             want=self._want if self.provider.name != MACHINES else None,
         )
@@ -81,11 +84,13 @@ def open_cluster(name: str) -> Cluster:
     return Cluster(name, {}, (), DEFAULT_LINKS, open=True)
 
 
-def open_engine(options: UpOptions, store: Store, folder: Path, classifier: Classifier) -> Engine:
+def open_engine(
+    options: UpOptions, store: Store, folder: Path, classifier: Classifier
+) -> RunningEngine:
     """Listen for agents and open the provider; InputError is one line. The store must be claimed."""
     assert options.engine is not None
     host = advertised(options)
-    sock = _bound(options)
+    sock = _bound(options, store)
     try:
         port = int(sock.getsockname()[1])
         names = [host, "localhost", "127.0.0.1", *names_of_machine(options.agent_host)]
@@ -103,7 +108,7 @@ def open_engine(options: UpOptions, store: Store, folder: Path, classifier: Clas
     except BaseException:
         sock.close()
         raise
-    return Engine(executor, identities, provider)
+    return RunningEngine(executor, identities, provider)
 
 
 def advertised(options: UpOptions) -> str:
@@ -123,12 +128,16 @@ def _address_by_route() -> str | None:
     return None
 
 
-def _bound(options: UpOptions) -> socket.socket:
+def _bound(options: UpOptions, store: Store) -> socket.socket:
+    """Listen for agents; if any port will do, at that of the previous daemon, which agents know."""
     family = socket.AF_INET6 if ":" in options.agent_host else socket.AF_INET
+    port = options.agent_port or int(store.setting(AGENT_PORT_SETTING) or 0)
     try:
-        return socket.create_server((options.agent_host, options.agent_port), family=family)
+        sock = socket.create_server((options.agent_host, port), family=family)
+        store.set_setting(AGENT_PORT_SETTING, str(sock.getsockname()[1]))
+        return sock
     except OSError as error:
-        where = joined_address(options.agent_host, options.agent_port)
+        where = joined_address(options.agent_host, port)
         raise InputError.at(
             "--agent-port", f"cannot listen on {where}: {error.strerror}; try another one"
         ) from None

@@ -19,7 +19,7 @@ from muster.api.door.listener import serve
 from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
-from muster.app.engines import Engine, open_cluster, open_engine
+from muster.app.engines import RunningEngine, open_cluster, open_engine
 from muster.app.log_file import LogLines
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
@@ -144,7 +144,7 @@ class _Ground:
 
     site: Site
     executor: Executor
-    engine: Engine | None = None
+    engine: RunningEngine | None = None
 
 
 def _ground(

@@ -328,6 +328,10 @@ class Client:
         body = {"node": node, "uses": uses, "seconds": seconds}
         return self.connection.call(InvitationRecord, "POST", "/v1/agent-tokens", body=body)
 
+    def remove_node(self, node: str) -> None:
+        """Drop a lost node, which will not come back."""
+        self.connection.ask("DELETE", place("nodes", node))
+
     def revoke_node(self, node: str) -> IdentityRecord:
         """Refuse a node's agent from now on; its tasks are lost."""
         return self.connection.call(IdentityRecord, "POST", place("nodes", node, "revoke"))

@@ -31,7 +31,7 @@ from muster.executors.packs import PACKS
 from muster.model.cluster import Cluster, Node
 from muster.model.pool import PoolTree
 from muster.model.view import View
-from muster.ports import Agents, Executor
+from muster.ports import Agents, Executor, NodeGone
 from muster.store.store import Store
 from muster.wire.join_token import joined_address
 from muster.wire.task_server import TaskServer, TaskTls
@@ -71,6 +71,8 @@ class Site:
     """Of agents; None: there are none."""
     expect: Callable[[Sequence[Node]], None] = lambda nodes: None
     """Called with the nodes of the journal before their agents are listened for."""
+    gone: Callable[[NodeGone], None] = lambda news: None
+    """Called with a node that an administrator removes."""
     agents: Agents = dict
     """The nodes with agents, and how they are."""
     want: Callable[[View], None] | None = None
@@ -88,6 +90,7 @@ class RunningDaemon:
         packs = PackShelf(site.folder.parent / PACKS)
         self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self.service.identities, self.service.job_secrets = site.identities, around.secrets
+        self.service.gone = site.gone
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:

@@ -95,7 +95,8 @@ class Cluster:
         """The devices of each type on the nodes that are not lost."""
         found, lost = dict.fromkeys(self.device_types(), 0), NodeState.LOST
         # Counted by configuration set: views are made with each fact, of thousands of nodes.
-        for name, count in Counter([n.configuration for n in self.nodes if n.state is not lost]).items():
+        names = [node.configuration for node in self.nodes if node.state is not lost]
+        for name, count in Counter(names).items():
             kind = self.configurations[name]
             if kind.devices:
                 found[kind.device_type] += count * kind.devices

@@ -32,31 +32,40 @@ class TlsListener:
         self._context, self._make = context, make
         self._under_way: dict[asyncio.Task[None], None] = {}
         """Handshakes, oldest first."""
-        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+        self._loop = asyncio.get_running_loop()
+        self._listen()
 
     async def close(self) -> None:
         """Stop listening, and end handshakes under way."""
-        tasks = [self._accepting, *self._under_way]
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        tasks = list(self._under_way)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._socket.close()
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                sock, _ = await loop.sock_accept(self._socket)
-            except OSError:
-                await asyncio.sleep(NO_FILES)
-                continue
-            if len(self._under_way) >= HANDSHAKES:
-                oldest = next(iter(self._under_way))
-                self._under_way.pop(oldest)
-                oldest.cancel()
-            task = loop.create_task(self._shake_hands(sock))
-            self._under_way[task] = None
-            task.add_done_callback(partial(self._done, sock))
+    def _listen(self) -> None:
+        # Not `sock_accept`: cancelled, it may drop a connection that it has just accepted.
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError:
+            self._loop.remove_reader(self._socket)
+            self._loop.call_later(NO_FILES, self._listen)
+            return
+        sock.setblocking(False)
+        if len(self._under_way) >= HANDSHAKES:
+            oldest = next(iter(self._under_way))
+            self._under_way.pop(oldest)
+            oldest.cancel()
+        task = self._loop.create_task(self._shake_hands(sock))
+        self._under_way[task] = None
+        task.add_done_callback(partial(self._done, sock))
 
     def _done(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
         self._under_way.pop(task, None)

@@ -257,6 +257,11 @@ def test_a_node_is_revoked_after_a_question(lab: Lab, answering: None) -> None:
     assert "no agent has joined as 'n9'" in muster("node", "revoke", "n9", "-y", code=102).stderr
 
 
+def test_a_lost_node_is_removed(lab: Lab) -> None:
+    assert muster("node", "remove", "n0").stdout == "node n0 removed\n"
+    assert "no node named 'n0'" in muster("node", "remove", "n0", code=102).stderr
+
+
 def test_pools_without_limits_are_told_so() -> None:
     from muster.cli.render.pool_table import pool_table
 

@@ -63,6 +63,12 @@ def node_routes(router: APIRouter, parts: Parts) -> None:
         """It gets tasks again. Administrators only."""
         return reply(await service.resume(who, name))
 
+    @router.delete("/{name}", status_code=204, summary="Remove a lost node")
+    async def remove_node(who: Who, name: Named) -> Response:
+        """It will not come back. Administrators only."""
+        await service.remove_node(who, name)
+        return Response(status_code=204)
+
     @router.post(
         "/{name}/revoke",
         summary="Revoke a node's certificate",

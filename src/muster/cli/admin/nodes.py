@@ -84,6 +84,17 @@ def resume(names: Names) -> None:
 
 
 @node.command()
+def remove(name: Annotated[str, typer.Argument(metavar="NODE", help="Name of a lost node.")]) -> None:
+    """Drop a lost node, which will not come back.
+
+    Example: muster node remove gpu3
+    """
+    with daemon(listing=_LISTING) as client:
+        client.remove_node(name)
+    typer.echo(f"node {name} removed")
+
+
+@node.command()
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")], yes: Yes = False
 ) -> None:

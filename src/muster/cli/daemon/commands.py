@@ -107,7 +107,10 @@ def up(
         str, option(MACHINES, "Address to listen on for agents and their tasks.", metavar="ADDRESS")
     ] = "0.0.0.0",
     agent_port: Annotated[
-        int, option(MACHINES, "Port for agents; 0: any free one.", min=0, max=65535)
+        int,
+        option(
+            MACHINES, "Port for agents; 0: any free one, the same after a restart.", min=0, max=65535
+        ),
     ] = AGENT_PORT,
     advertise: Annotated[
         str | None,

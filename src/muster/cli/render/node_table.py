@@ -102,7 +102,8 @@ def leaving_lines(nodes: Sequence[NodeRecord]) -> list[str]:
 
 
 def _fate(leaving: LeavingRecord) -> str:
-    at = None if leaving.at is None else when(leaving.at, time.time())
+    now = time.time()
+    at = None if leaving.at is None else when(leaving.at, now) if leaving.at > now else "at once"
     match leaving.how:
         case "moves":
             return "moves to other nodes live"

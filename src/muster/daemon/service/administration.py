@@ -1,6 +1,6 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from muster.daemon.service.pool_rules import (
 )
 from muster.daemon.service.protocol import (
     Caller,
+    ConflictError,
     NotFoundError,
     PoolRules,
     RefusedError,
@@ -37,6 +38,7 @@ from muster.model.pool import DEFAULT_POOL, EVERY_TYPE, Pool, PoolError, PoolTre
 from muster.model.task import PolicySet
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
+from muster.ports import NodeGone
 from muster.wire.records import (
     ActRecord,
     LimitRecord,
@@ -64,6 +66,8 @@ class Administration(TrustRequests):
         self._caveats = caveats
         self._cluster, self._began = cluster_name, daemon.clock.now()
         self.warning = ""
+        self.gone: Callable[[NodeGone], None] = lambda news: None
+        """Called with a node that will not come back."""
         self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
@@ -104,6 +108,20 @@ class Administration(TrustRequests):
     @audited("resume")
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
         return await self._turn_node(caller, NodeReturned(node, self._daemon.clock.now()))
+
+    @audited("remove node")
+    async def remove_node(self, caller: Caller, node: str) -> None:
+        admins_only(caller)
+        cluster = self._daemon.view.cluster
+        if node not in cluster.index:
+            raise NotFoundError(f"no node named {node!r}; see: muster node list")
+        if cluster.node(node).offer is None:
+            raise RefusedError(f"node {node} is described by the cluster file; remove it there")
+        if cluster.node(node).state is not NodeState.LOST:
+            raise ConflictError(
+                f"node {node} is {cluster.node(node).state}; drain it and stop its agent first"
+            )
+        self.gone(NodeGone(node, f"removed by {caller.user}"))
 
     async def _turn_node(self, caller: Caller, fact: NodeDraining | NodeReturned) -> NodeRecord:
         admins_only(caller)

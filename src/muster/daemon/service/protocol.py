@@ -277,6 +277,10 @@ class Service(Protocol):
         """Create a join token, for one node if it is named; only this answer has its text."""
         ...
 
+    async def remove_node(self, caller: Caller, node: str) -> None:
+        """Drop a lost node, which will not come back."""
+        ...
+
     async def revoke_node(self, caller: Caller, node: str) -> IdentityRecord:
         """Refuse a node's agent from now on; its tasks are lost."""
         ...

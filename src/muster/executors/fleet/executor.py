@@ -19,7 +19,7 @@ from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.listener import Listener
 from muster.executors.fleet.log_store import LogStore
 from muster.executors.fleet.packs import PackSource
-from muster.executors.fleet.session import Session
+from muster.executors.fleet.session import AgentSession
 from muster.executors.packs import PACKS, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
@@ -205,7 +205,7 @@ class FleetExecutor:
         note: Callable[[str], None],
     ) -> None:
         fleet, who = self._fleet, self._identities
-        await Session(reader, writer, fleet, who, proved, note, self._packs).run()
+        await AgentSession(reader, writer, fleet, who, proved, note, self._packs).run()
 
     async def _watch(self) -> None:
         while True:

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from muster.executors.fleet.log_store import LogStore
-from muster.executors.fleet.nodes import Call, Effect, FleetNode, Kill, Reaction, Standing
+from muster.executors.fleet.nodes import Call, Effect, FleetNode, KillTask, NodeStanding, Reaction
 from muster.executors.fleet.reports import read_offer, read_report
 from muster.executors.health import read_health
 from muster.executors.transit import order_fields, task_of
@@ -60,7 +60,7 @@ TASKS_AT_ONCE = 1000
 Classify = Callable[[NodeOffer], tuple[Node, ConfigurationSet]]
 
 
-class Line(Protocol):
+class AgentLine(Protocol):
     """A connection to an agent that has proved whose it is."""
 
     node: str
@@ -118,7 +118,7 @@ class Fleet:
         self.lost_after, self.beat = lost_after, min(lost_after / BEATS, LONGEST_BEAT)
         self._share, self._release = share, release
         self.nodes: dict[str, FleetNode] = {}
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, AgentLine] = {}
         self.health: dict[str, tuple[float, NodeHealth]] = {}
         """What each agent last said of its node's health, and when (monotonic)."""
         self._tracks: dict[TaskId, _Track] = {}
@@ -139,7 +139,7 @@ class Fleet:
         for node in nodes:
             if node.offer is not None and node.name not in self.nodes:
                 lost = node.state is NodeState.LOST
-                standing = Standing.LOST if lost else Standing.EXPECTED
+                standing = NodeStanding.LOST if lost else NodeStanding.EXPECTED
                 self.nodes[node.name] = FleetNode(node.name, standing, node, heard=now)
 
     def start(self, order: TaskOrder) -> None:
@@ -199,7 +199,7 @@ class Fleet:
         self._attached = True
         for node in self.nodes.values():
             for task in node.doomed:
-                self._carry_out(node.name, Kill(task))
+                self._carry_out(node.name, KillTask(task))
 
     def prune(self, older_than: float) -> int:
         """Delete old logs here, and files of old tasks on the nodes."""
@@ -210,7 +210,7 @@ class Fleet:
 
     # --- the agents' side ---
 
-    def called(self, line: Line, hello: AgentHello) -> bool:
+    def called(self, line: AgentLine, hello: AgentHello) -> bool:
         """An agent says hello; return whether it may stay."""
         try:
             call = self._call(line.node, hello)
@@ -220,8 +220,8 @@ class Fleet:
             return self._refuse(line, why, final=hello.version != AGENT_VERSION)
         now = self._monotonic()
         known = self.nodes.get(line.node)
-        if known is None or known.standing is Standing.LEFT:
-            known = FleetNode(line.node, Standing.LOST)
+        if known is None or known.standing is NodeStanding.LEFT:
+            known = FleetNode(line.node, NodeStanding.LOST)
         if why := known.refusal(call, now, 2 * self.beat):
             return self._refuse(line, why, final=False)
         earlier = self.lines.get(line.node)
@@ -234,7 +234,7 @@ class Fleet:
         log.info("agent connected", node=line.node, standing=self.nodes[line.node].standing.value)
         return True
 
-    def heard(self, line: Line, message: FromAgent) -> None:
+    def heard(self, line: AgentLine, message: FromAgent) -> None:
         """Handle a message of an agent that may stay."""
         if self.lines.get(line.node) is not line:
             return
@@ -261,7 +261,7 @@ class Fleet:
         waiting = (track.order for track in self._tracks.values() if track.node == name)
         return any(order is not None and order.order["ship"] == digest for order in waiting)
 
-    def cut(self, line: Line) -> None:
+    def cut(self, line: AgentLine) -> None:
         """A connection has ended."""
         if self.lines.get(line.node) is line:
             del self.lines[line.node]
@@ -328,7 +328,7 @@ class Fleet:
             return f"a newer daemon is in charge: its epoch is {hello.epoch}, this one's {self._epoch}"
         return ""
 
-    def _refuse(self, line: Line, why: str, *, final: bool) -> bool:
+    def _refuse(self, line: AgentLine, why: str, *, final: bool) -> bool:
         log.warning("agent refused", node=line.node, why=why)
         line.send(AgentRefused(why[:2000], final))
         line.end()
@@ -342,7 +342,7 @@ class Fleet:
         logs = {each: self._logs.have(each) for each in mine if self._logs.source(each) == name}
         return Welcome(self._epoch, self.beat, self.lost_after, self._share, known[1], logs)
 
-    def _repeat(self, line: Line, living: frozenset[TaskId]) -> None:
+    def _repeat(self, line: AgentLine, living: frozenset[TaskId]) -> None:
         """Send again what may not have arrived, and ask for tasks that the agent does not have."""
         asked = []
         for task in sorted(self.nodes[line.node].tasks):
@@ -365,7 +365,7 @@ class Fleet:
             some = tasks[place : place + TASKS_AT_ONCE]
             line.send(AttachTasks(self._epoch, tuple(map(str, some))))
 
-    def _hear_report(self, line: Line, message: AgentReport) -> None:
+    def _hear_report(self, line: AgentLine, message: AgentReport) -> None:
         run, last = self._reported[line.node]
         line.send(ReportStored(max(message.seq, last)))
         if message.seq <= last:
@@ -411,14 +411,14 @@ class Fleet:
     def _react(self, reaction: Reaction) -> None:
         node, effects = reaction
         self.nodes[node.name] = node
-        if node.standing is Standing.LEFT:
+        if node.standing is NodeStanding.LEFT:
             del self.nodes[node.name]
             self.health.pop(node.name, None)
         for effect in effects:
             self._carry_out(node.name, effect)
 
     def _carry_out(self, name: str, effect: Effect) -> None:
-        if isinstance(effect, Kill):
+        if isinstance(effect, KillTask):
             line = self.lines.get(name)
             if line is not None and self._attached:  # before, it may be an earlier daemon's
                 line.send(SendSignal(self._epoch, str(effect.task), signal.SIGKILL))

@@ -21,7 +21,7 @@ from muster.model.topology import ConfigurationSet
 NONE: frozenset[TaskId] = frozenset()
 
 
-class Standing(StrEnum):
+class NodeStanding(StrEnum):
     """Where a node is in its life."""
 
     EXPECTED = "expected"
@@ -32,19 +32,19 @@ class Standing(StrEnum):
     LEFT = "left"
 
 
-IN = (Standing.EXPECTED, Standing.UP, Standing.SILENT)
+IN = (NodeStanding.EXPECTED, NodeStanding.UP, NodeStanding.SILENT)
 """Standings in which the cluster counts on the node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class KillTask:
     """Kill a task that the node should not have."""
 
     task: TaskId
 
 
 NodeReport = NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
-Effect = NodeReport | TaskExited | Kill
+Effect = NodeReport | TaskExited | KillTask
 Reaction = tuple["FleetNode", tuple[Effect, ...]]
 
 
@@ -63,7 +63,7 @@ class FleetNode:
     """A node and what the fleet expects of it. Times `now` are monotonic, `at` the clock's, in s."""
 
     name: str
-    standing: Standing = Standing.EXPECTED
+    standing: NodeStanding = NodeStanding.EXPECTED
     node: Node | None = None
     """What it counts as; None: not reported yet."""
     call: Call | None = None
@@ -87,7 +87,11 @@ class FleetNode:
     @property
     def is_empty(self) -> bool:
         """Whether it departs, and nothing of ours is left on it."""
-        return bool(self.departing) and self.standing is Standing.UP and not (self.tasks or self.doomed)
+        return (
+            bool(self.departing)
+            and self.standing is NodeStanding.UP
+            and not (self.tasks or self.doomed)
+        )
 
     @property
     def run(self) -> str:
@@ -100,7 +104,7 @@ class FleetNode:
         """Return why an agent cannot be this node's; empty: it can. `patience`: s of silence after
         which another agent may take over."""
         quiet = now - self.heard
-        connected = self.standing in (Standing.UP, Standing.RETURNING)
+        connected = self.standing in (NodeStanding.UP, NodeStanding.RETURNING)
         if connected and call.run != self.run and quiet < patience:
             return (
                 f"node {self.name} has another agent, heard {quiet:.0f} s ago; "
@@ -121,11 +125,11 @@ class FleetNode:
         )
         known, kills = known.doom(call.living - self.tasks)
         if self.is_in:
-            known = replace(known, standing=Standing.UP)
+            known = replace(known, standing=NodeStanding.UP)
             changed, news = known._described(at)
             returned = (NodeReturned(self.name, at),) if renewed else ()
             return changed, (*kills, *news, *returned)
-        known = replace(known, standing=Standing.RETURNING)
+        known = replace(known, standing=NodeStanding.RETURNING)
         if known.doomed:
             return known, kills
         return known._back(at)
@@ -133,19 +137,19 @@ class FleetNode:
     def doom(self, tasks: frozenset[TaskId]) -> Reaction:
         """Tasks live there that should not."""
         known = replace(self, doomed=self.doomed | tasks)
-        return known, tuple(Kill(task) for task in sorted(tasks))
+        return known, tuple(KillTask(task) for task in sorted(tasks))
 
     def spoke(self, now: float) -> "FleetNode":
         """Its agent was heard."""
-        standing = Standing.UP if self.standing is Standing.SILENT else self.standing
+        standing = NodeStanding.UP if self.standing is NodeStanding.SILENT else self.standing
         return replace(self, heard=now, standing=standing)
 
     def cut(self, at: float) -> Reaction:
         """The connection to its agent has ended."""
         if self.departing and self.is_in and not self.tasks and not self.doomed:
             return self._left(at, self.departing)
-        if self.standing is Standing.UP:
-            return replace(self, standing=Standing.SILENT), ()
+        if self.standing is NodeStanding.UP:
+            return replace(self, standing=NodeStanding.SILENT), ()
         return self, ()
 
     def passed(self, at: float, now: float, beat: float, lost_after: float) -> Reaction:
@@ -154,10 +158,10 @@ class FleetNode:
         if silence > lost_after:
             if self.is_in:
                 return self.lost(at, f"its agent has been silent for {silence:.0f} s")
-            if self.standing is Standing.RETURNING:
-                return replace(self, standing=Standing.LOST if self.node else Standing.LEFT), ()
-        if self.standing is Standing.UP and silence > 2 * beat:
-            return replace(self, standing=Standing.SILENT), ()
+            if self.standing is NodeStanding.RETURNING:
+                return replace(self, standing=NodeStanding.LOST if self.node else NodeStanding.LEFT), ()
+        if self.standing is NodeStanding.UP and silence > 2 * beat:
+            return replace(self, standing=NodeStanding.SILENT), ()
         return self, ()
 
     # --- its engine ---
@@ -170,7 +174,7 @@ class FleetNode:
         doomed = self.doomed | (self.tasks - self.unsent)
         # Who still departs when it is back says so again.
         known = replace(
-            self, standing=Standing.LOST, tasks=NONE, unsent=NONE, doomed=doomed, departing=""
+            self, standing=NodeStanding.LOST, tasks=NONE, unsent=NONE, doomed=doomed, departing=""
         )
         return known, (NodeLost(self.name, at, why), *exits)
 
@@ -205,7 +209,7 @@ class FleetNode:
             unsent=self.unsent - {task},
             doomed=self.doomed - {task},
         )
-        if self.standing is Standing.RETURNING and not known.doomed:
+        if self.standing is NodeStanding.RETURNING and not known.doomed:
             return known._back(at)
         return known, ()
 
@@ -213,7 +217,7 @@ class FleetNode:
 
     def _back(self, at: float) -> Reaction:
         """Nothing lives there any more that should not."""
-        known = replace(self, standing=Standing.UP)
+        known = replace(self, standing=NodeStanding.UP)
         changed, news = known._described(at)
         return changed, news or (NodeReturned(self.name, at),)
 
@@ -236,7 +240,7 @@ class FleetNode:
         return TaskExited(task, at, error=why, begun=not never)
 
     def _left(self, at: float, why: str) -> Reaction:
-        known = replace(self, standing=Standing.LEFT, tasks=NONE, unsent=NONE, doomed=NONE)
+        known = replace(self, standing=NodeStanding.LEFT, tasks=NONE, unsent=NONE, doomed=NONE)
         return known, (NodeLeft(self.name, at, why),) if self.node is not None else ()
 
 

@@ -33,7 +33,7 @@ TAKE_LIMIT = 16 * 2**20
 """Bytes queued for an agent at most: orders for a hundred tasks with large environments."""
 
 
-class Session:
+class AgentSession:
     """A connection; the loop's thread alone. `accepted` is called once the agent has proved itself."""
 
     def __init__(
