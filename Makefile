@@ -15,7 +15,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,remote,report]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev,remote,report]'
 	touch $@
 
 demo: $(TORCH)  ## six real trainings share eight virtual devices, live in the terminal (under 4 minutes)
@@ -37,7 +37,7 @@ s3: $(S3)/.ready  ## add an S3 server (OpenStack Swift, from PyPI) for the tests
 
 $(S3)/.ready: Makefile
 	$(PYTHON) -m venv $(S3)
-	$(S3)/bin/pip install --quiet --disable-pip-version-check swift==2.38.3
+	$(S3)/bin/pip install --quiet --no-compile --disable-pip-version-check swift==2.38.3
 	touch $@
 
 slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root; starts no service)
@@ -76,7 +76,7 @@ runtime: torch  ## print the figures of the elastic runtime (some minutes; root,
 torch: $(TORCH)  ## add torch to the environment: for real training and the benchmarks that run it
 
 $(TORCH): $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch==2.13.0
 	touch $@
 
 docs: $(STAMP)  ## regenerate the generated pages and pictures
@@ -88,7 +88,7 @@ site: $(MKDOCS)  ## build the documentation with search into site/
 	@echo 'site/index.html is built; search needs a server: $(BIN)/python -m http.server -d site'
 
 $(MKDOCS): $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 clean:  ## remove the environment and caches

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 from muster.providers.ray.provider import BRIDGE
-from tests.engines.ray_lab import RayLab, free_port
+from tests.engines.ports import free_port
+from tests.engines.ray_lab import RayLab
 from tests.live.daemons import LONG, Daemon, processes, until
 
 

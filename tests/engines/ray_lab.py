@@ -8,13 +8,13 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
 
+from tests.engines.ports import free_port
 from tests.live.daemons import processes, until
 
 RAY = ("-m", "ray.scripts.scripts")
@@ -190,13 +190,6 @@ def _program(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/exe").readlink().name
     return ""
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def main() -> None:

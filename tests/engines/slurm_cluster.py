@@ -5,7 +5,8 @@ import os
 import signal
 from pathlib import Path
 
-from tests.engines.slurm_lab import SlurmLab, free_ports
+from tests.engines.ports import free_ports
+from tests.engines.slurm_lab import SlurmLab
 from tests.live.daemons import Daemon, processes, until
 
 

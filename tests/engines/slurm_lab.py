@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.engines.ports import free_ports
+
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "squeue")
 SBIN = "/usr/sbin"
 LOCK = Path(tempfile.gettempdir()) / "muster-slurm-lab.lock"
@@ -291,15 +293,6 @@ class SlurmLab:
 
 def _ranged(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"g[{names[0][1:]}-{names[-1][1:]}]"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened at just now."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return sorted(each.getsockname()[1] for each in sockets)
 
 
 @contextlib.contextmanager

@@ -277,7 +277,8 @@ class Agent:
                 self._courier.log_stored(message)
             case Renewed():
                 self._renewal.renewed(message)
-                _log.info("the certificate was renewed")
+                # Shown at once: until then the daemon must take the old one, too.
+                raise ConnectionError("the certificate was renewed: connecting with it")
             case PackPart():
                 self._take_part(message)
             case PruneTasks() | Retire():

@@ -212,6 +212,7 @@ class Identities:
             if serial == known.serial and known.previous:
                 # In memory alone: at worst the last certificate is good for one more connection.
                 self._known[node] = replace(known, previous="")
+                self._retire()
             return node
 
     def renew(self, node: str, request: str) -> Renewed:
@@ -329,12 +330,15 @@ class Identities:
         self._authority, self._serving = authority, None
 
     def _waiting(self) -> tuple[str, ...]:
-        """The nodes with a valid certificate of the previous authority."""
+        """The nodes with a valid certificate of the previous authority, or that have not shown their
+        new one yet: an agent may die before it has it."""
         now, current = self._clock(), self._authority.fingerprint
         return tuple(
             each.node
             for each in self.identities()
-            if each.revoked is None and each.expires > now and each.authority != current
+            if each.revoked is None
+            and each.expires > now
+            and (each.authority != current or each.previous)
         )
 
     def _retire(self) -> None:

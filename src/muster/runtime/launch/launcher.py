@@ -90,6 +90,8 @@ class Launch:
         self._exits: list[ChildExited] = []
         """Exits not yet passed to a coordinator."""
         self._used: set[str] = set()
+        self._resized = False
+        """Whether another number was asked for while no coordinator was there."""
         self._finish: Finish | None = None
         self._coordinator: Coordinator | None = None
         self._shared = tasks
@@ -133,8 +135,9 @@ class Launch:
         """Start a coordinator at the previous address; it takes over the live tasks."""
         if self._coordinator is not None:
             return
-        # Those that died meanwhile count as lost, not as yet to be started.
-        expected = {*self._tasks.living, *(event.task for event in self._exits)}
+        # Those that died meanwhile are lost from the number that was wanted before, not from a new one.
+        died = set() if self._resized else {event.task for event in self._exits}
+        expected = {*self._tasks.living, *died}
         roster = Roster(self._terms, used=self._used, expected=expected)
         one = Coordinator(
             self._job,
@@ -151,9 +154,13 @@ class Launch:
         with self._changed:
             self._coordinator = one
             missed, self._exits = self._exits, []
-        one.resize(*self._count)
+        if not self._resized:
+            one.resize(*self._count)
         for event in missed:
             one.exited(event.task, how_ended(event))
+        if self._resized:
+            one.resize(*self._count)
+            self._resized = False
 
     def stop_coordinator(self) -> None:
         """Stop the coordinator as if it had crashed; the tasks are not told."""
@@ -174,6 +181,8 @@ class Launch:
         self._count = (workers, self._count[1] if servers is None else servers)
         if self._coordinator is not None:
             self._coordinator.resize(*self._count)
+        else:
+            self._resized = True
 
     def kill(self, task: str, number: int = signal.SIGKILL) -> bool:
         """Signal a task; False if it is not alive."""

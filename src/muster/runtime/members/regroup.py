@@ -173,6 +173,7 @@ class Meeting:
                     return self._decide(place, [m for m in others if m.task in present])
                 # They may come back, or be on the side with the coordinator.
                 silence |= dict.fromkeys(silent, 0.0)
+                until = time.monotonic() + place.plan.deadline
             with self._change:
                 self._change.wait(LOOK)
 

@@ -316,8 +316,11 @@ def test_an_authority_is_replaced_while_agents_stay_connected_and_join(
             found = real.renew(node, request)
             renewed[node] = Credentials(key, found.certificate, found.authority)
         assert not real.stale("gpu1")
-        # All have renewed: the old authority is gone, on the port that listens already too.
         assert ask(port, renewed["gpu1"].authority, renewed["gpu1"], tmp_path) == "gpu1"
+        # An agent that died before it had its new one comes with the old one.
+        assert ask(port, two.authority, two, tmp_path) == "gpu2"
+        # All have shown theirs: the old authority is gone, on the port that listens already too.
+        assert ask(port, renewed["gpu2"].authority, renewed["gpu2"], tmp_path) == "gpu2"
         assert ask(port, three.authority, three, tmp_path) == "gpu3"
         with pytest.raises(ssl.SSLError):
             ask(port, two.authority, None, tmp_path)
