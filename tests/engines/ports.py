@@ -4,8 +4,9 @@ import contextlib
 import random
 import socket
 
-RANGE = range(10_000, 19_900)
-"""Systems give no port below 32,768 to an outgoing connection; tasks of Muster are above 20,000."""
+RANGE = range(2_000, 8_200)
+"""Systems give no port below 32,768 to an outgoing connection; workers of Ray are above 10,000, tasks
+of Muster above 20,000."""
 
 
 def free_ports(count: int) -> list[int]:

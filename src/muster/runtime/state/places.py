@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -125,7 +126,8 @@ class LocalFolder:
         return str(self.path / name)
 
     def _draft(self, name: str) -> Path:
-        return self.path / f".{name.removeprefix('.')}.{os.getpid()}"
+        # A process number is not enough: other hosts may share the folder.
+        return self.path / f".{name.removeprefix('.')}.{secrets.token_hex(4)}"
 
     def _sync(self) -> None:
         """Sync a rename in the folder."""
