@@ -94,7 +94,7 @@ def _costs(
 
 
 def _await_steps(folder: Path, size: int, since: float, log: Path) -> None:
-    """Until so many workers have gone on for a while, beyond what had been done."""
+    """Wait until this many workers have trained for a while beyond the steps done before."""
     limit = time.monotonic() + PATIENCE
     while len([mark for mark in _progress(all_marks(folder)) if _counts(mark, size, since)]) < STEADY:
         if time.monotonic() > limit:

@@ -22,7 +22,7 @@ class IdleWatch:
     """The cycle at which each waiting job was first found to fit."""
 
     def restart(self) -> None:
-        """Begin anew: the daemon was away."""
+        """Start over: the daemon was away."""
         self._since = {}
 
     def look(self) -> None:

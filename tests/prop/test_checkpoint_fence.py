@@ -72,7 +72,7 @@ class Writer:
     def begin(self) -> None:
         """Claim and look for what to start from."""
         try:
-            self.fence.take(anew=True)
+            self.fence.take(begins=True)
             self.claim = self.fence.top.number
         except FencedError:
             self.fenced = True
@@ -153,14 +153,14 @@ def fence(
 
 def test_all_members_of_a_run_share_its_claim(tmp_path: Path) -> None:
     first, second = fence(tmp_path), fence(tmp_path)
-    first.take(anew=True)
+    first.take(begins=True)
     second.take()
     assert first.top == second.top
     first.check()
 
 
 def test_the_half_of_a_run_that_nobody_hears_of_claims_nothing(tmp_path: Path) -> None:
-    fence(tmp_path, term=1).take(anew=True)
+    fence(tmp_path, term=1).take(begins=True)
     with pytest.raises(FencedError, match="the coordinator has not heard of it yet"):
         fence(tmp_path, term=2, heard=False, half="cut off").take()
     heard = fence(tmp_path, term=2, half="in reach")
@@ -173,14 +173,14 @@ def test_the_half_of_a_run_that_nobody_hears_of_claims_nothing(tmp_path: Path) -
 
 
 def test_a_run_that_begins_again_may_count_its_members_from_one(tmp_path: Path) -> None:
-    fence(tmp_path, term=7).take(anew=True)
-    fence(tmp_path, term=1).take(anew=True)
-    fence(tmp_path, attempt=2, term=1).take(anew=True)
+    fence(tmp_path, term=7).take(begins=True)
+    fence(tmp_path, term=1).take(begins=True)
+    fence(tmp_path, attempt=2, term=1).take(begins=True)
     with pytest.raises(FencedError, match=r"a later run writes to .* process"):
-        fence(tmp_path, attempt=1, term=9).take(anew=True)
+        fence(tmp_path, attempt=1, term=9).take(begins=True)
 
 
 def test_few_claims_are_kept(tmp_path: Path) -> None:
     for attempt in range(20):
-        fence(tmp_path, attempt).take(anew=True)
+        fence(tmp_path, attempt).take(begins=True)
     assert len(list(tmp_path.iterdir())) <= 5

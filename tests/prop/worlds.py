@@ -88,7 +88,7 @@ def _node_events(world: World, random: Random) -> list[Event]:
 
 
 def _comings_and_goings(world: World, joining: Cluster, random: Random) -> list[Event]:
-    """Nodes that join, that leave without tasks, and that are described anew."""
+    """Nodes that join, that leave without tasks, and whose description changes."""
     found: list[Event] = []
     kinds = list(joining.configurations.values())
     busy = {slot.node for state in world.view.jobs.values() for slot in state.held()}

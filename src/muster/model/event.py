@@ -163,7 +163,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A node joined the cluster, or is described anew.
+    """A node joined the cluster, or its description changed.
 
     With tasks it keeps its configuration set, and with it its devices; a draining one stays draining,
     a lost one is as the fact says.

@@ -122,7 +122,7 @@ class Checkpoints:
             self._lock.take()
         if self._fence is not None:
             with _no_room_is_no_error():
-                self._fence.take(anew=True)
+                self._fence.take(begins=True)
 
     def release(self) -> None:
         """Wait for what is being written, and let another run write here."""

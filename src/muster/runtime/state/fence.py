@@ -119,10 +119,10 @@ class WriterFence:
         self._place, self._claim, self._terms = place, claim, terms
         self.top = Claimed()
 
-    def take(self, *, anew: bool = False) -> None:
+    def take(self, *, begins: bool = False) -> None:
         """Claim the place, or find that this run has; `FencedError` if another has since.
 
-        `anew`: the run begins, so terms that its tasks had before do not count.
+        `begins`: the run begins, so terms that its tasks had before do not count.
         """
         term = self._terms.current()
         while True:
@@ -131,7 +131,7 @@ class WriterFence:
             if self._is_ours(top, term):
                 self.top = top
                 return
-            self._refuse(top, term, anew)
+            self._refuse(top, term, begins)
             accepted = tuple(each.name for each in counting(names, top))
             name = f".claim-{top.number + 1:09d}.json"
             if self._place.create(name, self._card(term, accepted)):
@@ -147,7 +147,7 @@ class WriterFence:
         mine = (self._claim.run, self._claim.attempt, term)
         return top.number > 0 and (top.run, top.attempt, top.term) == mine
 
-    def _refuse(self, top: Claimed, term: WriterTerm, anew: bool) -> None:
+    def _refuse(self, top: Claimed, term: WriterTerm, begins: bool) -> None:
         """Raise `FencedError` if this writer may have been given up."""
         mine = self._claim
         if top.run != mine.run:
@@ -155,7 +155,7 @@ class WriterFence:
                 raise self._fenced(top)
         elif top.attempt > mine.attempt:
             raise self._fenced(top)
-        elif top.attempt == mine.attempt and not anew:
+        elif top.attempt == mine.attempt and not begins:
             # Of two halves of a run that lost each other, the one that claims first continues.
             if top.number and top.term.number >= term.number:
                 raise self._fenced(top)
