@@ -3,7 +3,10 @@
 A provider's rig brings the agent its own way: it gets the fleet's join token and returns what ends it.
 """
 
+import contextlib
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -89,6 +92,10 @@ class FleetGround:
         raise AssertionError(f"no agent of {self._name} has called")
 
     def close(self) -> None:
-        """End the agent."""
+        """End the agent, and the tasks that it leaves."""
         self._end()
+        for begun in self._folder.glob("agent/tasks/*/*/*/begun.json"):
+            if not begun.with_name("ended.json").exists():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(json.loads(begun.read_bytes())["pid"], signal.SIGKILL)
         self._store.close()
