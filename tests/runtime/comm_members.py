@@ -1,5 +1,6 @@
 """Members of a group as threads of the test's process: real gloo over loopback."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -7,6 +8,7 @@ from typing import TypeVar
 
 from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.store import StoreClient, Stores
+from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.peers import PeerServer
 
 HOST, TOKEN = "127.0.0.1", "secret"
@@ -28,11 +30,16 @@ class StoreServer(PeerServer):
 
 def together(size: int, act: Callable[[GlooGroup], T], deadline: float = 10.0) -> list[T]:
     """What each member of a fresh group answers, by rank; an error of any is raised."""
-    server, name = StoreServer(), f"1-{next(_names)}"
+    server, name, built = StoreServer(), f"1-{next(_names)}", threading.Barrier(size)
 
     def member(rank: int) -> T:
-        group = GlooGroup(server.client(name, deadline), rank, size, HOST)
         try:
+            group = GlooGroup(server.client(name, deadline), rank, size, HOST)
+        except BrokenGroupError:
+            built.abort()
+            raise
+        try:
+            built.wait()  # who closes while another is still connecting breaks the other's group
             return act(group)
         finally:
             group.close()
