@@ -21,6 +21,7 @@ from muster.runtime.errors import BadCheckpointError, BadTrainingError
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import LOCK, CheckpointOwner, WriterClaim, WriterLock, claim_of
+from muster.runtime.state.state import TrainingState
 from muster.runtime.user.session import Session
 from tests.runtime.test_checkpoint import SIGNED, filled
 
@@ -319,9 +320,9 @@ def test_a_training_without_a_step_has_no_loss_and_still_prints() -> None:
 def test_a_folder_elsewhere_is_found_from_the_jobs_own(tmp_path: Path) -> None:
     own = session(checkpoint=str(tmp_path / "job"))
     model = nn.Linear(4, 2)
-    own.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     own.checkpoint(str(tmp_path / "shared"))
-    assert not own._restore()
+    assert not own._saving.restore(TrainingState(model, optimizer))
     assert own.checkpoints is not None
     own.checkpoints.save(8, filled(8), SIGNED, wait=True)
     own.checkpoints.release()

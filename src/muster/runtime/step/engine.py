@@ -57,7 +57,7 @@ class StepEngine(Membership):
         deadline: float,
     ) -> None:
         super().__init__(settings, state, buckets, feed, deadline)
-        self.stopwatch = Stopwatch(device)
+        self.device, self.stopwatch = device, Stopwatch(device)
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""

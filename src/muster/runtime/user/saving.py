@@ -1,0 +1,115 @@
+"""When and by whom a training's state is saved, and what it starts from."""
+
+from muster.runtime.errors import BadCheckpointError, BrokenGroupError
+from muster.runtime.members.crew import plan_name
+from muster.runtime.settings import TaskSettings
+from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.fence import WriterTerm, WriterTerms
+from muster.runtime.state.own_place import leave_link, own_place, path_or_url
+from muster.runtime.state.owner import claim_of
+from muster.runtime.state.places import is_url
+from muster.runtime.state.state import TrainingState
+from muster.runtime.step.engine import StepEngine
+from muster.runtime.user.failures import say
+from muster.wire.messages import Saved
+
+HEARD = 10.0
+"""s for the coordinator to hear of a new formation before its primary claims the checkpoints."""
+
+
+class Saving:
+    """The checkpoints of one task's training; without a folder none are written."""
+
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
+        self.checkpoints: Checkpoints | None = None
+        """Where the state is saved; None: nowhere."""
+        self._every: int | None = None
+        self.engine: StepEngine | None = None
+        """Set when training begins."""
+
+    def into(self, folder: str, every: int, keep: int, resume_from: str | None) -> None:
+        """Save every `every` steps into a folder or URL; see `Session.checkpoint`."""
+        source = resume_from or self._settings.resume_from
+        claim = claim_of(self._settings, path_or_url(source) if source else None)
+        where = own_place(folder, self._settings.checkpoint)
+        terms = WriterTerms(self._term, self._heard)
+        self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim, terms)
+        self._every = every
+
+    def prepare(self, state: TrainingState) -> None:
+        """Make room for the first checkpoint: the optimiser has created its state by now."""
+        if self.checkpoints is not None and self.engine is not None and self.engine.primary:
+            self.checkpoints.prepare(state.whole())
+
+    def is_due(self, step: int) -> bool:
+        """Whether a checkpoint belongs after this step."""
+        return self._every is not None and step % self._every == 0
+
+    def save(self, engine: StepEngine, state: TrainingState, wait: bool = False) -> None:
+        """Save on the primary; if owners update, all members take part."""
+        if self.checkpoints is None and not wait:
+            return
+        optimizer = engine.gather(self.checkpoints is not None)
+        if self.checkpoints is not None and engine.primary:
+            signature, whole = signature_of(state.model, state.optimizer), state.whole()
+            if optimizer is not None:
+                whole["optimizer"] = optimizer
+            self.checkpoints.save(state.position.step, whole, signature, wait)
+
+    def save_last(self, engine: StepEngine, state: TrainingState) -> None:
+        """Write the last checkpoint; if owners update, with all members, and again if one is lost."""
+        engine.ended = True
+        while True:
+            try:
+                self.save(engine, state, wait=True)
+                break
+            except BrokenGroupError:
+                engine.lose()
+                engine.redo()
+        engine.end()
+
+    def restore(self, state: TrainingState) -> bool:
+        """Load the latest checkpoint, as the one that writes the next; False if there is none."""
+        if self.checkpoints is None:
+            return False
+        self.checkpoints.take()
+        try:
+            found = self.checkpoints.latest(signature_of(state.model, state.optimizer))
+        except BadCheckpointError:
+            self.checkpoints.release()
+            raise
+        self._tell_folder(self.checkpoints.where)
+        if found is not None:
+            state.restore(found[1])
+        return found is not None
+
+    def release(self) -> None:
+        """Let another writer have the folder."""
+        if self.checkpoints is not None:
+            self.checkpoints.release()
+
+    def _term(self) -> WriterTerm:
+        """Return what changes when members may have been given up. On one machine nobody is cut off,
+        and the lock of the folder tells writers apart."""
+        crew = self.engine.crew if self.engine else None
+        if crew is None or len({member.address.rpartition(":")[0] for member in crew.plan.members}) < 2:
+            return WriterTerm()
+        return WriterTerm(crew.formation, plan_name(crew.plan))
+
+    def _heard(self) -> bool:
+        """Whether the coordinator has heard of the current formation."""
+        return self.engine is None or self.engine.link.flush(HEARD)
+
+    def _tell_saved(self, step: int, path: str, seconds: float) -> None:
+        """Report a checkpoint (its own thread)."""
+        if self.engine is not None:
+            self.engine.link.send(Saved(self._settings.task, step, path, seconds))
+
+    def _tell_folder(self, where: str) -> None:
+        """Say where checkpoints are, unless the user has said so."""
+        own = self._settings.checkpoint
+        if (own and where.startswith(f"{own.rstrip('/')}/")) or is_url(where):
+            say(f"checkpoints are written to {where}")
+        if own:
+            leave_link(where, own)
