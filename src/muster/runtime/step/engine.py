@@ -146,8 +146,8 @@ class StepEngine(Membership):
     def _check_sums(self, crew: Crew) -> None:
         if crew.workers < crew.size or crew.holdings:
             raise BadTrainingError(
-                "ctx.backward() was called again in a step, which servers and owners that update cannot "
-                'cannot follow: use owners="reduce" and no servers, or add up the losses'
+                "ctx.backward() was called again in a step, which servers and updating owners cannot "
+                'follow: use owners="reduce" and no servers, or add up the losses'
             )
 
     @property

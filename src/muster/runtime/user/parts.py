@@ -31,3 +31,14 @@ def split(batch: Any, rows: int, first: int, last: int) -> Any:
         parts = [split(each, rows, first, last) for each in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
     return batch
+
+
+def micro_size(given: int | str | None, batch: int) -> int | None:
+    """Return the samples of a micro-batch to begin with; None: a share is one batch."""
+    if given is None:
+        return None
+    if given == "auto":
+        return batch
+    if not isinstance(given, int) or given < 1:
+        raise BadTrainingError(f'micro_batch is {given!r}: give a number of samples, or "auto"')
+    return given

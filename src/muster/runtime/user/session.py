@@ -33,6 +33,7 @@ from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
 from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.wrapped import check_wrapped, ready_order
 from muster.wire.messages import Captured
@@ -127,12 +128,15 @@ class Session:
         collate: Callable[[list[Any]], Any] | None = None,
         augment: bool = False,
         loaders: int = 1,
+        micro_batch: int | str | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
         Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
         `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
+        `micro_batch`: most samples that `ctx.parts` yields at once; "auto": as many as fit into memory.
         """
+        self._gradients.micro = micro_size(micro_batch, global_batch)
         self._ends = lambda position: (
             (epochs is not None and position.epoch >= epochs)
             or (steps is not None and position.step >= steps)
