@@ -202,7 +202,14 @@ def test_signals_to_the_whole_group_are_left_to_the_training(made: Made) -> None
     assert int(loader.load([2])[2][0]) == pid
 
 
-@pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "raise KeyError('no')", "sys.exit(3)"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "os.kill(os.getpid(), 9)",
+        pytest.param("raise KeyError('no')", marks=pytest.mark.slow),
+        pytest.param("sys.exit(3)", marks=pytest.mark.slow),
+    ],
+)
 def test_loaders_end_with_their_training(ending: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

@@ -136,7 +136,7 @@ def _taken_apart(loader: "DataLoader[Any]", options: DataOptions) -> tuple[Any, 
     taken = replace(
         options,
         batch=options.batch or loader.batch_size,
-        drop_last=options.drop_last or bool(loader.drop_last),
+        drop_last=options.drop_last or loader.drop_last,
         collate=options.collate or collate,
         loaders=options.loaders or loader.num_workers,
         prefetch=loader.prefetch_factor or options.prefetch,
@@ -153,8 +153,10 @@ def _sampled_as(loader: "DataLoader[Any]", options: DataOptions) -> DataOptions:
         return options
     if type(loader.batch_sampler) is not BatchSampler:
         check_sampler(loader.batch_sampler)
-        return replace(options, sampler=loader.batch_sampler, batch=options.batch)
-    sampler = loader.sampler
+        return replace(options, sampler=loader.batch_sampler)
+    own = loader.batch_sampler
+    batch, drop_last = options.batch or own.batch_size, options.drop_last or own.drop_last
+    options, sampler = replace(options, batch=batch, drop_last=drop_last), own.sampler
     if type(sampler) is SequentialSampler:
         return replace(options, shuffle=False)
     plain = type(sampler) is RandomSampler and not sampler.replacement and not sampler._num_samples
