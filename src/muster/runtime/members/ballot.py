@@ -49,6 +49,9 @@ class Vote:
     """1 if this rank wants no update of this sum."""
     scaled: float = 0.0
     """1 if a scaler looks for overflows: a loss may be infinite."""
+    drawn: float = 0.0
+    sketch: float = 0.0
+    """Of the step's samples over all workers: see `feed.Drawn`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class MemberStatus:
     updates: float = 0.0
     partial: float = 0.0
     """Of the step under way: see `TrainingState`."""
+    samples: float = 0.0
+    contents: float = 0.0
+    sketch: float = 0.0
+    """Of its dataset: see `fingerprint.Fingerprint`."""
 
 
 WIDTH = len(fields(Vote))
