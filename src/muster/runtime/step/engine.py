@@ -32,6 +32,7 @@ from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.stopwatch import Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
@@ -102,6 +103,9 @@ class StepEngine(Membership):
         """Sum of the losses of the phase under way."""
         self.skipping = False
         """A member wants no update in this phase."""
+        self.exchanged = False
+        """Workers exchanged tensors since the last sum: each must do its backward pass."""
+        self._buffers = BufferKeeper(state.models)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses, before members change."""
 
@@ -110,7 +114,8 @@ class StepEngine(Membership):
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
-        self._done, self.skipping = self.state.phase, False
+        self._done, self.skipping, self.exchanged = self.state.phase, False, False
+        self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
         if self.holds:
@@ -208,7 +213,7 @@ class StepEngine(Membership):
             self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
-        self._sums += 1
+        self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
@@ -373,6 +378,7 @@ class StepEngine(Membership):
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
+        self._buffers.redo()
         if not self._broken:
             return  # all are here: samples did not fit, and the caps are known now
         began = time.monotonic()
