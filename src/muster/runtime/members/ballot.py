@@ -41,6 +41,8 @@ class Vote:
     finished: float = 0.0
     far: float = 0.0
     """Of leased shards: see `leases.Taken`."""
+    norm: float = 0.0
+    """Squared norm of the gradients it owns, if the model is in parts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,9 +281,12 @@ class Membership:
         self._enter(crew)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
+        return roll_call(crew.group, self._status(), crew.rank, crew.size)
+
+    def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
         position = self.state.position
-        mine = MemberStatus(
+        return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
             step=position.step,
@@ -301,7 +304,6 @@ class Membership:
             loss=self.state.loss,
             epoch_loss=self.state.epoch_loss,
         )
-        return roll_call(crew.group, mine, crew.rank, crew.size)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):

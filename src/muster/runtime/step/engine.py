@@ -16,6 +16,7 @@ from math import isfinite
 from operator import or_
 
 import torch
+from torch import Tensor, nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Feed, StepPart
@@ -174,6 +175,14 @@ class StepEngine(Membership):
             finished=self.part.finished,
             far=self.part.far,
         )
+
+    def without_samples(self, losses: Tensor) -> float:
+        """Do what a worker without samples must; return the sum of its losses."""
+        return 0.0
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm; return their norm before."""
+        return float(nn.utils.clip_grad_norm_(self.buckets.parameters, max_norm))
 
     def before_update(self) -> list[int]:
         """Prepare for the update; return parameters that a joiner must skip."""

@@ -55,12 +55,21 @@ class Gradients:
         if self._summed:
             raise BadTrainingError("backward() was called twice in one step")
         engine.stopwatch.mark()
-        loss = self._differentiate(engine, losses) if self.part.count else 0.0
+        differentiate = self._differentiate if self.part.count else self._stand_in
+        loss = differentiate(engine, losses)
         engine.keep_pace()
         engine.stopwatch.mark()
         self._summed = True
         engine.sum(loss)
         self._check_used(engine)
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the summed gradients down to a norm; return their norm before."""
+        if self.engine is None or not self._summed:
+            raise BadTrainingError(
+                "ctx.clip(max_norm) belongs between ctx.backward() and optimizer.step()"
+            )
+        return 0.0 if self.engine.void else self.engine.clip(max_norm)
 
     def attempt(self, forward: Callable[[], Tensor]) -> None:
         """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
@@ -120,6 +129,9 @@ class Gradients:
         except BrokenGroupError:
             engine.lose()
         return value.get()
+
+    def _stand_in(self, engine: StepEngine, losses: Tensor) -> float:
+        return engine.without_samples(losses)
 
     def _check_losses(self, losses: Tensor) -> None:
         count = self.part.count

@@ -22,6 +22,11 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
+from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.engine import ShardedEngine
+from muster.runtime.sharded.parts import check_optimizer
+from muster.runtime.sharded.sharded_state import ShardedState
+from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
@@ -63,6 +68,9 @@ class Session:
             torch.cuda.set_device(self.device)
         self.settings = replace(settings, device=device_name(self.device))
         self._state: TrainingState | None = None
+        self._kinds: Kinds = False
+        self._mirror = True
+        self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
         self._ends: Ends = lambda _: False
@@ -83,24 +91,59 @@ class Session:
     # setup
 
     def wrap(
-        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+        self,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any = None,
+        *,
+        allow_unused: bool = False,
+        shard: Kinds = False,
+        mirror: bool = True,
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
-        `allow_unused`: leave parameters without a gradient alone, as in plain training.
+        `allow_unused`: leave parameters without a gradient alone, as in plain training. `shard`: keep
+        parameters, gradients and optimiser state in parts, one per worker, and gather each block (a
+        class of modules; True: the layers of lists) just before it computes. `mirror`: keep each part
+        on two workers, so that one may be lost.
         """
         if self._state is not None:
             raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
+        if shard is not False:
+            return self._wrap_in_parts(model, optimizer, scheduler, allow_unused, shard, mirror)
         model.to(self.device)
         if optimizer.state:
             optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
         self._state = TrainingState(model, optimizer, scheduler)
+        self._guard(allow_unused)
+        return model, optimizer
+
+    def _wrap_in_parts(
+        self,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any,
+        allow_unused: bool,
+        shard: Kinds,
+        mirror: bool,
+    ) -> tuple[Any, Any]:
+        """Register a model that may be larger than the device: it is moved there part by part."""
+        check_optimizer(model, optimizer)
+        self._state = ShardedState(model, optimizer, scheduler)
+        self._kinds, self._mirror = shard, mirror
+        self._guard(allow_unused)
+        return model, optimizer
+
+    def _guard(self, allow_unused: bool) -> None:
+        """Check the optimiser, and let it and the schedule skip void steps."""
+        assert self._state is not None
+        model, optimizer = self._state.model, self._state.optimizer
+        scheduler = self._state.scheduler
         self._gradients.allow_unused = allow_unused
         self._check_optimizer(model, optimizer)
         optimizer.step = Guarded(optimizer.step, self._gradients.update)
         if scheduler is not None:
             scheduler.step = Guarded(scheduler.step, self._gradients.unless_void)
-        return model, optimizer
 
     def data(
         self,
@@ -151,6 +194,10 @@ class Session:
         are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         self._saving.into(folder, every, keep, resume_from)
+
+    def export(self, path: str) -> None:
+        """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
+        self._export = path
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
@@ -220,6 +267,10 @@ class Session:
         """
         self._gradients.backward(losses)
 
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm, after `backward`; return their norm before."""
+        return self._gradients.clip(max_norm)
+
     def attempt(self, forward: Callable[[], Tensor]) -> None:
         """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
         self._gradients.attempt(forward)
@@ -250,21 +301,29 @@ class Session:
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
-        known = {name: i for i, name in enumerate(state.names)}
-        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
-        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = self._member(state, feed, context)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving = self._saving.release
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
 
+    def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
+        if isinstance(state, ShardedState):
+            shards = Shards(state.model, self._kinds)
+            task = (self.settings, state, shards, feed, self.device, self._deadline)
+            return ShardedEngine(*task, self._mirror, self._export)
+        known = {name: i for i, name in enumerate(state.names)}
+        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
+        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""
         example = moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
-        if self.settings.coordinator is not None and self.settings.role == "worker":
+        alone, works = self.settings.coordinator is None, self.settings.role == "worker"
+        if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
 
