@@ -41,6 +41,9 @@ class Vote:
     finished: float = 0.0
     far: float = 0.0
     """Of leased shards: see `leases.Taken`."""
+    drawn: float = 0.0
+    sketch: float = 0.0
+    """Of the step's samples over all workers: see `feed.Drawn`."""
     norm: float = 0.0
     """Squared norm of the gradients it owns, if the model is in parts."""
 
@@ -72,6 +75,10 @@ class MemberStatus:
     loss: float = 0.0
     epoch_loss: float = 0.0
     """Of the last step and the last complete epoch; NaN: none."""
+    samples: float = 0.0
+    contents: float = 0.0
+    sketch: float = 0.0
+    """Of its dataset: see `fingerprint.Fingerprint`."""
 
 
 WIDTH = len(fields(Vote))

@@ -6,7 +6,6 @@ step, its ballots are fetched, and the user's code updates as if nothing had hap
 with the new formation until it has. Else the step is redone by all.
 """
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,8 +18,10 @@ import torch
 from torch import Tensor
 
 from muster.runtime.comm.base import Alone
-from muster.runtime.comm.choose import Kind, SyncChoice, make
+from muster.runtime.comm.choose import SyncChoice
 from muster.runtime.comm.group import GlooGroup
+from muster.runtime.comm.nccl import Nccl
+from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.store import StoreClient
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed, StepPart
@@ -39,9 +40,6 @@ from muster.runtime.sharded.shards import Shards
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.step.engine import StepEngine
 from muster.wire.messages import Member, MemberPlan
-
-LOOK = 5e-4
-"""Seconds between looks at a GPU that may wait for a lost member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +63,11 @@ class ShardedBuilder:
             plan.members[0].address, self.settings.token, plan_name(plan), plan.deadline
         )
         group = GlooGroup(store, rank, size, self.settings.host)
-        kind: Kind = "nccl" if self._uses_nccl(plan) else "ring"
-        choice = SyncChoice(kind, words=f"parameters in {size} parts")
-        return Crew(plan, rank, group, make(choice, group, [ballot], plan.members), choice, ballot)
-
-    def _uses_nccl(self, plan: MemberPlan) -> bool:
-        if self.device.type != "cuda":
-            return False
-        devices = {member.device for member in plan.members}
-        if len(devices) < len(plan.members) and "NCCL_HOSTID" not in os.environ:
-            raise BadTrainingError(
-                "shard= needs a GPU for each worker: NCCL refuses two workers on one, unless each has "
-                "an NCCL_HOSTID of its own"
-            )
-        return True
+        words = f"parameters in {size} parts"
+        if self.device.type == "cuda":
+            nccl = Nccl(group, [ballot], self.device)
+            return Crew(plan, rank, group, nccl, SyncChoice("nccl", words=words), ballot)
+        return Crew(plan, rank, group, Ring(group, [ballot]), SyncChoice("ring", words=words), ballot)
 
 
 class ShardedEngine(StepEngine):
@@ -147,19 +136,9 @@ class ShardedEngine(StepEngine):
         if failed:  # the others cannot finish without it: all regroup, and learn its limit
             raise BrokenGroupError("this worker's samples did not fit into its memory")
         self.shards.finish()
-        self._await_device(crew)
+        if isinstance(crew.communicator, Nccl):
+            crew.communicator.drain()  # so that whoever votes has its sums
         super()._sum(crew, loss, failed)
-
-    def _await_device(self, crew: Crew) -> None:
-        """Wait until the GPU has all sums; it may wait for a lost member for ever."""
-        if self.device.type != "cuda":
-            return
-        event, until = torch.cuda.Event(), time.monotonic() + crew.plan.deadline
-        event.record()
-        while not event.query():
-            if time.monotonic() > until:
-                raise BrokenGroupError(f"the GPU has no sums within {crew.plan.deadline:g} s")
-            time.sleep(LOOK)
 
     def _judge(self, crew: Crew) -> None:
         if crew.size == 1:
@@ -294,6 +273,7 @@ class ShardedEngine(StepEngine):
         self._check_plan(crew.plan)
         rows = self._call(crew)
         self._check_layout(crew, rows)
+        self._check_data(crew, rows)
         self.holds = self._resharder.resolve(rows) or self.holds
         if not self._is_late(crew, rows):
             self._go_in(crew)
@@ -347,11 +327,17 @@ class ShardedEngine(StepEngine):
     def _exchange(self, crew: Crew, layout: ShareLayout) -> Exchange:
         if crew.group is None:
             return SoleExchange()
-        if crew.choice.kind == "nccl":
-            return NcclExchange(crew.communicator._pg, crew.group, layout)  # type: ignore[attr-defined]
+        if isinstance(crew.communicator, Nccl):
+            return NcclExchange(crew.communicator, crew.group, layout)
         return GlooExchange(crew.group, layout)
 
     def _check_plan(self, plan: MemberPlan) -> None:
+        devices = [member.device for member in plan.members]
+        if self.device.type == "cuda" and len(set(devices)) < len(devices):
+            raise BadTrainingError(
+                "shard= needs a GPU for each worker: NCCL refuses two workers on one, unless each has "
+                "an NCCL_HOSTID of its own"
+            )
         if plan.owners == "update" or any(member.role != "worker" for member in plan.members):
             raise BadTrainingError(
                 "shard= spreads parameters and optimiser state over the workers already: start the job "

@@ -4,14 +4,14 @@ Each call starts a transfer and returns it; its `wait` may raise `BrokenGroupErr
 the same transfers in the same order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from muster.runtime.comm.group import GlooGroup, Work
-from muster.runtime.errors import BrokenGroupError
+from muster.runtime.comm.nccl import Nccl
 from muster.runtime.sharded.layout import ShareLayout
 
 GATHER, REDUCE, MIRROR, KINDS = 0, 1, 2, 3
@@ -126,32 +126,27 @@ class GlooExchange:
 class NcclExchange:
     """NCCL's collectives, on a stream of their own beside the computation."""
 
-    def __init__(self, pg: Any, group: GlooGroup, layout: ShareLayout) -> None:
-        """`pg`: NCCL's process group, whose owner also aborts it."""
+    def __init__(self, nccl: Nccl, group: GlooGroup, layout: ShareLayout) -> None:
         self.rank, self.size = group.rank, group.size
-        self._pg, self._mirrors = pg, layout.mirrors
+        self._nccl, self._mirrors = nccl, layout.mirrors
 
     def gather(self, full: Tensor, unit: int) -> ShareTransfer:
         own = full.chunk(self.size)[self.rank]
-        return _begun(lambda: self._pg._allgather_base(full, own))
+        return self._begun(lambda pg: pg._allgather_base(full, own))
 
     def reduce(self, grads: Tensor, total: Tensor, unit: int) -> ShareTransfer:
-        return _begun(lambda: self._pg._reduce_scatter_base(total, grads))
+        return self._begun(lambda pg: pg._reduce_scatter_base(total, grads))
 
     def mirror(self, total: Tensor, copies: Sequence[tuple[int, Tensor]], unit: int) -> ShareTransfer:
-        def exchanged() -> Any:
+        def exchanged(pg: Any) -> Any:
             # As one group: two neighbours that both send first would wait for each other.
-            self._pg._start_coalescing(total.device)
-            self._pg.send([total], self._mirrors[self.rank], 0)
+            pg._start_coalescing(total.device)
+            pg.send([total], self._mirrors[self.rank], 0)
             for owner, copy in copies:
-                self._pg.recv([copy], owner, 0)
-            return self._pg._end_coalescing(total.device)
+                pg.recv([copy], owner, 0)
+            return pg._end_coalescing(total.device)
 
-        return _begun(exchanged) if self._mirrors else _Done()
+        return self._begun(exchanged) if self._mirrors else _Done()
 
-
-def _begun(call: Any) -> ShareTransfer:
-    try:
-        return Work(call(), set())
-    except RuntimeError as problem:
-        raise BrokenGroupError(str(problem)) from problem
+    def _begun(self, call: Callable[[Any], Any]) -> ShareTransfer:
+        return Work(self._nccl.start(call), set())

@@ -14,9 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed, Indexed, Leased
-from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order
+from muster.runtime.data.feed import Feed
+from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
@@ -148,7 +147,7 @@ class Session:
     def data(
         self,
         dataset: Any,
-        global_batch: int,
+        global_batch: int | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -156,33 +155,32 @@ class Session:
         shuffle: bool = True,
         drop_last: bool = False,
         collate: Callable[[list[Any]], Any] | None = None,
-        augment: bool = False,
-        loaders: int = 1,
+        augment: bool | None = None,
+        loaders: int = 0,
+        sampler: Any = None,
+        shards: int | None = None,
+        prefetch: int = 2,
+        loader_init: Callable[[int], None] | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
-        Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
-        `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
+        Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
+        `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
+        torch sampler, of ids or of lists of ids. `loaders`: processes that load ahead, `prefetch`
+        batches each (0: a thread of this process); `loader_init(i)` is called in each. `augment`: seed
+        the random generators by (seed, epoch, sample) around each `dataset[i]`; None: if samples use
+        them.
+
+        A dataset of streams has `shards()` and `shard(i)`: its shards are leased to workers, and
+        samples may repeat after a loss. `shards`: of an `IterableDataset` that divides itself by
+        `torch.utils.data.get_worker_info()`, into how many.
         """
-        self._ends = lambda position: (
-            (epochs is not None and position.epoch >= epochs)
-            or (steps is not None and position.step >= steps)
-        )
-        if hasattr(dataset, "shards"):
-            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
-            self._length = (steps or 0) if epochs is None else 0
-            return
-        if not hasattr(dataset, "__len__"):
-            raise BadTrainingError(
-                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
-                "one of streams with shards() -> int and shard(i) -> iterator"
-            )
-        pin = self.device.type == "cuda"
-        loader = Loader(dataset, collate, loaders, seed, augment, pin)
-        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, loader, self._ends)
-        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
-        self._length = min((end for end in ends if end is not None), default=0)
+        options = DataOptions(
+            global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
+            shards, prefetch, loader_init,
+        )  # fmt: skip
+        self._ends = options.ends
+        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
