@@ -38,7 +38,7 @@ from muster.runtime.sharded.reshard import Resharder
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.sharded.shards import Shards
 from muster.runtime.shards.ownership import LostShardError
-from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.engine import NOTHING, Ours, StepEngine
 from muster.wire.messages import Member, MemberPlan
 
 
@@ -54,7 +54,6 @@ class ShardedBuilder:
         """Meet the others; `BrokenGroupError` if one is missing."""
         names = [member.task for member in plan.members]
         rank, size = names.index(self.settings.task), len(names)
-        # float64: the norm of the gradients is in it.
         ballot = torch.zeros(ballot_size(size, len(self.shards.parameters)), dtype=torch.float64)
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
@@ -99,6 +98,8 @@ class ShardedEngine(StepEngine):
         """The formation of the current step."""
         self._grads: tuple[tuple[int, int], ...] = ()
         """The gradients as they were summed: their identities and versions."""
+        self._norm = 0.0
+        """Of the whole gradient."""
         self._late: tuple[Crew, Crew] | None = None
         """The formation of a step that others have counted, and the next, which waits for it."""
         self._export, self._exported = export, 0
@@ -110,58 +111,62 @@ class ShardedEngine(StepEngine):
 
     def begin(self) -> StepPart:
         """Begin a step; every worker takes part in it, with samples or without."""
-        self._step_crew, self._grads = self._crew(), ()
+        self._step_crew, self._grads, self._norm = self._crew(), (), 0.0
         part = super().begin()
-        if self._crew().size == 1:
-            self.shards.begin()
         self.shards.weight = part.count > 0
         return part
 
-    def without_samples(self, losses: Tensor) -> float:
+    def without_samples(self, losses: Tensor) -> None:
         """Differentiate a stand-in batch: the others need this worker's parts in the same order."""
-        losses.sum().backward()
-        return 0.0
+        with self.shards.differentiating():
+            losses.sum().backward()
 
-    def sum(self, loss: float, failed: bool = False) -> None:
+    def sum(self, ours: Ours = NOTHING) -> None:
         """Sum what is left; if a member is lost after that, find out whether the step counts."""
-        super().sum(loss, failed)
+        super().sum(ours)
         if self._broken and self.shards.summed:
             crew = self._crew()
             self._regroup()
             if self._late is not None:
-                self.void = False
+                self.void, self._sums = False, self._sums + 1
                 self._judge(crew)
 
-    def _sum(self, crew: Crew, loss: float, failed: bool) -> None:
-        if failed:  # the others cannot finish without it: all regroup, and learn its limit
+    def _sum(self, crew: Crew, ours: Ours) -> None:
+        if ours.skip:
+            raise BadTrainingError(
+                "with shard= call ctx.skip() after ctx.backward(losses), on every worker: the others "
+                "need this worker's parts of the model in their backward pass"
+            )
+        if ours.failed:  # the others cannot finish without it: all regroup, and learn its limit
             raise BrokenGroupError("this worker's samples did not fit into its memory")
         self.shards.finish()
         if isinstance(crew.communicator, Nccl):
             crew.communicator.drain()  # so that whoever votes has its sums
-        super()._sum(crew, loss, failed)
+        super()._sum(crew, ours)
 
-    def _judge(self, crew: Crew) -> None:
+    def _share_out(self, crew: Crew, samples: float, losses: float, weight: float) -> None:
+        super()._share_out(crew, samples, losses, weight)
+        factor = self.part.total / weight
         if crew.size == 1:
-            self.shards.spread(unused(crew.ballot, 1))
-        super()._judge(crew)
+            self.shards.spread(unused(crew.ballot, 1), factor)
+        self._norm = factor * float(sum(vote.norm for vote in self._votes) ** 0.5)
         self._note_gradients()
 
-    def _vote(self, loss: float, failed: bool) -> Vote:
-        return replace(super()._vote(loss, failed), norm=self.shards.norm_squared())
+    def _vote(self, ours: Ours) -> Vote:
+        return replace(super()._vote(ours), norm=self.shards.norm_squared())
 
-    def unused(self) -> list[int]:
-        """Return the parameters without a gradient on any worker."""
-        crew = self._step_crew
-        return unused(crew.ballot, crew.size) if crew is not None else []
+    def reached(self) -> set[int]:
+        """Return the parameters with a gradient on any worker."""
+        crew, every = self._step_crew, range(len(self.shards.parameters))
+        return set(every) - set(unused(crew.ballot, crew.size)) if crew is not None else set()
 
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm; return the norm of the whole gradient before."""
-        norm = float(sum(vote.norm for vote in self._votes) ** 0.5)
-        factor = max_norm / (norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
-        if factor < 1 and not self.void:
+        factor = max_norm / (self._norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
+        if factor < 1:
             self.shards.scale(factor)
         self._note_gradients()
-        return norm
+        return self._norm
 
     def _note_gradients(self) -> None:
         grads = [p.grad for p in self.shards.parameters]
@@ -185,9 +190,10 @@ class ShardedEngine(StepEngine):
             super().commit()
             return
         old, new = self._late
-        before, losses = self.state.position, sum(vote.loss for vote in self._votes)
+        before, losses = self.state.position, self.state.partial
+        self.state.phase, self.state.partial = 0, 0.0
         self.state.losses += losses
-        self._report(old, self._votes[old.rank])
+        self._report(old, self._votes[old.rank], losses)
         self._move_on(old)
         self._counted = (self.state.position.step, old.ballot.tolist())
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))

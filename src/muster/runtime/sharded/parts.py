@@ -17,8 +17,11 @@ VALUE = "value"
 """A parameter's own elements among the state of a piece."""
 
 
-def check_optimizer(model: Any, optimizer: Any) -> None:
-    """Raise if the optimiser cannot work on parts of this model's parameters."""
+def check_sharded(before: Any, model: Any, optimizers: Sequence[Any]) -> None:
+    """Raise if a model cannot be kept in parts with these optimisers; `before`: wrapped earlier."""
+    if before is not None or len(optimizers) != 1:
+        raise BadTrainingError("shard= is for a training of one model and one optimiser")
+    (optimizer,) = optimizers
     if type(optimizer) not in ELEMENTWISE:
         names = ", ".join(kind.__name__ for kind in ELEMENTWISE)
         raise BadTrainingError(

@@ -7,56 +7,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.samples import Position
-from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.state.state import Packed, TrainingState, schedule_of
 
 
 class ShardedState(TrainingState):
     """All but parameters and their optimiser state, which are in `Parts`."""
 
+    def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
+        super().__init__(model, optimizer, scheduler)
+        self._signature = super().signature()
+
+    def signature(self) -> str:
+        """Describe what a checkpoint must match: the shapes of the whole."""
+        return self._signature
+
+    def whole(self) -> Packed:
+        """Return all that is not in parts, for a checkpoint."""
+        settings = {**self.optimizer.state_dict(), "state": {}}
+        return {**super().whole(), "model": self._buffers(), "optimizer": settings}
+
+    def restore(self, whole: Packed) -> None:
+        """Restore a checkpoint, but for what is in parts."""
+        super().restore({**whole, "model": {**self.model.state_dict(), **whole["model"]}})
+
     def extras(self) -> Tensor:
-        """Return buffers and schedule."""
+        """Return buffers and schedules."""
         packed = io.BytesIO()
-        torch.save({"buffers": self._buffers(), "scheduler": self._schedule()}, packed)
+        schedules = [schedule_of(each) for each in self.schedulers]
+        torch.save({"buffers": self._buffers(), "schedulers": schedules}, packed)
         return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
 
     def set_extras(self, packed: Tensor) -> None:
         """Adopt another member's."""
         read = io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel()))
         extras = torch.load(read, "cpu", weights_only=True)
-        self._set_buffers(extras["buffers"])
-        if self.scheduler and extras["scheduler"]:
-            self.scheduler.load_state_dict(extras["scheduler"])
-
-    def whole(self) -> Packed:
-        """Return all that is not in parts, for a checkpoint."""
-        return {
-            "buffers": self._buffers(),
-            "settings": self.settings(),
-            "scheduler": self._schedule(),
-            "position": [self.position.epoch, self.position.cursor, self.position.step],
-            "losses": self.losses,
-            "loss": self.loss,
-            "epoch_loss": self.epoch_loss,
-            "feed": self.feed.value() if self.feed else None,
-        }
-
-    def restore(self, whole: Packed) -> None:
-        """Restore a checkpoint, but for what is in parts."""
-        self._set_buffers(whole["buffers"])
-        self.set_settings(whole["settings"])
-        if self.scheduler and whole["scheduler"]:
-            self.scheduler.load_state_dict(whole["scheduler"])
-        self.position = Position(*whole["position"])
-        self.losses, self.loss = float(whole["losses"]), float(whole["loss"])
-        self.epoch_loss = float(whole["epoch_loss"])
-        if self.feed and whole["feed"] is not None:
-            self.feed.restore(whole["feed"], alive=False)
+        self.model.load_state_dict(extras["buffers"], strict=False)
+        for scheduler, kept in zip(self.schedulers, extras["schedulers"], strict=True):
+            scheduler.load_state_dict(kept)
 
     def _buffers(self) -> dict[str, Any]:
-        return dict(self.model.named_buffers())
-
-    def _set_buffers(self, buffers: dict[str, Any]) -> None:
-        with torch.no_grad():
-            for name, buffer in self.model.named_buffers():
-                buffer.copy_(buffers[name])
+        inside = {id(parameter) for parameter in self.model.parameters()}
+        named = self.model.state_dict(keep_vars=True).items()
+        return {name: value for name, value in named if id(value) not in inside}

@@ -9,6 +9,7 @@ counts.
 
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -44,7 +45,8 @@ class Shards(Buckets):
         """Whether this member has samples: without, its gradients are zeros."""
         self.on_broken: Callable[[], None] = lambda: None
         """Called when a member is lost in the middle of the user's code."""
-        self._broken = self._backward = self._active = False
+        self.torn = self.watching = False
+        self._broken = self._backward = self._active = self._passing = False
         self._used = [0.0] * len(self.parameters)
         self._order: list[int] = []
         """Blocks in the order they were needed in this step, and in the one before."""
@@ -76,8 +78,19 @@ class Shards(Buckets):
         """1 for each parameter with a gradient in this step."""
         return torch.tensor(self._used)
 
-    def begin(self, put: Callable[[int], None] | None = None, on_device: bool = False) -> None:
+    def begin(
+        self,
+        put: Callable[[int], None] | None,
+        on_device: bool = False,
+        chosen: Collection[int] | None = None,
+        keep: bool = False,
+        whole: bool = False,
+    ) -> None:
         """Begin a step; the parameters outside of all blocks are whole from now on."""
+        if keep or chosen is not None:
+            raise BadTrainingError(
+                "with shard= a step has one ctx.backward(losses), of all parameters: add up the losses"
+            )
         self._expected, self._order = self._order, []
         self._used = [0.0] * len(self.parameters)
         self.summed = self._backward = False
@@ -115,13 +128,37 @@ class Shards(Buckets):
         """Return the squared norm of the gradients that this member owns."""
         return sum(unit.norm_squared() for unit in self.units if unit.trained)
 
-    def spread(self, unused: Collection[int]) -> None:
-        """Give each parameter its part of the summed gradient."""
+    @contextmanager
+    def differentiating(self, last: bool = True) -> Iterator[None]:
+        """Take the gradients of the backward pass of a step."""
+        if not last:
+            raise BadTrainingError(
+                "micro_batch= does not go with shard=: workers would gather blocks unequally often"
+            )
+        self._passing = True
+        try:
+            yield
+        finally:
+            self._passing = False
+
+    def settle(self, factor: float = 1.0) -> None:
+        """Nothing is left from before."""
+
+    def spread(self, unused: Collection[int], factor: float = 1.0) -> None:
+        """Give each parameter its part of the summed gradient, times a factor."""
         gone = {id(self.parameters[index]) for index in unused}
         places = {place for place, p in enumerate(self.every) if id(p) in gone}
         for unit in self.units:
             if unit.trained:
                 unit.spread(places)
+        if factor != 1.0:
+            self.scale(factor)
+
+    def scale(self, factor: float) -> None:
+        """Scale the parts of all gradients."""
+        grads = [p.grad for p in self.parameters if p.grad is not None]
+        if grads:
+            torch._foreach_mul_(grads, factor)
 
     def abandon(self) -> None:
         """Drop a void step: nothing of it may reach the next one."""
@@ -184,10 +221,10 @@ class Shards(Buckets):
         def hook(parameter: Any) -> None:
             if not self._active or self._broken:
                 return
-            if self._used[index]:
+            if not self._passing or self._used[index]:
                 raise BadTrainingError(
-                    "a second backward pass in one step: a model in parts sums its gradients in the "
-                    "first; add the losses up before ctx.backward(losses)"
+                    "a plain .backward() reached a model in parts, which the other workers would not "
+                    "hear of: call ctx.backward(losses)"
                 )
             self._used[index] = 1.0
             if unit.collect(place, self.weight):

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from math import isnan, nan
 from typing import Any
 
@@ -23,11 +24,11 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_optimizer
+from muster.runtime.sharded.parts import check_sharded
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.state.state import TrainingState
+from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
@@ -36,7 +37,9 @@ from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
 from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
+from muster.runtime.user.wrapped import check_wrapped, ready_order
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -101,48 +104,39 @@ class Session:
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
-        `allow_unused`: leave parameters without a gradient alone, as in plain training. `shard`: keep
-        parameters, gradients and optimiser state in parts, one per worker, and gather each block (a
-        class of modules; True: the layers of lists) just before it computes. `mirror`: keep each part
-        on two workers, so that one may be lost.
+        Call it once for each model; `optimizer` and `scheduler` may be lists, or None for a model
+        that is not trained. `allow_unused`: leave parameters without a gradient alone, as in plain
+        training.
+
+        `shard`: keep parameters, gradients and optimiser state in parts, one per worker, and gather
+        each block just before it computes; a class of modules, or True: the layers of lists. `mirror`:
+        keep each part on two workers, so that one may be lost.
         """
-        if self._state is not None:
-            raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
+        if self._engine is not None:
+            raise BadTrainingError(
+                "wrap() was called inside the loop: wrap all models before ctx.steps()"
+            )
+        optimizers, schedulers = as_list(optimizer), as_list(scheduler)
         if shard is not False:
-            return self._wrap_in_parts(model, optimizer, scheduler, allow_unused, shard, mirror)
-        model.to(self.device)
-        if optimizer.state:
-            optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
-        self._state = TrainingState(model, optimizer, scheduler)
-        self._guard(allow_unused)
+            check_sharded(self._state, model, optimizers)
+            self._kinds, self._mirror = shard, mirror
+        else:
+            model.to(self.device)
+        for each in optimizers:
+            if each.state and shard is False:
+                each.load_state_dict(each.state_dict())  # its state follows the parameters
+        check_wrapped(self._state, model, optimizers)
+        if self._state is None:
+            kind = TrainingState if shard is False else ShardedState
+            self._state = kind(model, optimizers, schedulers)
+        else:
+            self._state.add(model, optimizers, schedulers)
+        self._gradients.allow_unused |= allow_unused
+        for each in optimizers:
+            each.step = Guarded(each.step, partial(self._gradients.update, each))
+        for each in schedulers:
+            each.step = Guarded(each.step, self._gradients.unless_void)
         return model, optimizer
-
-    def _wrap_in_parts(
-        self,
-        model: Any,
-        optimizer: Any,
-        scheduler: Any,
-        allow_unused: bool,
-        shard: Kinds,
-        mirror: bool,
-    ) -> tuple[Any, Any]:
-        """Register a model that may be larger than the device: it is moved there part by part."""
-        check_optimizer(model, optimizer)
-        self._state = ShardedState(model, optimizer, scheduler)
-        self._kinds, self._mirror = shard, mirror
-        self._guard(allow_unused)
-        return model, optimizer
-
-    def _guard(self, allow_unused: bool) -> None:
-        """Check the optimiser, and let it and the schedule skip void steps."""
-        assert self._state is not None
-        model, optimizer = self._state.model, self._state.optimizer
-        scheduler = self._state.scheduler
-        self._gradients.allow_unused = allow_unused
-        self._check_optimizer(model, optimizer)
-        optimizer.step = Guarded(optimizer.step, self._gradients.update)
-        if scheduler is not None:
-            scheduler.step = Guarded(scheduler.step, self._gradients.unless_void)
 
     def data(
         self,
@@ -161,6 +155,7 @@ class Session:
         shards: int | None = None,
         prefetch: int = 2,
         loader_init: Callable[[int], None] | None = None,
+        micro_batch: int | str | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
@@ -174,6 +169,8 @@ class Session:
         A dataset of streams has `shards()` and `shard(i)`: its shards are leased to workers, and
         samples may repeat after a loss. `shards`: of an `IterableDataset` that divides itself by
         `torch.utils.data.get_worker_info()`, into how many.
+
+        `micro_batch`: most samples that `ctx.parts` yields at once; "auto": as many as fit into memory.
         """
         options = DataOptions(
             global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
@@ -181,6 +178,7 @@ class Session:
         )  # fmt: skip
         self._ends = options.ends
         self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
+        self._gradients.micro = micro_size(micro_batch, self._feed.batch)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -258,20 +256,37 @@ class Session:
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
         yield from Loop(self._engine, self._gradients, self._saving, self._ends, self._until).run()
 
-    def backward(self, losses: Tensor) -> None:
+    def backward(
+        self, losses: Tensor, *, weight: Any = None, optimizer: Any = None, scaler: Any = None
+    ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers.
 
-        `losses`: one per sample of this worker's batch (reduction="none").
+        `losses`: one per sample of this worker's batch (reduction="none"). A second call adds to the
+        gradients; one after `optimizer.step()` begins the next phase of the step. `weight`: one per
+        sample, or their sum: losses are divided by the sum of all workers' weights, not by the number
+        of samples. `optimizer`: sum the gradients of its parameters only. `scaler`: a GradScaler, which
+        scales the gradients; the loss is reported as it is.
         """
-        self._gradients.backward(losses)
+        self._gradients.backward(losses, weight, optimizer, scaler)
+
+    def parts(self, batch: Any) -> Iterator[Any]:
+        """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
+        return self._gradients.parts(batch)
+
+    def skip(self) -> None:
+        """Leave out the update on all workers, as with a bad batch; its samples count as seen.
+
+        Instead of `ctx.backward`, one worker's call counts for all; after it, all must call it.
+        """
+        self._gradients.skip()
 
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm, after `backward`; return their norm before."""
         return self._gradients.clip(max_norm)
 
-    def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
-        self._gradients.attempt(forward)
+    def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
+        """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
+        self._gradients.attempt(forward, **options)
 
     # internals
 
@@ -290,6 +305,8 @@ class Session:
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
             raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
+        if not self._state.optimizers:
+            raise BadTrainingError("no optimiser: call ctx.wrap(model, optimizer) before ctx.steps()")
         if self._feed is None:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
@@ -311,8 +328,7 @@ class Session:
             shards = Shards(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export)
-        known = {name: i for i, name in enumerate(state.names)}
-        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
+        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
         return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
@@ -324,17 +340,3 @@ class Session:
         if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
-
-    # checks
-
-    def _check_optimizer(self, model: Any, optimizer: Any) -> None:
-        trained = {id(p) for p in model.parameters() if p.requires_grad}
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if not trained:
-            raise BadTrainingError("the model has no parameters to train")
-        if not trained & held:
-            raise BadTrainingError("the optimiser holds none of the model's parameters")
-        if type(optimizer).__name__ == "LBFGS":
-            raise BadTrainingError(
-                "LBFGS evaluates the loss many times per step and cannot be distributed"
-            )
