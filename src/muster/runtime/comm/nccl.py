@@ -133,15 +133,15 @@ class Nccl(Ring):
     def _await(self, work: Any) -> None:
         """Wait for a sum on the device, as long as the group is whole."""
         try:
-            while not work.is_completed() and not self._why:
+            work.wait()  # in the device's queue, not here
+            done = torch.cuda.Event()
+            done.record()
+            while not done.query() and not self._why:
                 time.sleep(LOOK)
-            if not self._why:
-                work.wait()  # done: this orders the stream, and raises what went wrong
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
-        # After an abort kernels end without their sums: the reason is known before.
-        if self._why or (error := work.exception()) is not None:
-            raise BrokenGroupError(self._why or str(error))
+        if self._why:  # an abort ends kernels without their sums; its reason is known before
+            raise BrokenGroupError(self._why)
 
     def _break(self, why: str) -> None:
         """End all waiting, here and elsewhere; any thread."""
