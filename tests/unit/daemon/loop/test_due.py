@@ -40,7 +40,7 @@ def test_what_asks_for_devices_or_frees_them_for_others_is_decided_at_once(fact:
 
 
 @pytest.mark.parametrize(
-    "fact", [StartBegun(1, 1, 1.0, ON), Started(1, 1, 1.0), PreemptBegun(1, 1, 1.0)]
+    "fact", [StartBegun(1, 1, ON, 1.0), Started(1, 1, 1.0), PreemptBegun(1, 1, 1.0)]
 )
 def test_what_was_decided_takes_its_course_without_another_cycle_at_once(fact: Event) -> None:
     assert within(fact) == PACE.calm

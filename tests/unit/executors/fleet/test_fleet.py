@@ -149,7 +149,9 @@ def test_an_agent_that_beats_is_answered_and_never_lost(world: World) -> None:
 def test_only_an_agent_that_looked_for_the_daemons_files_and_did_not_see_them_is_blind(
     world: World,
 ) -> None:
-    for node, health in {"a": {"shares": True}, "b": {"shares": False}, "c": {"load": 1.0}}.items():
+    said: dict[str, dict[str, object]]
+    said = {"a": {"shares": True}, "b": {"shares": False}, "c": {"load": 1.0}}
+    for node, health in said.items():
         world.fleet.heard(world.call(node), AgentAlive(health))
     assert world.fleet.blind == {"b"}
     world.fleet.heard(world.call("b"), AgentAlive({"shares": True}))

@@ -69,7 +69,8 @@ def test_a_server_that_does_not_answer_is_replaced(
 
 def test_the_server_ends_with_its_executor_and_tasks_go_on(bench: Bench) -> None:
     task = bench.shell("exec sleep 1000")
-    pid, server = bench.started(task).pid, server_of(bench)
+    bench.started(task)
+    pid, server = int(bench.entry(task, "begun")["pid"]), server_of(bench)
     bench.executor.close()
     assert not exists(server) and exists(pid)
     bench.another().attach([task])
@@ -79,7 +80,7 @@ def test_the_server_ends_with_its_executor_and_tasks_go_on(bench: Bench) -> None
 def test_the_server_ends_when_its_executor_was_killed() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
-        server = subprocess.Popen([sys.executable, "-I", "-S", PROGRAM, "-" * 100], stdin=theirs)
+        server = subprocess.Popen([sys.executable, "-I", "-S", PROGRAM, "-" * 100], stdin=theirs.fileno())
         theirs.close()
     assert server.wait(60) == 0
 
