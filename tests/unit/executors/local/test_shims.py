@@ -80,7 +80,9 @@ def test_the_server_ends_with_its_executor_and_tasks_go_on(bench: Bench) -> None
 def test_the_server_ends_when_its_executor_was_killed() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
-        server = subprocess.Popen([sys.executable, "-I", "-S", PROGRAM, "-" * 100], stdin=theirs.fileno())
+        server = subprocess.Popen(
+            [sys.executable, "-I", "-S", PROGRAM, "-" * 100], stdin=theirs.fileno()
+        )
         theirs.close()
     assert server.wait(60) == 0
 
