@@ -19,6 +19,7 @@ from muster.wire.messages import (
     Ready,
     StepDone,
     Stop,
+    TaskBusy,
     TrainingEnded,
 )
 
@@ -96,6 +97,8 @@ class Roster:
     """Plans for this formation that did not take effect."""
     _stopping: str = ""
     _leave: bool = False
+    _busy: set[str] = field(default_factory=set)
+    """Members that do something long between two steps: plans wait for them."""
 
     def resize(
         self, workers: int, servers: int | None = None, leave: Collection[str] = ()
@@ -123,6 +126,7 @@ class Roster:
             retired=set(self.retired),
             _tasks={name: replace(task) for name, task in self._tasks.items()},
             _missed=dict(self._missed),
+            _busy=set(self._busy),
         )
 
     def is_news(self, done: StepDone) -> bool:
@@ -168,6 +172,9 @@ class Roster:
             return self._finish(f"{message.task}: {message.error}")
         if isinstance(message, StepDone):
             return self._note_holder(message)
+        if isinstance(message, TaskBusy):
+            self._busy = self._busy - {message.task} | ({message.task} if message.busy else set())
+            return []
         if not isinstance(message, Ready | Changed | TrainingEnded) or message.task not in self._tasks:
             return []
         if isinstance(message, Changed):
@@ -209,6 +216,8 @@ class Roster:
         the members alone have agreed before."""
         if self.over or self._plan is None or self._plan.formation != formation:
             return []
+        if any(self._tasks[name].alive for name in self._busy & set(self.members)):
+            return [Check(DEADLINES * self.terms.deadline, formation)]
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
         self._plan, self._refused = None, self._refused + 1
         if self._refused < 2 or not self.members:

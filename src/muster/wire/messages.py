@@ -203,6 +203,14 @@ class MembersSilent:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskBusy:
+    """A worker does something long between two steps, or has done it: the others wait for it."""
+
+    task: str
+    busy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Straggling:
     """A worker that is slow even with a small share of the batch: worth replacing."""
 
@@ -256,6 +264,7 @@ Message = (
     | Transferred
     | Changed
     | MembersSilent
+    | TaskBusy
     | Straggling
     | Saved
     | Failed

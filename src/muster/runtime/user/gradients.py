@@ -33,6 +33,11 @@ class Gradients:
         self.part = part
         self._summed = self._applied = False
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether the loop has come to the sum of this step's gradients."""
+        return self._summed
+
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
         if not self._summed:
@@ -54,6 +59,9 @@ class Gradients:
             raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
         if self._summed:
             raise BadTrainingError("backward() was called twice in one step")
+        if engine.void:
+            self._summed = True  # the step is redone
+            return
         engine.stopwatch.mark()
         loss = self._differentiate(engine, losses) if self.part.count else 0.0
         engine.keep_pace()

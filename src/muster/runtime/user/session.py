@@ -7,6 +7,7 @@ samples again, split among the survivors.
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from math import isnan, nan
 from typing import Any
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import Feed, Indexed, Leased
 from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order
+from muster.runtime.data.samples import Order, Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
@@ -29,10 +30,13 @@ from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.warm_up import guess_losses, warm_up
+from muster.runtime.user.evaluation import Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
 from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END, TWICE, check_dataset
 from muster.runtime.user.saving import Saving
+from muster.runtime.user.together import Means, Together, means_of
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -53,11 +57,14 @@ class Session:
     def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
         self._deadline = deadline
         self._engine: StepEngine | None = None
+        self._loop: Loop | None = None
         if settings.coordinator is not None:
             sys.excepthook = FailureReporter(settings, self._link, sys.excepthook)
         keep_heap()
-        if settings.threads:
-            torch.set_num_threads(settings.threads)
+        if settings.threads and "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(
+                settings.threads
+            )  # else torch has read it, or the user has set another
         self.device = torch.device(settings.device or default_device(settings.task))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
@@ -65,10 +72,11 @@ class Session:
         self._state: TrainingState | None = None
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
-        self._ends: Ends = lambda _: False
+        self._ends: Ends | None = None
+        """Whether the training is done at a position; None: nothing was said."""
         self._until: Met | None = None
-        self._length = 0
-        """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
+        self._length = self._per_epoch = 0
+        """Steps of the whole training, unless a loss ends it earlier, and of an epoch; 0: unknown."""
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
         self.clips = False
         """Whether gradients change between sum and update."""
@@ -90,7 +98,7 @@ class Session:
         `allow_unused`: leave parameters without a gradient alone, as in plain training.
         """
         if self._state is not None:
-            raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
+            raise BadTrainingError(TWICE)
         model.to(self.device)
         if optimizer.state:
             optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
@@ -121,25 +129,17 @@ class Session:
         Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
         `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
         """
-        self._ends = lambda position: (
-            (epochs is not None and position.epoch >= epochs)
-            or (steps is not None and position.step >= steps)
-        )
+        check_dataset(dataset)
         if hasattr(dataset, "shards"):
             self._feed = Leased(dataset, global_batch, seed, epochs, collate)
-            self._length = (steps or 0) if epochs is None else 0
+            self._end_after(epochs, steps)
             return
-        if not hasattr(dataset, "__len__"):
-            raise BadTrainingError(
-                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
-                "one of streams with shards() -> int and shard(i) -> iterator"
-            )
         pin = self.device.type == "cuda"
         loader = Loader(dataset, collate, loaders, seed, augment, pin)
         samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, loader, self._ends)
-        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
-        self._length = min((end for end in ends if end is not None), default=0)
+        self._feed = Indexed(samples, loader, self._is_done)
+        self._per_epoch = samples.steps_per_epoch
+        self._end_after(epochs, steps)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -176,12 +176,12 @@ class Session:
     @property
     def step(self) -> int:
         """Steps done."""
-        return self._state.position.step if self._state else 0
+        return self._position.step
 
     @property
     def epoch(self) -> int:
         """The current epoch, from 0."""
-        return self._state.position.epoch if self._state else 0
+        return self._position.epoch
 
     @property
     def workers(self) -> int:
@@ -208,20 +208,97 @@ class Session:
     # the loop
 
     def steps(self) -> Iterator[Any]:
-        """Yield this worker's batch of each step, until the training ends."""
-        state, feed = self._ready()
-        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
-        yield from Loop(self._engine, self._gradients, self._saving, self._ends, self._until).run()
+        """Yield this worker's batch of each step, until the training ends.
+
+        Within `for epoch in ctx.epochs()`: until the epoch ends.
+        """
+        if self._loop is None:
+            yield from self._make_loop().run()
+        elif self._loop.nested and not self._loop.ended:
+            yield from self._loop.run_epoch()
+        else:
+            raise BadTrainingError(ALL_EPOCHS)
+
+    def epochs(self, count: int | None = None) -> Iterator[int]:
+        """Yield the number of each epoch, from the current one, until the training ends.
+
+        `count`: epochs of the whole training, if `ctx.data` was not told.
+        """
+        if self._loop is not None:
+            raise BadTrainingError("ctx.epochs() was called after the training began: call it once")
+        if count is not None:
+            self._end_after(count, None)
+        yield from self._make_loop().run_epochs()
+
+    def stop(self) -> None:
+        """End the training on all workers, with a last checkpoint; one that says so is enough.
+
+        After an evaluation or an epoch of `ctx.epochs()` no further step is done; before
+        `ctx.backward` this step is the last, after it the next one.
+        """
+        self._begun_loop("ctx.stop()").stop()
+
+    # together
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        batch: int,
+        metric: Metric | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+    ) -> Means:
+        """Return the mean of a metric over a dataset, each sample counted once; on all workers.
+
+        `metric(model, *batch)` returns one number per sample, or a pair (sum, weight), or a mapping of
+        names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
+        that `ctx.forward` or `Training` was given. The model is in evaluation mode, without gradients.
+        Every worker calls it in the same place: inside the loop or after it.
+        """
+        together = self._together("ctx.evaluate()")
+        check_dataset(data, "ctx.evaluate", streams=False)
+        chosen = metric or self._default_metric()
+        assert self._state is not None
+        one = Evaluation(self._state.model, data, batch, chosen, collate, self.device)
+        try:
+            with together.busy():
+                sums = together.call(lambda: one.run(together.engine.exchange, together.part))
+        finally:
+            one.close()
+        found = means_of(sums)
+        return found[""] if set(found) == {""} else found
+
+    def mean(self, value: Any, n: float = 1) -> Means:
+        """Return the mean of the workers' values, weighted by `n`; of a mapping, that of each.
+
+        Every worker calls it in the same place: inside the loop or after it. In a step without samples
+        of its own (`ctx.share` is 0) a worker's value does not count.
+        """
+        together, loop = self._together("ctx.mean()"), self._loop
+        counts = loop is None or not loop.in_step or self._gradients.part.count > 0
+        return together.mean(value, n if counts else 0)
+
+    def busy(self) -> AbstractContextManager[None]:
+        """Let the others wait for this worker during a `with` block, whatever the deadline.
+
+        For what takes long on one worker, such as writing a sample of pictures. A worker that dies or
+        hangs meanwhile is noticed as always.
+        """
+        return self._together("ctx.busy()").busy()
 
     def backward(self, losses: Tensor) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers.
 
         `losses`: one per sample of this worker's batch (reduction="none").
         """
+        if self._loop is not None:
+            self._loop.sum()
         self._gradients.backward(losses)
 
     def attempt(self, forward: Callable[[], Tensor]) -> None:
         """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
+        if self._loop is not None:
+            self._loop.sum()
         self._gradients.attempt(forward)
 
     # internals
@@ -237,6 +314,55 @@ class Session:
 
     def _link(self) -> CoordinatorLink | None:
         return self._engine.link if self._engine else None
+
+    @property
+    def _position(self) -> Position:
+        if self._loop is not None:
+            return self._loop.position
+        return self._state.position if self._state else Position()
+
+    def _end_after(self, epochs: int | None, steps: int | None) -> None:
+        if epochs is None and steps is None:
+            self._ends = None
+            return
+        known = [steps] if epochs is None else [steps, epochs * self._per_epoch]
+        self._length = min((end for end in known if end is not None), default=0)
+        self._ends = lambda position: (
+            (epochs is not None and position.epoch >= epochs)
+            or (steps is not None and position.step >= steps)
+        )
+
+    def _is_done(self, position: Position) -> bool:
+        return self._ends is not None and self._ends(position)
+
+    def _make_loop(self) -> Loop:
+        if self._ends is None and self._until is None:
+            raise BadTrainingError(NO_END)
+        state, feed = self._ready()
+        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
+        self._loop = Loop(self._engine, self._gradients, self._saving, self._is_done, self._until)
+        return self._loop
+
+    def _begun_loop(self, what: str) -> Loop:
+        if self._loop is None:
+            raise BadTrainingError(
+                f"{what} belongs inside the loop over ctx.steps(), or after it: before it, a worker "
+                "that joins later would be there alone; for the first step only, write "
+                "`if ctx.step == 0:`"
+            )
+        return self._loop
+
+    def _together(self, what: str) -> Together:
+        return self._begun_loop(what).together
+
+    def _default_metric(self) -> Metric:
+        losses = self._forward
+        if losses is guess_losses:
+            raise BadTrainingError(
+                "what should ctx.evaluate() measure? give metric=..., a function of model and batch "
+                "that returns one number per sample"
+            )
+        return lambda model, *batch: losses(model, batch[0] if len(batch) == 1 else list(batch))
 
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
