@@ -31,7 +31,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hold", default="", help="TASK@STEP: hangs in that evaluation until killed")
     parser.add_argument("--stop", type=int, default=-1, help="stop after the evaluation at this step")
     parser.add_argument("--busy", default="", help="STEP=SECONDS: the primary is busy in this step")
-    parser.add_argument("--fail", default="", help="joiner: whoever joins later fails in its first step")
+    parser.add_argument(
+        "--fail", default="", help="joiner: whoever joins later fails in its first step"
+    )
     parser.add_argument("--checkpoint")
     return parser.parse_args()
 

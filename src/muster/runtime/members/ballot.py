@@ -41,6 +41,9 @@ class Vote:
     finished: float = 0.0
     far: float = 0.0
     """Of leased shards: see `leases.Taken`."""
+    drawn: float = 0.0
+    sketch: float = 0.0
+    """Of the step's samples over all workers: see `feed.Drawn`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,10 @@ class MemberStatus:
     """Results of collectives that it knows; see `results.ResultLog`."""
     void: float = 0.0
     """The step that its user code is in and that is void; 0: none."""
+    samples: float = 0.0
+    contents: float = 0.0
+    sketch: float = 0.0
+    """Of its dataset: see `fingerprint.Fingerprint`."""
 
 
 WIDTH = len(fields(Vote))

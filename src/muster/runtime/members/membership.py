@@ -15,6 +15,7 @@ from typing import Any
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
+from muster.runtime.data.fingerprint import Fingerprint
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
@@ -244,6 +245,7 @@ class Membership:
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
+        self._check_data(crew, rows)
         sharded = self._are_sharded(crew, rows)
         if sharded:
             joined = self.owned.resolve(crew, rows)
@@ -343,7 +345,7 @@ class Membership:
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
         line = self._gauge.line() or (0.0, 0.0)
-        position = self.state.position
+        position, data = self.state.position, self.feed.fingerprint()
         mine = MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
@@ -363,6 +365,9 @@ class Membership:
             epoch_loss=self.state.epoch_loss,
             results=self.log.count,
             void=self._void_step,
+            samples=data.samples,
+            contents=data.exact,
+            sketch=data.sketch,
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)
 
@@ -372,6 +377,20 @@ class Membership:
                 raise BadTrainingError(
                     f"{task} trains another model than {crew.tasks[0]}: not the same script?"
                 )
+
+    def _check_data(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
+        """Refuse a worker with another dataset; if others train already, they go on without it."""
+        found = [Fingerprint(int(r.samples), int(r.contents), r.sketch) for r in rows[: crew.workers]]
+        holders = [rank for rank, row in enumerate(rows[: crew.workers]) if row.holds]
+        first = holders[0] if holders else 0
+        for rank, other in enumerate(found):
+            how = found[first].differs(other)
+            if not how:
+                continue
+            text = f"{crew.tasks[rank]} has another dataset than {crew.tasks[first]}: {how}"
+            if crew.rank in holders and rank not in holders:
+                raise BrokenGroupError(text)
+            raise BadTrainingError(f"{text}; every worker must read the same samples")
 
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Adopt the position of the foremost holders; return their ranks."""
@@ -431,7 +450,7 @@ class Membership:
             crew = self.crew
             assert crew is not None
             patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
-            plan = self._meeting.agree(min(patience, crew.plan.deadline))
+            plan = self._meeting.agree(min(patience, crew.plan.deadline / 2))
             self._pending.discard(plan.formation)
             self._meeting.stand(CurrentPlans(plan))
             try:

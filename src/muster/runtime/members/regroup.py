@@ -27,7 +27,7 @@ from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.wire.messages import Member, MemberPlan
 
 NOTED = 2.0
-"""Seconds in which a live peer answers: its thread does nothing else."""
+"""Seconds in which a live peer answers: its thread does nothing else. At most half a deadline."""
 LOOK = 0.02
 """Seconds between checks of missing members."""
 ASKED = NOTED / 4
@@ -89,6 +89,8 @@ class Meeting:
         self._awaits_busy = False
         self.ended = False
         """Its training is over: it does not come back to redo a step."""
+        self._unanswered: dict[str, float] = {}
+        """Seconds for which more senior members did not answer: that silence counts, too."""
         peers.on("regroup", self._register)
         peers.on("formation", self._tell)
 
@@ -112,6 +114,7 @@ class Meeting:
         place = self._place
         assert place is not None
         while True:
+            self._unanswered.clear()
             for member in place.candidates:
                 plan = None
                 if member.task == self._me.task and self._me.role == "worker":
@@ -157,13 +160,19 @@ class Meeting:
             "formation": place.plan.formation,
             "ended": self.ended,
         }
+        limit, began = min(NOTED, place.plan.deadline / 2), time.monotonic()
         try:
-            with connect(leader.address, request, self._token, NOTED) as connection:
+            with connect(leader.address, request, self._token, limit) as connection:
                 answer = receive_json(connection)
+                began = math.inf  # it lives
                 connection.settimeout(place.plan.deadline + 2 * NOTED)
                 while answer.get("noted"):
                     answer = receive_json(connection)
+        except ConnectionRefusedError:
+            self._unanswered[leader.task] = math.inf
+            return None
         except (OSError, ValueError):
+            self._unanswered[leader.task] = min(limit, max(0.0, time.monotonic() - began))
             return None
         if "ended" in answer:
             return None
@@ -188,7 +197,7 @@ class Meeting:
     def _gather(self, place: CurrentPlans, patience: float) -> MemberPlan:
         until = time.monotonic() + place.plan.deadline
         others = [m for m in place.candidates if m.task != self._me.task]
-        silence = {m.task: 0.0 for m in others}
+        silence = {m.task: self._unanswered.get(m.task, 0.0) for m in others}
         answered: Callable[[], bool] | None = None
         while True:
             with self._change:

@@ -19,7 +19,8 @@ from operator import or_
 import torch
 
 from muster.runtime.comm.base import Transfer
-from muster.runtime.data.feed import Feed, StepPart
+from muster.runtime.data.feed import Drawn, Feed, StepPart
+from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import SAVE, STOP, Vote, fill, read, unused
@@ -145,6 +146,7 @@ class StepEngine(Membership):
 
     def _judge(self, crew: Crew) -> None:
         """Apply what the ballots say of the step: not finite, void, or good."""
+        self._check_drawn(crew)
         losses = sum(vote.loss for vote in self._votes)
         if not isfinite(losses):
             raise BadTrainingError(
@@ -166,11 +168,25 @@ class StepEngine(Membership):
             if samples != self.part.total:
                 self.buckets.scale(self.part.total / samples)
 
+    def _check_drawn(self, crew: Crew) -> None:
+        """Refuse to train on samples that workers have drawn differently; a joiner fails alone."""
+        votes = [(t, v) for t, v in zip(crew.tasks, self._votes, strict=True) if v.drawn]
+        first, right = next(((t, v) for t, v in votes if v.samples), ("", Vote()))
+        for task, vote in votes if first else ():
+            same = vote.drawn == right.drawn and abs(vote.sketch - right.sketch) <= TOLERANCE
+            if not same and (vote.samples or task == self.settings.task):
+                raise BadTrainingError(
+                    f"{task} drew other samples than {first} for step {self.state.position.step + 1}: "
+                    "sampler and seed must be the same on every worker, and a sampler may draw from "
+                    "the generators of torch, random and numpy and from its own `generator` alone"
+                )
+
     def _vote(self, loss: float, failed: bool) -> Vote:
         complete = self._joiner.complete if self._joiner is not None else None
         # A joiner holds the whole state once this step is applied.
         joins = complete is not None and complete <= self.state.position.step
         line = self._gauge.line() or (0.0, 0.0)
+        drawn = self.feed.drawn(self.state.position) if self.works else Drawn()
         return Vote(
             samples=0 if failed else self.part.count,
             loss=0.0 if failed else loss,
@@ -184,6 +200,8 @@ class StepEngine(Membership):
             failed=float(failed),
             finished=self.part.finished,
             far=self.part.far,
+            drawn=drawn.checksum,
+            sketch=drawn.sketch,
         )
 
     def before_update(self) -> list[int]:

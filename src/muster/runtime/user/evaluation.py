@@ -6,10 +6,12 @@ each other what they have done; what a lost worker had is divided among the surv
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from muster.runtime.data.loader import Loader
 from muster.runtime.data.samples import cut
@@ -25,17 +27,38 @@ Done = list[tuple[int, int, Sums]]
 """Spans with the sums of their samples."""
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The samples of an evaluation, and how many of them go into a batch."""
+
+    dataset: Any
+    batch: int
+    collate: Any = None
+
+    @staticmethod
+    def of(data: Any, batch: int | None, collate: Any) -> "Evaluated":
+        """Check what a user gave; take a DataLoader apart."""
+        if isinstance(data, DataLoader):
+            data, batch, collate = data.dataset, batch or data.batch_size, collate or data.collate_fn
+        if batch is None or batch < 1:
+            raise BadTrainingError(
+                f"ctx.evaluate() was given batch={batch}: give the samples that a worker takes at once"
+            )
+        if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+            raise BadTrainingError(
+                f"ctx.evaluate() cannot divide a {type(data).__name__} among the workers: give a "
+                "dataset with len() and dataset[i], or a DataLoader of one"
+            )
+        return Evaluated(data, batch, collate)
+
+
 class Evaluation:
     """One evaluation on one worker."""
 
-    def __init__(
-        self, model: Any, data: Any, batch: int, metric: Metric, collate: Any, device: torch.device
-    ) -> None:
-        if batch < 1:
-            raise BadTrainingError(f"batch is {batch}: it must be at least 1 sample")
-        self._model, self._metric, self._batch, self._device = model, metric, batch, device
-        self._count = len(data)
-        self._loader = Loader(data, collate, pin=device.type == "cuda")
+    def __init__(self, model: Any, data: "Evaluated", metric: Metric, device: torch.device) -> None:
+        self._model, self._metric, self._batch, self._device = model, metric, data.batch, device
+        self._count = len(data.dataset)
+        self._loader = Loader(data.dataset, data.collate, pin=device.type == "cuda")
         self._done: Done = []
 
     def run(

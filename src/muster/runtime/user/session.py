@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed, Indexed, Leased
-from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order, Position
+from muster.runtime.data.feed import Feed
+from muster.runtime.data.given import DataOptions, feed_of
+from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
@@ -30,11 +30,11 @@ from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.warm_up import guess_losses, warm_up
-from muster.runtime.user.evaluation import Evaluation, Metric
+from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
-from muster.runtime.user.loop import Ends, Loop, Met, moved
-from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END, TWICE, check_dataset
+from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END, TWICE
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.wire.messages import Captured
@@ -72,11 +72,11 @@ class Session:
         self._state: TrainingState | None = None
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
-        self._ends: Ends | None = None
-        """Whether the training is done at a position; None: nothing was said."""
+        self._given: tuple[Any, DataOptions] | None = None
+        """What `data` was told."""
         self._until: Met | None = None
-        self._length = self._per_epoch = 0
-        """Steps of the whole training, unless a loss ends it earlier, and of an epoch; 0: unknown."""
+        self._length = 0
+        """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
         self.clips = False
         """Whether gradients change between sum and update."""
@@ -113,7 +113,7 @@ class Session:
     def data(
         self,
         dataset: Any,
-        global_batch: int,
+        global_batch: int | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -121,25 +121,31 @@ class Session:
         shuffle: bool = True,
         drop_last: bool = False,
         collate: Callable[[list[Any]], Any] | None = None,
-        augment: bool = False,
-        loaders: int = 1,
+        augment: bool | None = None,
+        loaders: int = 0,
+        sampler: Any = None,
+        shards: int | None = None,
+        prefetch: int = 2,
+        loader_init: Callable[[int], None] | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
-        Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
-        `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
+        Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
+        `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
+        torch sampler, of ids or of lists of ids. `loaders`: processes that load ahead, `prefetch`
+        batches each (0: a thread of this process); `loader_init(i)` is called in each. `augment`: seed
+        the random generators by (seed, epoch, sample) around each `dataset[i]`; None: if samples use
+        them.
+
+        A dataset of streams has `shards()` and `shard(i)`: its shards are leased to workers, and
+        samples may repeat after a loss. `shards`: of an `IterableDataset` that divides itself by
+        `torch.utils.data.get_worker_info()`, into how many.
         """
-        check_dataset(dataset)
-        if hasattr(dataset, "shards"):
-            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
-            self._end_after(epochs, steps)
-            return
-        pin = self.device.type == "cuda"
-        loader = Loader(dataset, collate, loaders, seed, augment, pin)
-        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, loader, self._is_done)
-        self._per_epoch = samples.steps_per_epoch
-        self._end_after(epochs, steps)
+        options = DataOptions(
+            global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
+            shards, prefetch, loader_init,
+        )  # fmt: skip
+        self._give(dataset, options)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -226,8 +232,9 @@ class Session:
         """
         if self._loop is not None:
             raise BadTrainingError("ctx.epochs() was called after the training began: call it once")
-        if count is not None:
-            self._end_after(count, None)
+        if count is not None and self._given is not None:
+            dataset, options = self._given
+            self._give(dataset, replace(options, epochs=count))
         yield from self._make_loop().run_epochs()
 
     def stop(self) -> None:
@@ -244,7 +251,7 @@ class Session:
         self,
         data: Any,
         *,
-        batch: int,
+        batch: int | None = None,
         metric: Metric | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
     ) -> Means:
@@ -253,13 +260,13 @@ class Session:
         `metric(model, *batch)` returns one number per sample, or a pair (sum, weight), or a mapping of
         names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
         that `ctx.forward` or `Training` was given. The model is in evaluation mode, without gradients.
-        Every worker calls it in the same place: inside the loop or after it.
+        A DataLoader is taken apart: its `batch_size` is the batch, of one worker. Every worker calls it
+        in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
-        check_dataset(data, "ctx.evaluate", streams=False)
         chosen = metric or self._default_metric()
         assert self._state is not None
-        one = Evaluation(self._state.model, data, batch, chosen, collate, self.device)
+        one = Evaluation(self._state.model, Evaluated.of(data, batch, collate), chosen, self.device)
         try:
             with together.busy():
                 sums = together.call(lambda: one.run(together.engine.exchange, together.part))
@@ -321,26 +328,18 @@ class Session:
             return self._loop.position
         return self._state.position if self._state else Position()
 
-    def _end_after(self, epochs: int | None, steps: int | None) -> None:
-        if epochs is None and steps is None:
-            self._ends = None
-            return
-        known = [steps] if epochs is None else [steps, epochs * self._per_epoch]
-        self._length = min((end for end in known if end is not None), default=0)
-        self._ends = lambda position: (
-            (epochs is not None and position.epoch >= epochs)
-            or (steps is not None and position.step >= steps)
-        )
-
-    def _is_done(self, position: Position) -> bool:
-        return self._ends is not None and self._ends(position)
+    def _give(self, dataset: Any, options: DataOptions) -> None:
+        self._given = dataset, options
+        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
 
     def _make_loop(self) -> Loop:
-        if self._ends is None and self._until is None:
-            raise BadTrainingError(NO_END)
         state, feed = self._ready()
+        assert self._given is not None
+        options = self._given[1]
+        if options.epochs is None and options.steps is None and self._until is None:
+            raise BadTrainingError(NO_END)
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
-        self._loop = Loop(self._engine, self._gradients, self._saving, self._is_done, self._until)
+        self._loop = Loop(self._engine, self._gradients, self._saving, options.ends, self._until)
         return self._loop
 
     def _begun_loop(self, what: str) -> Loop:
