@@ -234,12 +234,14 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The user's code or input is at fault: the job fails."""
+    """The user's code or input is at fault: the job fails, unless only a newcomer does."""
 
     task: str
     error: str
     """One line."""
     trace: str = ""
+    joining: bool = False
+    """Whether the task has not done a step of its own yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class Membership:
         """A plan that follows a formation this task has not entered yet."""
         self.holds = False
         """Whether this task holds the whole state."""
+        self.is_new = True
+        """It came to a training that others do, and has not done a step of its own yet."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
         self.log = ResultLog()
@@ -253,6 +255,7 @@ class Membership:
             rows = self._call(crew)
         fresh = not any(row.holds for row in rows)
         if fresh:
+            self.is_new = False
             self.owned.forget()
             if crew.rank == 0:
                 self._start_over()

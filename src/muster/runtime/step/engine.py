@@ -230,6 +230,7 @@ class StepEngine(Membership):
             self._joiner.close()
             self._joiner, self.holds = None, True
         self.state.losses += losses
+        self.is_new = self.is_new and not mine.samples
         self._report(crew, mine)
         if self._before is not None:
             # All have entered this formation: nobody waits in the previous one. Closing takes 10 ms.

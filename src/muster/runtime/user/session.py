@@ -59,7 +59,7 @@ class Session:
         self._engine: StepEngine | None = None
         self._loop: Loop | None = None
         if settings.coordinator is not None:
-            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook)
+            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
         if settings.threads and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(
@@ -318,6 +318,9 @@ class Session:
     def checkpoints(self) -> Checkpoints | None:
         """Where the state is saved; None: nowhere."""
         return self._saving.checkpoints
+
+    def _is_new(self) -> bool:
+        return self._engine is None or self._engine.is_new
 
     def _link(self) -> CoordinatorLink | None:
         return self._engine.link if self._engine else None
