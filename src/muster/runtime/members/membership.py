@@ -368,6 +368,9 @@ class Membership:
             epoch_loss=self.state.epoch_loss,
             results=self.log.count,
             void=self._void_step,
+            phase=self.state.phase,
+            updates=self.state.updates,
+            partial=self.state.partial,
             samples=data.samples,
             contents=data.exact,
             sketch=data.sketch,
@@ -397,15 +400,17 @@ class Membership:
 
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Adopt the position of the foremost holders; return their ranks."""
-        step = max(row.step for row in rows if row.holds)
-        holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
+        foremost = max((row.step, row.phase) for row in rows if row.holds)
+        holders = [r for r, row in enumerate(rows) if row.holds and (row.step, row.phase) == foremost]
         first = rows[holders[0]]
         if crew.rank not in holders:
             self.holds = False
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
+            self.state.partial = first.partial
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
 
     def _ask_feed(self, crew: Crew, holder: Member) -> None:
@@ -441,7 +446,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.position.step)
+            self.donor.open(self.state.updates)
         self._call(crew)
 
     # losing members

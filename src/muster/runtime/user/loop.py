@@ -17,6 +17,7 @@ from muster.runtime.state.state import TrainingState
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.user.failures import say
 from muster.runtime.user.gradients import Gradients
+from muster.runtime.user.mistakes import NO_PHASE
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Together
 
@@ -128,7 +129,7 @@ class Loop:
         engine, gradients = self._engine, self._gradients
         if self._begun is None or self._settled:
             return False
-        if not gradients.is_summed or engine.void:
+        if not gradients.is_called or engine.void:
             return True
         gradients.check_applied()
         engine.commit()
@@ -137,9 +138,12 @@ class Loop:
         return False
 
     def sum(self) -> None:
-        """Note that user code has come to the sum of the open step."""
-        if self._begun is not None:
-            self._engine.log.sum(self._begun.step + 1)
+        """Note that user code has come to the first sum of the open step."""
+        if self._begun is None:
+            return
+        if self._settled:
+            raise BadTrainingError(NO_PHASE)
+        self._engine.log.sum(self._begun.step + 1)
 
     def _turn(self) -> None:
         """Between two steps, once: end if a worker wants to, save if due, change members."""
@@ -160,7 +164,7 @@ class Loop:
         while not self._is_over():
             engine.turn()
             self._gradients.begin(engine.begin())
-            engine.sum(0.0)
+            engine.sum()
             if engine.void:
                 engine.redo()
                 continue

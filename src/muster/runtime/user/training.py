@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -150,7 +151,8 @@ class Training:
 
     def _step(self, ctx: Session, batch: Any) -> None:
         self.optimizer.zero_grad()
-        ctx.attempt(lambda: self.losses(self.model, batch))
+        for part in ctx.parts(batch):
+            ctx.attempt(partial(self.losses, self.model, part))
         if self._clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
         self.optimizer.step()
