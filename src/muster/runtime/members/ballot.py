@@ -85,6 +85,8 @@ class MemberStatus:
     """Results of collectives that it knows; see `results.ResultLog`."""
     void: float = 0.0
     """The step that its user code is in and that is void; 0: none."""
+    run: float = 0.0
+    """The number of the run; see `TrainingState`."""
     phase: float = 0.0
     updates: float = 0.0
     partial: float = 0.0

@@ -7,6 +7,7 @@ recover   drop the group, agree on a plan with the survivors, build and enter it
 """
 
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -48,6 +49,8 @@ from muster.wire.messages import (
 
 LEAST_PATIENCE = 2.0
 """Least seconds of silence before survivors continue without a member."""
+RUN_BITS = 48
+"""Of the number of a run: exact in a roll call."""
 STEPS_OF_PATIENCE = 5
 """A survivor notices a failure no later than the end of its own step."""
 
@@ -310,6 +313,7 @@ class Membership:
                 f"the last task that held the whole state of step {self.state.position.step} is lost"
             )
         self.holds = True
+        self.state.run = self.state.run or secrets.randbits(RUN_BITS)
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
@@ -368,6 +372,7 @@ class Membership:
             epoch_loss=self.state.epoch_loss,
             results=self.log.count,
             void=self._void_step,
+            run=self.state.run,
             phase=self.state.phase,
             updates=self.state.updates,
             partial=self.state.partial,
@@ -410,6 +415,7 @@ class Membership:
             self.state.partial = first.partial
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
 

@@ -55,8 +55,10 @@ class Evaluated:
 class Evaluation:
     """One evaluation on one worker."""
 
-    def __init__(self, model: Any, data: "Evaluated", metric: Metric, device: torch.device) -> None:
-        self._model, self._metric, self._batch, self._device = model, metric, data.batch, device
+    def __init__(
+        self, models: Sequence[Any], data: "Evaluated", metric: Metric, device: torch.device
+    ) -> None:
+        self._models, self._metric, self._batch, self._device = models, metric, data.batch, device
         self._count = len(data.dataset)
         self._loader = Loader(data.dataset, data.collate, pin=device.type == "cuda")
         self._done: Done = []
@@ -83,7 +85,7 @@ class Evaluation:
         self._loader.close()
 
     def _do(self, spans: list[Span]) -> None:
-        with evaluating(self._model):
+        with evaluating(self._models):
             for first, last in spans:
                 sums: Sums = {}
                 for at in range(first, last, self._batch):
@@ -95,7 +97,7 @@ class Evaluation:
         if last < end:
             self._loader.expect(range(last, min(last + self._batch, end)))
         batch = mapped(loaded, lambda tensor: tensor.to(self._device, non_blocking=True))
-        found = apply(self._metric, self._model, batch)
+        found = apply(self._metric, self._models[0], batch)
         named = found if isinstance(found, Mapping) else {"": found}
         return {str(name): _sum_of(str(name), value, last - first) for name, value in named.items()}
 
@@ -109,10 +111,11 @@ def apply(metric: Metric, model: Any, batch: Any) -> Any:
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Put a model into evaluation mode without gradients; restore each module's own mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+def evaluating(models: Sequence[Any]) -> Iterator[None]:
+    """Put models into evaluation mode without gradients; restore each module's own mode."""
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    for model in models:
+        model.eval()
     try:
         with torch.no_grad():
             yield

@@ -59,6 +59,11 @@ class Loop:
         return self._begun is not None
 
     @property
+    def is_void(self) -> bool:
+        """Whether user code is in a step that will be redone."""
+        return self._begun is not None and not self._settled and self._engine.void
+
+    @property
     def position(self) -> Position:
         """Progress as user code sees it: it does not change within a step."""
         return self._begun or self._state.position

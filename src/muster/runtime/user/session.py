@@ -25,6 +25,7 @@ from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
@@ -39,6 +40,7 @@ from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
+from muster.runtime.user.tracker import Tracker
 from muster.runtime.user.wrapped import check_wrapped, ready_order
 from muster.wire.messages import Captured
 
@@ -228,6 +230,27 @@ class Session:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
 
+    @property
+    def run_id(self) -> str:
+        """A name for the run, known from the first batch on: the same on all workers, and after
+        resizes, restarts and resumption from its own checkpoints."""
+        if self._state is None or not self._state.run:
+            raise BadTrainingError(
+                "ctx.run_id is known inside the loop over ctx.steps(): whether a run is continued "
+                "shows when it begins; ctx.tracker() opens what needs it"
+            )
+        return f"{self.settings.job}-{self._state.run:012x}"
+
+    def tracker(self, start: Callable[[str, int], Any], *, flush: float = 1.0) -> Any:
+        """Return a stand-in for an experiment tracker, which writes on the primary only.
+
+        `start(run_id, step)` opens it, at its first use and again where the primary has moved: it
+        continues the run after this step. Calls in a step that is redone are left out. `flush`: seconds
+        after which what was written is flushed, if the tracker can; a worker that is killed takes the
+        rest with it.
+        """
+        return Tracker(start, self._tracking, flush)
+
     # the loop
 
     def steps(self) -> Iterator[Any]:
@@ -276,14 +299,14 @@ class Session:
 
         `metric(model, *batch)` returns one number per sample, or a pair (sum, weight), or a mapping of
         names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
-        that `ctx.forward` or `Training` was given. The model is in evaluation mode, without gradients.
-        A DataLoader is taken apart: its `batch_size` is the batch, of one worker. Every worker calls it
-        in the same place: inside the loop or after it.
+        that `ctx.forward` or `Training` was given. Models are in evaluation mode, without gradients; it
+        gets the first. A DataLoader is taken apart: its `batch_size` is the batch of one worker.
+        Every worker calls it in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
         chosen = metric or self._default_metric()
         assert self._state is not None
-        one = Evaluation(self._state.model, Evaluated.of(data, batch, collate), chosen, self.device)
+        one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
         try:
             with together.busy():
                 sums = together.call(lambda: one.run(together.engine.exchange, together.part))
@@ -356,6 +379,12 @@ class Session:
         if self._loop is not None:
             self._loop.sum()
 
+    def _tracking(self) -> tuple[str, int] | None:
+        """Return run and step if this worker may write to a tracker now."""
+        if self._loop is None or not self.primary or self._loop.is_void:
+            return None
+        return self.run_id, self.step
+
     def _is_new(self) -> bool:
         return self._engine is None or self._engine.is_new
 
@@ -414,6 +443,7 @@ class Session:
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
         self._state.feed = self._feed
+        self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
