@@ -52,6 +52,8 @@ class Vote:
     drawn: float = 0.0
     sketch: float = 0.0
     """Of the step's samples over all workers: see `feed.Drawn`."""
+    norm: float = 0.0
+    """Squared norm of the gradients it owns, if the model is in parts."""
 
 
 @dataclass(frozen=True, slots=True)

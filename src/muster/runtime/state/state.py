@@ -96,7 +96,7 @@ class TrainingState:
             **{_named("model", i): model.state_dict() for i, model in enumerate(self.models)},
             **{_named("optimizer", i): each.state_dict() for i, each in enumerate(self.optimizers)},
             "scheduler": None,
-            **{_named("scheduler", i): _schedule(each) for i, each in enumerate(self.schedulers)},
+            **{_named("scheduler", i): schedule_of(each) for i, each in enumerate(self.schedulers)},
             "loose": {name: p.detach() for name, p in self._loose.items()},
             "position": [position.epoch, position.cursor, position.step],
             "losses": self.losses,
@@ -195,7 +195,7 @@ class TrainingState:
         }
         loose = {name: p.detach() for name, p in self._loose.items() if id(p) not in trained}
         packed = io.BytesIO()
-        schedules = [_schedule(each) for each in self.schedulers]
+        schedules = [schedule_of(each) for each in self.schedulers]
         torch.save({"rest": rest, "loose": loose, "schedulers": schedules}, packed)
         return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
 
@@ -248,6 +248,6 @@ def _named(kind: str, place: int) -> str:
     return kind if place == 0 else f"{kind}{place + 1}"
 
 
-def _schedule(scheduler: Any) -> Packed:
+def schedule_of(scheduler: Any) -> Packed:
     """Return a schedule's attributes, without our wrapper of its `step`."""
     return {key: value for key, value in scheduler.state_dict().items() if key != "step"}

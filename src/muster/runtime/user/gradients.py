@@ -108,8 +108,14 @@ class Gradients:
             engine.begin_sum(chosen)
             self._ours = Ours(scaled=scaler is not None)
         engine.stopwatch.mark()
-        if self.part.count and not engine.void:
+        if engine.exchanged and self._rows and self._rows < self.part.count:
+            raise BadTrainingError(
+                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
+            )
+        if (self.part.count or engine.exchanged) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
+        elif not engine.void:
+            engine.without_samples(losses)
         engine.keep_pace()
         engine.stopwatch.mark()
         if not self._more:
@@ -124,6 +130,15 @@ class Gradients:
             engine.skipping = True
         else:
             self._give_up(engine, Ours(skip=True))
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the summed gradients down to a norm; return their norm before."""
+        engine = self._training()
+        if not self._summed:
+            raise BadTrainingError(
+                "ctx.clip(max_norm) belongs between ctx.backward() and optimizer.step()"
+            )
+        return 0.0 if engine.void or engine.is_applied else engine.clip(max_norm)
 
     def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
         """Call `backward(forward())`; if memory is too small, redo the step with fewer samples."""
@@ -197,7 +212,9 @@ class Gradients:
         scaler: Any,
     ) -> None:
         """Run the backward pass; note the sums of the losses and their weights."""
-        count = self._rows or self.part.count
+        if not self.part.count:
+            losses, weight = losses * 0.0, 0.0  # a stand-in, for those who wait in its backward pass
+        count = self._rows or self.part.count or len(losses)
         check_losses(losses, count, weight is not None)
         total = losses.sum()
         value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)

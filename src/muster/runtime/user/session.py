@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed
+from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
@@ -24,13 +24,20 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
+from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.engine import ShardedEngine
+from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.sharded_state import ShardedState
+from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.exchange import Exchange
 from muster.runtime.step.malloc import keep_heap
+from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter
@@ -63,18 +70,21 @@ class Session:
         self._deadline = deadline
         self._engine: StepEngine | None = None
         self._loop: Loop | None = None
+        self._exchange: Exchange | None = None
         if settings.coordinator is not None:
             sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
+        # Else torch has read it, and the user may have set another number since.
         if settings.threads and "OMP_NUM_THREADS" not in os.environ:
-            torch.set_num_threads(
-                settings.threads
-            )  # else torch has read it, or the user has set another
+            torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or default_device(settings.task))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         self.settings = replace(settings, device=device_name(self.device))
         self._state: TrainingState | None = None
+        self._kinds: Kinds = False
+        self._mirror = True
+        self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
         self._given: tuple[Any, DataOptions] | None = None
@@ -96,26 +106,43 @@ class Session:
     # setup
 
     def wrap(
-        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+        self,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any = None,
+        *,
+        allow_unused: bool = False,
+        shard: Kinds = False,
+        mirror: bool = True,
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
         Call it once for each model; `optimizer` and `scheduler` may be lists, or None for a model
         that is not trained. `allow_unused`: leave parameters without a gradient alone, as in plain
         training.
+
+        `shard`: keep parameters, gradients and optimiser state in parts, one per worker, and gather
+        each block just before it computes; a class of modules, or True: the layers of lists. `mirror`:
+        keep each part on two workers, so that one may be lost.
         """
         if self._engine is not None:
             raise BadTrainingError(
                 "wrap() was called inside the loop: wrap all models before ctx.steps()"
             )
-        model.to(self.device)
+        convert(model)
         optimizers, schedulers = as_list(optimizer), as_list(scheduler)
+        if shard is not False:
+            check_sharded(self._state, model, optimizers)
+            self._kinds, self._mirror = shard, mirror
+        else:
+            model.to(self.device)
         for each in optimizers:
-            if each.state:
+            if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
         check_wrapped(self._state, model, optimizers)
         if self._state is None:
-            self._state = TrainingState(model, optimizers, schedulers)
+            kind = TrainingState if shard is False else ShardedState
+            self._state = kind(model, optimizers, schedulers)
         else:
             self._state.add(model, optimizers, schedulers)
         self._gradients.allow_unused |= allow_unused
@@ -177,6 +204,10 @@ class Session:
         """
         self._saving.into(folder, every, keep, resume_from)
 
+    def export(self, path: str) -> None:
+        """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
+        self._export = path
+
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
@@ -218,6 +249,12 @@ class Session:
     def share(self) -> int:
         """Samples of this worker in the current step; if 0, its batch is a stand-in."""
         return self._gradients.part.count
+
+    @property
+    def first(self) -> int:
+        """The place of this worker's first sample in the whole batch of the step."""
+        part = self._gradients.part
+        return min(part.first, max(0, part.total - NO_SAMPLES)) if not part.count else part.first
 
     @property
     def formation(self) -> int:
@@ -304,6 +341,11 @@ class Session:
         Every worker calls it in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
+        if not together.engine.whole:
+            raise BadTrainingError(
+                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part: "
+                "write it with export= and evaluate that"
+            )
         chosen = metric or self._default_metric()
         assert self._state is not None
         one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
@@ -351,6 +393,14 @@ class Session:
         """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
         return self._gradients.parts(batch)
 
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the rows (one per sample) of all workers in the order of the batch, with gradients.
+
+        For losses that compare samples, as contrastive ones do; all workers must call it. This
+        worker's own rows begin at `ctx.first`.
+        """
+        return self._exchange.together(rows) if self._exchange is not None else rows
+
     def skip(self) -> None:
         """Leave out the update on all workers, as with a bad batch; its samples count as seen.
 
@@ -358,6 +408,10 @@ class Session:
         """
         self._come_to_sum()
         self._gradients.skip()
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm, after `backward`; return their norm before."""
+        return self._gradients.clip(max_norm)
 
     def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
         """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
@@ -448,19 +502,31 @@ class Session:
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
-        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
-        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = self._member(state, feed, context)
+        self._exchange = Exchange(engine)
+        for model in state.models:
+            connect(model, self._exchange)
+        feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving = self._saving.release
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
 
+    def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
+        if isinstance(state, ShardedState):
+            shards = Shards(state.model, self._kinds)
+            task = (self.settings, state, shards, feed, self.device, self._deadline)
+            return ShardedEngine(*task, self._mirror, self._export)
+        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
+        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""
         example = moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
-        if self.settings.coordinator is not None and self.settings.role == "worker":
+        alone, works = self.settings.coordinator is None, self.settings.role == "worker"
+        if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
