@@ -343,8 +343,8 @@ class Session:
         together = self._together("ctx.evaluate()")
         if not together.engine.whole:
             raise BadTrainingError(
-                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part: "
-                "write it with export= and evaluate that"
+                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
+                "of it: ctx.export(path) writes it, to be evaluated afterwards"
             )
         chosen = metric or self._default_metric()
         assert self._state is not None
