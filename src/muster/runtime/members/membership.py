@@ -144,6 +144,7 @@ class Membership:
         """Say goodbye and close everything."""
         crew = self.crew
         step = self.state.position.step
+        self.buckets.watching = False
         self.before_leaving()
         self.donor.close()
         if self._joiner is not None:
