@@ -1,6 +1,7 @@
 """Gradients that would be one worker's own: a clear error at the step, or the right sum."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def test_memory_that_is_too_small_for_a_share_halves_the_micro_batch() -> None:
 
     def step(ctx: Session, model: Any, optimizer: Any, x: Tensor) -> None:
         for part in ctx.parts(x):
-            ctx.attempt(lambda part=part: forward(model, part))
+            ctx.attempt(partial(forward, model, part))
         optimizer.step()
 
     model = train(step, micro_batch="auto")[0]
@@ -165,12 +166,13 @@ def test_an_update_that_the_scaler_leaves_out_is_no_error() -> None:
 
     def step(ctx: Session, model: Any, optimizer: Any, x: Tensor) -> None:
         before.append(model[0].weight.clone())
-        ctx.backward(8 * losses(model, x), scaler=scaler)
+        optimizer.param_groups[0]["lr"] = 1e-5
+        ctx.backward(1000 * losses(model, x), scaler=scaler)
         scaler.step(optimizer)
         scaler.update()
 
-    model, _, ctx = train(step, steps=8)
-    assert ctx.step == 8
+    model, _, ctx = train(step, steps=14)
+    assert ctx.step == 14
     assert torch.equal(before[0], before[1])
     assert not torch.equal(before[0], model[0].weight)
     assert 0 < ctx.loss < 2.0**60  # as it is, not as it was scaled

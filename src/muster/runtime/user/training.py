@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.state import TrainingState, as_list
+from muster.runtime.user.evaluation import apply
 from muster.runtime.user.session import Session, init
 
 
@@ -149,10 +150,7 @@ class Training:
 
     def losses(self, model: Any, batch: Any) -> Tensor:
         """Return one loss per sample of a batch."""
-        parts = list(batch) if isinstance(batch, list | tuple) else [batch]
-        if isinstance(self._loss, nn.Module):
-            return self._loss(model(*parts[:-1]), parts[-1])
-        return self._loss(model, *parts)
+        return cast(Tensor, apply(self._loss, model, batch))
 
     def _step(self, ctx: Session, batch: Any) -> None:
         optimizers = as_list(self.optimizer)
