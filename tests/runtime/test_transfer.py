@@ -87,7 +87,7 @@ def test_the_state_arrives_while_it_changes(
 ) -> None:
     mine, theirs = make_state(0), make_state(7)
     donor = Donor(mine)
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     for step in range(5):
         donor.open(step)
         donor.shut()
@@ -118,7 +118,7 @@ def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_joiners_at_once(peers: PeerServer) -> None:
     mine, second, third = make_state(0), make_state(1), make_state(2)
     donor = Donor(mine)
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiners = [join(second, peers), join(third, peers, "worker-2")]
     donor.await_joiners(2, LONG)
     donor.open(0)
@@ -135,7 +135,7 @@ def test_two_joiners_at_once(peers: PeerServer) -> None:
 
 def test_a_donor_that_ends(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     donor.close()
@@ -153,7 +153,7 @@ def test_nobody_there() -> None:
 
 def test_a_joiner_that_goes_does_not_hold_up_the_donor(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     joiner.close()

@@ -26,6 +26,7 @@ from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
+from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.stopwatch import Stopwatch
@@ -58,6 +59,7 @@ class StepEngine(Membership):
     ) -> None:
         super().__init__(settings, state, buckets, feed, deadline)
         self.device, self.stopwatch = device, Stopwatch(device)
+        self.agreement = Agreement(state, device)
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -78,6 +80,7 @@ class StepEngine(Membership):
         self._votes = ()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
+        self._settle(position.step)
         if self.holds:
             self.donor.open(position.step)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
@@ -92,6 +95,16 @@ class StepEngine(Membership):
             on_device = crew.choice.kind == "nccl"
             self.buckets.begin(lambda bucket: self._put(crew, bucket), on_device)
         return self.part
+
+    def _settle(self, step: int) -> None:
+        """Take over what a joiner gets at the beginning of a step; begin the checks of this one."""
+        if self._joiner is not None:
+            try:
+                self._joiner.settle(step)
+            except BrokenGroupError:
+                self.lose()
+        self.state.numbers.begin(step)
+        self.agreement.begin(step, self.holds and self.works, self.updates)
 
     def _put(self, crew: Crew, bucket: int) -> None:
         if not self.timing.handed:
@@ -128,6 +141,7 @@ class StepEngine(Membership):
             crew.communicator.put(len(self.buckets.host))
             self.timing.transfers = crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
+        self.agreement.check(self._votes, crew, self.holds and self.works)
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
@@ -173,6 +187,7 @@ class StepEngine(Membership):
             failed=float(failed),
             finished=self.part.finished,
             far=self.part.far,
+            **self.agreement.opinion(),
         )
 
     def before_update(self) -> list[int]:
@@ -248,6 +263,7 @@ class StepEngine(Membership):
         if not self._broken:
             return  # all are here: samples did not fit, and the caps are known now
         began = time.monotonic()
+        self.state.numbers.redo()
         before = set(self.crew.tasks if self.crew else ())
         self.buckets.abandon()
         self._recover()

@@ -1,9 +1,10 @@
 """When and by whom a training's state is saved, and what it starts from."""
 
-from muster.runtime.errors import BadCheckpointError, BrokenGroupError
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadCheckpointError, BadTrainingError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
 from muster.runtime.settings import TaskSettings
-from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.fence import WriterTerm, WriterTerms
 from muster.runtime.state.own_place import leave_link, own_place, path_or_url
 from muster.runtime.state.owner import claim_of
@@ -25,6 +26,8 @@ class Saving:
         self.checkpoints: Checkpoints | None = None
         """Where the state is saved; None: nowhere."""
         self._every: int | None = None
+        self.start: tuple[int, int] | None = None
+        """Epoch and step of it to start at if there is no checkpoint; None: the beginning."""
         self.engine: StepEngine | None = None
         """Set when training begins."""
 
@@ -52,7 +55,7 @@ class Saving:
             return
         optimizer = engine.gather(self.checkpoints is not None)
         if self.checkpoints is not None and engine.primary:
-            signature, whole = signature_of(state.model, state.optimizer), state.whole()
+            signature, whole = state.signature(), state.whole()
             if optimizer is not None:
                 whole["optimizer"] = optimizer
             self.checkpoints.save(state.position.step, whole, signature, wait)
@@ -70,12 +73,28 @@ class Saving:
         engine.end()
 
     def restore(self, state: TrainingState) -> bool:
-        """Load the latest checkpoint, as the one that writes the next; False if there is none."""
+        """Load the latest checkpoint, as the one that writes the next; False: start from scratch."""
+        return self._load(state) or self._start_at(state)
+
+    def _start_at(self, state: TrainingState) -> bool:
+        """Start where the user said; False: at the beginning."""
+        if state.position.step:
+            return False  # under way: the state is lost
+        if self.start is not None:
+            state.position = position_at(state, *self.start)
+        elif any(optimizer.state for optimizer in state.optimizers):
+            say(
+                "the optimiser has a state of its own and the data starts at sample 0: if this resumes "
+                "a training, call ctx.start_at(epoch=..., step=...) or use ctx.checkpoint"
+            )
+        return self.start is not None
+
+    def _load(self, state: TrainingState) -> bool:
         if self.checkpoints is None:
             return False
         self.checkpoints.take()
         try:
-            found = self.checkpoints.latest(signature_of(state.model, state.optimizer))
+            found = self.checkpoints.latest(state.signature())
         except BadCheckpointError:
             self.checkpoints.release()
             raise
@@ -113,3 +132,18 @@ class Saving:
             say(f"checkpoints are written to {where}")
         if own:
             leave_link(where, own)
+
+
+def position_at(state: TrainingState, epoch: int, step: int) -> Position:
+    """Return the position this many steps after the beginning of an epoch."""
+    feed, position = state.feed, Position()
+    assert feed is not None
+    if feed.value() is not None:
+        raise BadTrainingError(
+            "start_at() needs a dataset with len() and dataset[i]: a stream has no position to start at"
+        )
+    while position.epoch < epoch:
+        position = feed.after(position, (), ())
+    for _ in range(step):
+        position = feed.after(position, (), ())
+    return position
