@@ -72,6 +72,7 @@ def train_together(
     step, complete = first, False
     while True:
         donor.open(step)
+        joiner.settle(step)
         donor.shut()
         update(mine, step, [])
         update(theirs, step, joiner.before_update(step + 1))
@@ -121,7 +122,7 @@ def test_two_joiners_at_once(peers: PeerServer) -> None:
     donor.listen(peers)
     joiners = [join(second, peers), join(third, peers, "worker-2")]
     donor.await_joiners(2, LONG)
-    donor.open(0)
+    donor.open(0, whole=True)
     for joiner in joiners:
         joiner.wait_complete()
         joiner.close()

@@ -63,13 +63,7 @@ class TrainingState:
     def find_trained(self) -> None:
         """Find the trained parameters: those that require gradients, in models and optimisers."""
         self.loose = self._find_loose()
-        of_models = [
-            (f"{prefix}{n}", p) for prefix, m in self.named_models() for n, p in m.named_parameters()
-        ]
-        named: dict[int, tuple[str, Any]] = {}
-        for name, parameter in (*of_models, *self.loose.items()):
-            named.setdefault(id(parameter), (name, parameter))  # a tied one is listed once
-        trained = [(name, parameter) for name, parameter in named.values() if parameter.requires_grad]
+        trained = [(name, p) for name, p in self.all_parameters() if p.requires_grad]
         self.names, self.parameters = [name for name, _ in trained], [p for _, p in trained]
         self._keepers = {id(p): optimizer for optimizer, _, p in self._held()}
 
@@ -221,6 +215,7 @@ class TrainingState:
         return {name: p for _, name, p in self._held() if id(p) not in inside}
 
     def set_loose(self, given: Packed) -> None:
+        """Adopt the values of parameters that only an optimiser knows."""
         with torch.no_grad():
             for name, value in given.items():
                 self.loose[name].copy_(value)

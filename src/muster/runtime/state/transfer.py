@@ -26,6 +26,9 @@ from muster.runtime.state.rest import fixed_of, rest_of, set_rest
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.tree import UnsendableError, copied, receive_tree, send_tree
 
+KEPT = 4
+"""Windows whose settings are kept: a joiner that takes part in every sum is one behind at most."""
+
 
 class Donor:
     """Sends the state to joiners, within windows."""
@@ -49,12 +52,13 @@ class Donor:
         self._stamps: dict[str, dict[str, Stamp]] = {}
         """Joiner -> stamps of the fixed tensors it has."""
         self._finishing: dict[str, int] = {}
-        """Joiner with all parameters -> the window at whose opening the rest is copied for it."""
-        self._settings: list[Any] = []
+        """Joiner -> the window of its last parameter: it gets the rest as of the next step."""
+        self._settings: dict[int, list[Any]] = {}
+        """Hyper-parameters as of the last windows."""
+        self._at_once = False
+        """All wait for joiners, so that this window's copy is good for all of them."""
         self._rest: Any = None
         """A copy of all that changes outside of updates, as of the last opening; None: not wanted."""
-        self._at_once = False
-        """The rest follows in the window of the last parameter, not with the next one."""
         self._closed = False
         self._rests: Any = None
         """The GPU event after which the state does not change."""
@@ -64,10 +68,11 @@ class Donor:
         peers.on("fixed", self._serve_fixed)
         peers.on("state", self._serve)
 
-    def open(self, window: int, whole: bool = False) -> None:
+    def open(self, window: int, whole: bool = False, between: bool = False) -> None:
         """Open a window; the state contains this many updates.
 
         `whole`: everybody waits until joiners have everything, so that the rest follows at once.
+        `between`: two updates of one step, where the rest is in the middle of changing.
         """
         with self._change:
             self._window = self._last = window
@@ -75,8 +80,10 @@ class Donor:
             self._rest, self._at_once = None, whole
             if self._joiners:
                 self._rests = _moment()
-                self._settings = self._state.settings()
-            if whole or window in self._finishing.values():
+                before = {at: each for at, each in self._settings.items() if window - at < KEPT}
+                self._settings = {**before, window: self._state.settings()}
+            due = any(last < window for last in self._finishing.values())
+            if whole or (due and not between):
                 # User code and the forward pass change it (BatchNorm), so copy it now.
                 self._rest = copied(rest_of(self._state, self._changed()))
             self._change.notify_all()
@@ -129,19 +136,21 @@ class Donor:
                 first = self._joiners[joiner] = self._last + 1
                 self._change.notify_all()
             send_json(connection, {"first": first, "count": len(self._state.parameters)})
-            window = self._send_parameters(connection, joiner, first)
-            self._send_rest(connection, joiner, window)
+            self._send_all(connection, joiner, first)
         except UnsendableError as problem:
             send_json(connection, {"refused": str(problem)})
         finally:
             self._forget(joiner)
 
-    def _send_parameters(self, connection: socket.socket, joiner: str, window: int) -> int:
-        """Send all trained parameters; return the window of the last."""
+    def _send_all(self, connection: socket.socket, joiner: str, window: int) -> None:
+        """Send all trained parameters, window by window, and then the rest."""
         sent, count = 0, len(self._state.parameters)
         while True:
             self._await_window(window)
-            send_json(connection, {"window": window, "settings": self._settings})
+            settings, rest = self._contents(window, joiner)
+            if rest is not None:
+                break
+            send_json(connection, {"window": window, "settings": settings})
             while sent < count and self._enter(window, joiner):
                 try:
                     described, tensors = self._state.tensors_of(sent)
@@ -151,20 +160,17 @@ class Donor:
                     sent += 1
                 finally:
                     self._leave(joiner, whole=sent == count)
-            whole = sent == count
-            send_json(connection, {"end": window, "rest": self._finishing[joiner] if whole else None})
-            if whole:
-                return window
-            window += 1
-
-    def _send_rest(self, connection: socket.socket, joiner: str, window: int) -> None:
-        """Send what was copied at the opening of the joiner's last window."""
-        wanted = self._finishing[joiner]
-        with self._change:
-            self._await(lambda: self._last >= wanted and self._rest is not None)
-            settings, rest = self._settings, self._rest
-        send_json(connection, {"rest": wanted, "settings": settings})
+            send_json(connection, {"end": window, "whole": sent == count})
+            window += not self._at_once
+        send_json(connection, {"settings": settings})
         send_tree(connection, rest, self._in_host)
+
+    def _contents(self, window: int, joiner: str) -> tuple[list[Any], Any]:
+        """Return the settings as of a window, and the rest if it is due."""
+        with self._change:
+            last = self._finishing.get(joiner)
+            due = last is not None and (last < window or self._at_once) and window == self._last
+            return self._settings[window], self._rest if due else None
 
     def _forget(self, joiner: str) -> None:
         """Forget a joiner; drop the copy made for it."""
@@ -220,7 +226,7 @@ class Donor:
             self._inside -= 1
             self._owed.discard(joiner)
             if whole:
-                self._finishing[joiner] = self._last if self._at_once else self._last + 1
+                self._finishing[joiner] = self._last
             self._change.notify_all()
 
 
@@ -253,8 +259,8 @@ class Joiner:
         self._first: int | None = None
         self._ended = -1
         self._settings: dict[int, list[Any]] = {}
-        self._due: int | None = None
-        """The window at whose beginning the rest is due; None: parameters are missing."""
+        self._last: int | None = None
+        """The window of the last parameter; the rest is as of the next step. None: some are missing."""
         self._rest: tuple[list[Any], Any] | None = None
         """Settings and everything else, to be applied then."""
         self._complete: int | None = None
@@ -278,19 +284,24 @@ class Joiner:
     def wait_complete(self) -> None:
         """Wait until everything has arrived, at the very start."""
         with self._change:
-            self._change.wait_for(lambda: self._due is not None or self._has_failed())
+            self._change.wait_for(lambda: self._last is not None or self._has_failed())
             self._check()
-            assert self._due is not None
+            assert self._last is not None
         try:
-            self.settle(self._due)
+            self._take_over(self._last)
         except CannotJoinError as problem:
             raise BadTrainingError(str(problem)) from problem  # there is no training to join yet
 
     def settle(self, window: int) -> None:
         """At the beginning of a step, take over the rest if it is due."""
         with self._change:
-            if self._complete is not None or self._due is None or self._due > window:
+            due = self._last is not None and self._last < window
+            if not due or self._complete is not None:
                 return
+        self._take_over(window)
+
+    def _take_over(self, window: int) -> None:
+        with self._change:
             self._change.wait_for(lambda: self._rest is not None or self._has_failed())
             self._check()
             assert self._rest is not None
@@ -325,7 +336,7 @@ class Joiner:
             return True
         if self._first is None:
             return False
-        return window < self._first or self._ended >= window or self._due is not None
+        return window < self._first or self._ended >= window or self._complete is not None
 
     def _has_failed(self) -> bool:
         return self._error is not None or bool(self._refused)
@@ -389,7 +400,8 @@ class Joiner:
                     self._came[int(frame["parameter"])] = window
             elif "end" in frame:
                 with self._change:
-                    self._ended, self._due = int(frame["end"]), frame["rest"]
+                    self._ended = int(frame["end"])
+                    self._last = self._ended if frame["whole"] else None
                     self._change.notify_all()
             else:
                 self._take_rest(frame["settings"], receive_tree(self._connection))
