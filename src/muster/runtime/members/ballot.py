@@ -52,6 +52,8 @@ class Vote:
     drawn: float = 0.0
     sketch: float = 0.0
     """Of the step's samples over all workers: see `feed.Drawn`."""
+    norm: float = 0.0
+    """Squared norm of the gradients it owns, if the model is in parts."""
     seal: float = 0.0
     seal_too: float = 0.0
     """48 bits of a checksum of some of the state (`state/guard.py`); 0: no opinion."""

@@ -283,9 +283,12 @@ class Membership:
         self._enter(crew)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
+        return roll_call(crew.group, self._status(), crew.rank, crew.size)
+
+    def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
         position, data = self.state.position, self.feed.fingerprint()
-        mine = MemberStatus(
+        return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
             step=position.step,
@@ -309,7 +312,6 @@ class Membership:
             contents=data.exact,
             sketch=data.sketch,
         )
-        return roll_call(crew.group, mine, crew.rank, crew.size)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):

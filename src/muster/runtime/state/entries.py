@@ -44,10 +44,12 @@ def entries(state: TrainingState, sharded: bool = False) -> Iterator[Entry]:
 
     `sharded`: owners update, so that nobody has the whole optimiser's state.
     """
-    for name, parameter in state.all_parameters():
+    for name, parameter in () if state.in_parts else state.all_parameters():
         yield Entry("parameter", name, partial(_same, parameter))
     yield from _buffers(state)
-    for name, parameter in () if sharded else zip(state.names, state.parameters, strict=True):
+    for name, parameter in (
+        () if sharded or state.in_parts else zip(state.names, state.parameters, strict=True)
+    ):
         optimizer = state.optimizer_of(parameter)
         if optimizer is None:
             continue

@@ -25,6 +25,9 @@ class TrainingState:
     knows (a learnt weight of a loss) is named by its place there: "optimizer:1.0".
     """
 
+    in_parts = False
+    """Whether each member has other parameters, so that they cannot be compared."""
+
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
         self.models: list[Any] = []
         self.optimizers: list[Any] = []

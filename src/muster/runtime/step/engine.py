@@ -19,6 +19,7 @@ from math import isfinite
 from operator import or_
 
 import torch
+from torch import Tensor, nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Drawn, Feed, StepPart
@@ -313,6 +314,13 @@ class StepEngine(Membership):
             sketch=drawn.sketch,
             **self.agreement.opinion(),
         )
+
+    def without_samples(self, losses: Tensor) -> None:
+        """Do what a worker without samples must for the others: nothing."""
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm; return their norm before."""
+        return float(nn.utils.clip_grad_norm_(self.buckets.parameters, max_norm))
 
     def before_update(self) -> list[int]:
         """Prepare for the update; return parameters that a joiner must skip."""

@@ -110,6 +110,8 @@ class Gradients:
         engine.stopwatch.mark()
         if self.part.count and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
+        elif not engine.void:
+            engine.without_samples(losses)
         engine.keep_pace()
         engine.stopwatch.mark()
         if not self._more:
@@ -124,6 +126,15 @@ class Gradients:
             engine.skipping = True
         else:
             self._give_up(engine, Ours(skip=True))
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the summed gradients down to a norm; return their norm before."""
+        engine = self._training()
+        if not self._summed:
+            raise BadTrainingError(
+                "ctx.clip(max_norm) belongs between ctx.backward() and optimizer.step()"
+            )
+        return 0.0 if engine.void or engine.is_applied else engine.clip(max_norm)
 
     def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
         """Call `backward(forward())`; if memory is too small, redo the step with fewer samples."""
