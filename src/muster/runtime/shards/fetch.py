@@ -18,6 +18,7 @@ from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.shards.ownership import OwnedRange, Range
 from muster.runtime.shards.shard_updater import ShardUpdater
 from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.state.hyper import hyper_of, set_hyper
 from muster.runtime.state.rest import rest_of, set_rest
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.tree import receive_tree, send_tree
@@ -70,7 +71,7 @@ class StateServer:
         """Freeze the state; `shards`: what joiners are told."""
         with self._change:
             if shards is not None:
-                self._told = {**shards.packed(), "settings": self._state.settings()}
+                self._told = {**shards.packed(), "settings": hyper_of(self._state)}
                 self._extras = rest_of(self._state)
             self._moment, self._updater = moment, updater
             self._change.notify_all()
@@ -146,7 +147,7 @@ class StateClient:
             extras = receive_tree(connection)
             for parameter in state.parameters if parameters else ():
                 receive_into(connection, parameter)
-        state.set_settings(told["settings"])
+        set_hyper(state, told["settings"])
         set_rest(state, extras)
         return ShardMap.unpacked(told)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from muster.runtime.state.hyper import hyper_of
 from muster.runtime.state.kept_values import kept_value, schedule_value
 from muster.runtime.state.state import TrainingState
 
@@ -72,12 +73,19 @@ def _looked_up(optimizer: Any, parameter: Any, key: Any) -> Callable[[], Any]:
 
 
 def _settings(state: TrainingState) -> dict[str, Any]:
-    """Return the hyper-parameters by name and group."""
-    return {
+    """Return the hyper-parameters by name and group, and numbers of the optimisers' own."""
+    hyper = hyper_of(state)
+    groups = {
         f"{key} of parameter group {number}": value
-        for number, group in enumerate(state.settings())
+        for number, group in enumerate(hyper["groups"])
         for key, value in group.items()
     }
+    own = {
+        f"{name} of {type(optimizer).__name__}": value
+        for optimizer, numbers in zip(state.optimizers, hyper["own"], strict=True)
+        for name, value in numbers.items()
+    }
+    return groups | own
 
 
 def _buffers(state: TrainingState) -> Iterator[Entry]:

@@ -21,9 +21,6 @@ from muster.runtime.state.kept_values import (
 )
 from muster.runtime.state.state import Packed, TrainingState
 
-_TORCH_OWN = {*vars(torch.optim.SGD([torch.zeros(1)], 0.1)), "step", "_opt_called"}
-"""Attributes of every optimiser."""
-
 
 def fixed_of(state: TrainingState) -> dict[str, Tensor]:
     """Return the large tensors that training does not change: frozen parameters and buffers."""
@@ -88,19 +85,9 @@ def _rest_of_model(state: TrainingState, place: int, fixed: Collection[str]) -> 
 
 
 def _own_of(optimizer: Any) -> Packed:
-    """Return what an optimiser keeps outside of its parameters' state."""
-    known = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    """Return what an optimiser keeps outside of its parameters' state and its settings."""
     told = optimizer.state_dict() if type(optimizer).state_dict is not _PLAIN else {}
     return {
-        "attributes": {
-            name: value
-            for name, value in vars(optimizer).items()
-            if name not in _TORCH_OWN
-            and (
-                isinstance(value, bool | int | float | str)
-                or (isinstance(value, Tensor) and id(value) not in known)
-            )
-        },
         "common": {key: value for key, value in optimizer.state.items() if isinstance(key, str)},
         "told": {key: told[key] for key in told if key not in ("state", "param_groups")},
     }
@@ -110,12 +97,6 @@ _PLAIN = torch.optim.Optimizer.state_dict
 
 
 def _set_own(optimizer: Any, own: Packed) -> None:
-    for name, value in own["attributes"].items():
-        mine = getattr(optimizer, name, None)
-        if isinstance(mine, Tensor) and isinstance(value, Tensor):
-            mine.detach().copy_(value)
-        else:
-            setattr(optimizer, name, value)
     optimizer.state.update(own["common"])
     if own["told"]:
         optimizer.load_state_dict({**optimizer.state_dict(), **own["told"]})

@@ -22,8 +22,9 @@ from muster.runtime.comm.stream import receive_into, receive_json, send_json, se
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, CannotJoinError
 from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.state.fixed import FixedSender, Stamp, receive_fixed, stamp
+from muster.runtime.state.hyper import hyper_of, set_hyper
 from muster.runtime.state.rest import fixed_of, rest_of, set_rest
-from muster.runtime.state.state import TrainingState
+from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.state.tree import UnsendableError, copied, receive_tree, send_tree
 
 KEPT = 4
@@ -53,7 +54,7 @@ class Donor:
         """Joiner -> stamps of the fixed tensors it has."""
         self._finishing: dict[str, int] = {}
         """Joiner -> the window of its last parameter: it gets the rest as of the next step."""
-        self._settings: dict[int, list[Any]] = {}
+        self._settings: dict[int, Packed] = {}
         """Hyper-parameters as of the last windows."""
         self._at_once = False
         """All wait for joiners, so that this window's copy is good for all of them."""
@@ -81,7 +82,7 @@ class Donor:
             if self._joiners:
                 self._rests = _moment()
                 before = {at: each for at, each in self._settings.items() if window - at < KEPT}
-                self._settings = {**before, window: self._state.settings()}
+                self._settings = {**before, window: hyper_of(self._state)}
             due = any(last < window for last in self._finishing.values())
             if whole or (due and not between):
                 # User code and the forward pass change it (BatchNorm), so copy it now.
@@ -165,7 +166,7 @@ class Donor:
         send_json(connection, {"settings": settings})
         send_tree(connection, rest, self._in_host)
 
-    def _contents(self, window: int, joiner: str) -> tuple[list[Any], Any]:
+    def _contents(self, window: int, joiner: str) -> tuple[Packed, Any]:
         """Return the settings as of a window, and the rest if it is due."""
         with self._change:
             last = self._finishing.get(joiner)
@@ -258,10 +259,10 @@ class Joiner:
         """Parameter -> the window it came in."""
         self._first: int | None = None
         self._ended = -1
-        self._settings: dict[int, list[Any]] = {}
+        self._settings: dict[int, Packed] = {}
         self._last: int | None = None
         """The window of the last parameter; the rest is as of the next step. None: some are missing."""
-        self._rest: tuple[list[Any], Any] | None = None
+        self._rest: tuple[Packed, Any] | None = None
         """Settings and everything else, to be applied then."""
         self._complete: int | None = None
         self._error: str | None = None
@@ -307,7 +308,7 @@ class Joiner:
             assert self._rest is not None
             settings, rest = self._rest
             self._complete, self._rest = window, None
-        self._state.set_settings(settings)
+        set_hyper(self._state, settings)
         set_rest(self._state, rest)
 
     def before_update(self, update: int) -> list[int]:
@@ -317,7 +318,7 @@ class Joiner:
             self._check()
             settings = self._settings.pop(update - 1, None)
             if settings is not None and self._complete is None:
-                self._state.set_settings(settings)
+                set_hyper(self._state, settings)
             every = range(len(self._state.parameters))
             return [i for i in every if self._came.get(i, update) > update - 1]
 
@@ -407,7 +408,7 @@ class Joiner:
                 self._take_rest(frame["settings"], receive_tree(self._connection))
                 return
 
-    def _take_rest(self, settings: list[Any], rest: Any) -> None:
+    def _take_rest(self, settings: Packed, rest: Any) -> None:
         with self._change:
             self._rest = settings, rest
             self._change.notify_all()
