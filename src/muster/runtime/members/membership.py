@@ -371,7 +371,7 @@ class Membership:
             crew = self.crew
             assert crew is not None
             patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
-            plan = self._meeting.agree(min(patience, crew.plan.deadline))
+            plan = self._meeting.agree(min(patience, crew.plan.deadline / 2))
             self._pending.discard(plan.formation)
             self._meeting.stand(CurrentPlans(plan))
             try:
