@@ -6,21 +6,27 @@ enter     call the roll: who holds the state, at which step; then donors and sha
 recover   drop the group, agree on a plan with the survivors, build and enter it
 """
 
+import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
+from muster.runtime.data.fingerprint import Fingerprint
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending
+from muster.runtime.members.exchange import exchange
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.members.peers import PeerServer, ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans, Meeting
+from muster.runtime.members.results import ResultLog
 from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.owned_state import OwnedState
@@ -38,11 +44,14 @@ from muster.wire.messages import (
     Message,
     Ready,
     Stop,
+    TaskBusy,
     TrainingEnded,
 )
 
 LEAST_PATIENCE = 2.0
 """Least seconds of silence before survivors continue without a member."""
+RUN_BITS = 48
+"""Of the number of a run: exact in a roll call."""
 STEPS_OF_PATIENCE = 5
 """A survivor notices a failure no later than the end of its own step."""
 
@@ -74,12 +83,19 @@ class Membership:
         self.crew: Crew | None = None
         self._before: Crew | None = None
         self._orders = threading.Lock()
+        self._next: tuple[MemberPlan, Crew | None] | None = None
+        """The plan that all have agreed to switch to before the next step."""
         self._early: MemberPlan | None = None
         """A plan that follows a formation this task has not entered yet."""
         self.holds = False
         """Whether this task holds the whole state."""
+        self.is_new = True
+        """It came to a training that others do, and has not done a step of its own yet."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
+        self.log = ResultLog()
+        self._void_step = self._dry_step = 0
+        """The void step that user code is in, here and on another worker; 0: none."""
         self._step_seconds = 0.0
         """Compute time of this task's last step."""
         self.cap = 0
@@ -120,6 +136,10 @@ class Membership:
             "a plan that does not name this task is not built before it is a member"
         )
         try:
+            self._meeting.await_turn(crew.plan)
+            if self._pending.built() > crew.formation:
+                crew.close()  # replaced meanwhile
+                return False
             self._enter(crew)
             return True
         except BrokenGroupError:
@@ -142,21 +162,43 @@ class Membership:
 
     def leave(self, how: str = "finished") -> None:
         """Say goodbye and close everything."""
+        self.say_goodbye(how)
+        self.close()
+
+    def say_goodbye(self, how: str = "finished") -> None:
+        """End the training for the coordinator; the workers can still reach each other."""
         crew = self.crew
         step = self.state.position.step
+        self.buckets.watching = False
         self.before_leaving()
         self.donor.close()
         if self._joiner is not None:
             self._joiner.close()
+        self._meeting.end()
         self.link.send(TrainingEnded(self.settings.task, crew.formation if crew else 0, step, how))
         self.link.flush(5.0)
         self.link.close()
+
+    def close(self) -> None:
+        """Close what others reach this task by."""
         self._meeting.close()
         self.peers.close()
-        for held in (self._before, crew):
+        self._forget_next()
+        for held in (self._before, self.crew):
             if held is not None:
                 held.close()
         self._pending.discard(1 << 62)
+
+    def set_busy(self, busy: bool) -> None:
+        """Ask the others to wait for this task, whatever the deadline; or no longer."""
+        self._meeting.busy += 1 if busy else -1
+        if self._meeting.busy == busy:
+            self.link.send(TaskBusy(self.settings.task, busy))
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """Samples of each worker in a full batch; 0: it lacks the state."""
+        return self._agreed.shares
 
     # changing members
 
@@ -164,14 +206,19 @@ class Membership:
         assert self.crew is not None, "no formation has been entered"
         return self.crew
 
-    def _switch(self, crew: Crew, votes: Sequence[Vote]) -> None:
-        """Switch to a plan that every member has built, between two steps."""
+    def _take_plan(self, votes: Sequence[Vote]) -> None:
+        """Take a plan that every member has built, to switch to before the next step."""
         built = {int(vote.built) for vote in votes}
         formation = built.pop()
-        if built or not formation:
+        if not built and formation:
+            self._next = self._pending.take(formation)
+
+    def _switch(self, crew: Crew) -> None:
+        """Switch to the plan that was taken, if any."""
+        if self._next is None:
             return
         began = time.monotonic()
-        plan, following = self._pending.take(formation)
+        (plan, following), self._next = self._next, None
         if following is None:
             self._part(plan)
         else:
@@ -207,6 +254,7 @@ class Membership:
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
+        self._check_data(crew, rows)
         sharded = self._are_sharded(crew, rows)
         if sharded:
             joined = self.owned.resolve(crew, rows)
@@ -214,6 +262,7 @@ class Membership:
             rows = self._call(crew)
         fresh = not any(row.holds for row in rows)
         if fresh:
+            self.is_new = False
             self.owned.forget()
             if crew.rank == 0:
                 self._start_over()
@@ -231,6 +280,7 @@ class Membership:
             self._take_sides(crew, holders)
             if fresh and crew.workers > 1:
                 self._hand_round(crew)
+        self._share_results(crew, rows)
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
@@ -240,6 +290,26 @@ class Membership:
         if early is not None:
             self._hear(early)
 
+    def _share_results(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
+        """Give each other the results of collectives that some have missed.
+
+        If user code is in a void step somewhere, it gets there everywhere, without a sum: whoever is
+        in it calls the collectives of its rest.
+        """
+        if not self.works:
+            return
+        known = self.exchange(self.log.value()) if any(row.results for row in rows) else []
+        step = self.state.position.step
+        self.log.adopt(known, step)
+        void = int(max(row.void for row in rows))
+        self._dry_step = void if void > step and void != rows[crew.rank].void else 0
+
+    def exchange(self, mine: Any) -> list[Any]:
+        """Return what every worker says (for JSON), by rank; a collective of the workers."""
+        crew = self._crew()
+        said = exchange(crew.group, crew.workers, json.dumps(mine).encode())
+        return [json.loads(each) for each in said]
+
     def _start_over(self) -> None:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
         if not self.restore() and self.state.position.step:
@@ -247,6 +317,7 @@ class Membership:
                 f"the last task that held the whole state of step {self.state.position.step} is lost"
             )
         self.holds = True
+        self.state.run = self.state.run or secrets.randbits(RUN_BITS)
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
@@ -284,9 +355,12 @@ class Membership:
         self._enter(crew)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
+        return roll_call(crew.group, self._status(), crew.rank, crew.size)
+
+    def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
-        position = self.state.position
-        mine = MemberStatus(
+        position, data = self.state.position, self.feed.fingerprint()
+        return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
             step=position.step,
@@ -303,8 +377,16 @@ class Membership:
             ended=float(self.ended),
             loss=self.state.loss,
             epoch_loss=self.state.epoch_loss,
+            results=self.log.count,
+            void=self._void_step,
+            run=self.state.run,
+            phase=self.state.phase,
+            updates=self.state.updates,
+            partial=self.state.partial,
+            samples=data.samples,
+            contents=data.exact,
+            sketch=data.sketch,
         )
-        return roll_call(crew.group, mine, crew.rank, crew.size)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):
@@ -313,17 +395,34 @@ class Membership:
                     f"{task} trains another model than {crew.tasks[0]}: not the same script?"
                 )
 
+    def _check_data(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
+        """Refuse a worker with another dataset; if others train already, they go on without it."""
+        found = [Fingerprint(int(r.samples), int(r.contents), r.sketch) for r in rows[: crew.workers]]
+        holders = [rank for rank, row in enumerate(rows[: crew.workers]) if row.holds]
+        first = holders[0] if holders else 0
+        for rank, other in enumerate(found):
+            how = found[first].differs(other)
+            if not how:
+                continue
+            text = f"{crew.tasks[rank]} has another dataset than {crew.tasks[first]}: {how}"
+            if crew.rank in holders and rank not in holders:
+                raise BrokenGroupError(text)
+            raise BadTrainingError(f"{text}; every worker must read the same samples")
+
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Adopt the position of the foremost holders; return their ranks."""
-        step = max(row.step for row in rows if row.holds)
-        holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
+        foremost = max((row.step, row.phase) for row in rows if row.holds)
+        holders = [r for r, row in enumerate(rows) if row.holds and (row.step, row.phase) == foremost]
         first = rows[holders[0]]
         if crew.rank not in holders:
             self.holds = False
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
+            self.state.partial = first.partial
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        self.state.run = int(first.run)
+        self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
 
     def _ask_feed(self, crew: Crew, holder: Member) -> None:
@@ -359,7 +458,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.position.step)
+            self.donor.open(self.state.updates)
         self._call(crew)
 
     # losing members
@@ -386,11 +485,18 @@ class Membership:
             if crew is not None:
                 crew.close()
         self._before = None
+        self._forget_next()
         self.owned.abandon(self.crew.formation if self.crew else 0)
         if self._joiner is not None:
             self._joiner.close()
             self._joiner = None
         self._pending.discard(self.crew.formation if self.crew else 0)
+
+    def _forget_next(self) -> None:
+        """Drop a plan that will not take effect: its joiners wait for it."""
+        if self._next is not None and self._next[1] is not None:
+            self._next[1].close()
+        self._next = None
 
     # identity and messages
 
@@ -441,6 +547,8 @@ class Membership:
             crew.close()
 
     def _tell_silent(self, silent: tuple[str, ...]) -> Callable[[], bool]:
+        if self._meeting.ended:
+            return lambda: True  # nothing is trained any more that two halves could disagree on
         message = MembersSilent(self.settings.task, silent)
         self.link.send(message)
         return lambda: self.link.is_heard(message)

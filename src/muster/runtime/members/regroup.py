@@ -87,6 +87,11 @@ class Meeting:
         self._lost: set[str] = set()
         self._led_by: tuple[str, socket.socket] | None = None
         """Whose plan this task waits for."""
+        self.busy = 0
+        """How many long things this task does: it is waited for, whatever the deadline."""
+        self._awaits_busy = False
+        self.ended = False
+        """Its training is over: it does not come back to redo a step."""
         self._unanswered: dict[str, float] = {}
         """Seconds for which more senior members did not answer: that silence counts, too."""
         peers.on("regroup", self._register)
@@ -96,6 +101,13 @@ class Meeting:
         """Set what peers are told; None: this task comes to no meeting."""
         with self._change:
             self._place = place
+            self._change.notify_all()
+
+    def end(self) -> None:
+        """Note that the training is over here."""
+        with self._change:
+            self.ended = True
+            self._change.notify_all()
 
     def lose(self, tasks: Iterable[str]) -> None:
         """Wait no longer for tasks that the coordinator has given up; names are never used again."""
@@ -130,6 +142,19 @@ class Meeting:
             if self._me.role != "worker":
                 raise ExcludedError(f"no worker answers {self._me.task}")
 
+    def await_turn(self, plan: MemberPlan) -> None:
+        """Wait until the members of the previous formation switch to a plan: they may be busy."""
+        first = plan.members[0]
+        if not plan.after or first.task == self._me.task:
+            return
+        request = {"kind": "formation", "reaches": plan.formation}
+        with (
+            contextlib.suppress(OSError, ValueError),
+            connect(first.address, request, self._token, NOTED) as connection,
+        ):
+            connection.settimeout(None)
+            receive_json(connection)
+
     def follow(self) -> MemberPlan | None:
         """Return the plan of a more senior leader, None without one: for tasks without the state."""
         place = self._place
@@ -147,20 +172,27 @@ class Meeting:
         """Register with a member; None if it is dead, lost, hangs or gives up."""
         if self.has_lost([leader.task]):
             return None
-        request = {"kind": "regroup", "task": self._me.task, "formation": place.plan.formation}
+        request = {
+            "kind": "regroup",
+            "task": self._me.task,
+            "formation": place.plan.formation,
+            "ended": self.ended,
+        }
         limit, began = min(NOTED, place.plan.deadline / 2), time.monotonic()
         try:
             with connect(leader.address, request, self._token, limit) as connection:
                 answer = receive_json(connection)
                 began = math.inf  # it lives
-                if answer.get("noted"):
-                    connection.settimeout(place.plan.deadline + 2 * NOTED)
-                    answer = self._await_plan(leader, connection)
+                connection.settimeout(place.plan.deadline + 2 * NOTED)
+                while answer.get("noted"):
+                    answer = self._await_answer(leader, connection)
         except ConnectionRefusedError:
             self._unanswered[leader.task] = math.inf
             return None
         except (OSError, ValueError):
             self._unanswered[leader.task] = min(limit, max(0.0, time.monotonic() - began))
+            return None
+        if "ended" in answer:
             return None
         if "excluded" in answer:
             raise ExcludedError(
@@ -169,7 +201,7 @@ class Meeting:
         members = tuple(Member(**member) for member in answer["members"])
         return MemberPlan(**{**answer, "members": members, "batch": tuple(answer["batch"])})
 
-    def _await_plan(self, leader: Member, connection: socket.socket) -> dict[str, Any]:
+    def _await_answer(self, leader: Member, connection: socket.socket) -> dict[str, Any]:
         """Return the leader's answer; `lose` ends the wait."""
         with self._change:
             if leader.task in self._lost:
@@ -190,7 +222,7 @@ class Meeting:
             self.close()
             return None
         finally:
-            self._leading = False
+            self._leading = self._awaits_busy = False
 
     def _gather(self, place: CurrentPlans, patience: float) -> MemberPlan:
         until = time.monotonic() + place.plan.deadline
@@ -204,6 +236,9 @@ class Meeting:
             missing = [m for m in others if m.task not in present and silence[m.task] < patience]
             for member in missing:
                 silence[member.task] = self._silence(member, place, silence[member.task])
+                if silence[member.task] < 0:  # busy
+                    silence[member.task], until = 0.0, time.monotonic() + place.plan.deadline
+                    self._awaits_busy = True
             if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
                 absent = [m.task for m in others if m.task not in present]
                 silent = tuple(t for t in absent if t not in lost and silence[t] < math.inf)
@@ -218,7 +253,8 @@ class Meeting:
                 self._change.wait(LOOK)
 
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
-        """Return the seconds of its silence: 0 if it answers, infinite if it is lost or nobody listens.
+        """Return the seconds of its silence: 0 if it answers, infinite if it is lost, nobody listens or
+        it has ended, -1 if it is busy.
 
         Only time spent asking counts: if the whole machine stood still, nobody was silent.
         """
@@ -240,7 +276,9 @@ class Meeting:
             raise ExcludedError(
                 f"{member.task} is in formation {answer['formation']} without {self._me.task}"
             )
-        return 0.0
+        if answer.get("ended") and not self.ended:
+            return math.inf
+        return -1.0 if answer.get("busy") else 0.0
 
     def _decide(self, place: CurrentPlans, others: list[Member]) -> MemberPlan:
         with self._change:
@@ -267,6 +305,9 @@ class Meeting:
     def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Register a survivor; keep its connection until the plan is made (server's thread)."""
         task, formation = str(request["task"]), int(request["formation"])
+        if self.ended and not request.get("ended"):
+            send_json(connection, {"ended": True})
+            return
         with self._change:
             plan = self._place.plan if self._place else None
             if plan and plan.formation >= formation and task not in [m.task for m in plan.members]:
@@ -276,14 +317,32 @@ class Meeting:
             registered = _Registered(task, formation, connection, threading.Event())
             self._registered[task] = registered
             self._change.notify_all()
-        registered.gone.wait()
+        while not registered.gone.wait(NOTED):
+            with self._change:
+                waits = self._registered.get(task) is registered
+                if waits and (self.busy or self._awaits_busy):
+                    send_json(connection, {"noted": True})  # it waits as long as we do
 
-    def _tell(self, connection: socket.socket, _request: dict[str, Any]) -> None:
-        """Tell which formation we are in, and with whom (server's thread)."""
+    def _tell(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Tell which formation we are in, and with whom (server's thread).
+
+        `reaches`: not before we are in this one, unless we do not get there.
+        """
+        goal = int(request.get("reaches", 0))
+        with self._change:
+            self._change.wait_for(
+                lambda: self._place is None or self._place.plan.formation >= goal or self.ended
+            )
         place = self._place
         formation = place.plan.formation if place else 0
         members = [m.task for m in place.plan.members] if place else []
-        answer = {"formation": formation, "members": members, "leading": self._leading}
+        answer = {
+            "formation": formation,
+            "members": members,
+            "leading": self._leading,
+            "busy": bool(self.busy),
+            "ended": self.ended,
+        }
         send_json(connection, answer)
 
     def close(self) -> None:

@@ -7,32 +7,48 @@ samples again, split among the survivors.
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from functools import partial
 from math import isnan, nan
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed, Indexed, Leased
-from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order
+from muster.runtime.data.feed import NO_SAMPLES, Feed
+from muster.runtime.data.given import DataOptions, feed_of
+from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
+from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.engine import ShardedEngine
+from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.sharded_state import ShardedState
+from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.state.state import TrainingState
+from muster.runtime.state.owner import claim_of
+from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
+from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
+from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
-from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
+from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
+from muster.runtime.user.together import Means, Together, means_of
+from muster.runtime.user.tracker import Tracker
+from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -53,19 +69,26 @@ class Session:
     def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
         self._deadline = deadline
         self._engine: StepEngine | None = None
+        self._loop: Loop | None = None
+        self._exchange: RowExchange | None = None
         if settings.coordinator is not None:
-            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook)
+            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
-        if settings.threads:
+        # Else torch has read it, and the user may have set another number since.
+        if settings.threads and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or default_device(settings.task))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         self.settings = replace(settings, device=device_name(self.device))
         self._state: TrainingState | None = None
+        self._kinds: Kinds = False
+        self._mirror = True
+        self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
-        self._ends: Ends = lambda _: False
+        self._given: tuple[Any, DataOptions] | None = None
+        """What `data` was told."""
         self._until: Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
@@ -83,29 +106,56 @@ class Session:
     # setup
 
     def wrap(
-        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+        self,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any = None,
+        *,
+        allow_unused: bool = False,
+        shard: Kinds = False,
+        mirror: bool = True,
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
-        `allow_unused`: leave parameters without a gradient alone, as in plain training.
+        Call it once for each model; `optimizer` and `scheduler` may be lists, or None for a model
+        that is not trained. `allow_unused`: leave parameters without a gradient alone, as in plain
+        training.
+
+        `shard`: keep parameters, gradients and optimiser state in parts, one per worker, and gather
+        each block just before it computes; a class of modules, or True: the layers of lists. `mirror`:
+        keep each part on two workers, so that one may be lost.
         """
-        if self._state is not None:
-            raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
-        model.to(self.device)
-        if optimizer.state:
-            optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
-        self._state = TrainingState(model, optimizer, scheduler)
-        self._gradients.allow_unused = allow_unused
-        self._check_optimizer(model, optimizer)
-        optimizer.step = Guarded(optimizer.step, self._gradients.update)
-        if scheduler is not None:
-            scheduler.step = Guarded(scheduler.step, self._gradients.unless_void)
+        if self._engine is not None:
+            raise BadTrainingError(
+                "wrap() was called inside the loop: wrap all models before ctx.steps()"
+            )
+        convert(model)
+        optimizers, schedulers = as_list(optimizer), as_list(scheduler)
+        if shard is not False:
+            check_sharded(self._state, model, optimizers)
+            self._kinds, self._mirror = shard, mirror
+        else:
+            model.to(self.device)
+        for each in optimizers:
+            if each.state and shard is False:
+                each.load_state_dict(each.state_dict())  # its state follows the parameters
+        check_wrapped(self._state, model, optimizers)
+        if self._state is None:
+            kind = TrainingState if shard is False else ShardedState
+            self._state = kind(model, optimizers, schedulers)
+        else:
+            self._state.add(model, optimizers, schedulers)
+        self._gradients.allow_unused |= allow_unused
+        for each in optimizers:
+            each.step = Guarded(each.step, partial(self._gradients.update, each))
+        for each in schedulers:
+            each.step = Guarded(each.step, self._gradients.unless_void)
         return model, optimizer
 
     def data(
         self,
         dataset: Any,
-        global_batch: int,
+        global_batch: int | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -113,33 +163,35 @@ class Session:
         shuffle: bool = True,
         drop_last: bool = False,
         collate: Callable[[list[Any]], Any] | None = None,
-        augment: bool = False,
-        loaders: int = 1,
+        augment: bool | None = None,
+        loaders: int = 0,
+        sampler: Any = None,
+        shards: int | None = None,
+        prefetch: int = 2,
+        loader_init: Callable[[int], None] | None = None,
+        micro_batch: int | str | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
-        Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
-        `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
+        Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
+        `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
+        torch sampler, of ids or of lists of ids. `loaders`: processes that load ahead, `prefetch`
+        batches each (0: a thread of this process); `loader_init(i)` is called in each. `augment`: seed
+        the random generators by (seed, epoch, sample) around each `dataset[i]`; None: if samples use
+        them.
+
+        A dataset of streams has `shards()` and `shard(i)`: its shards are leased to workers, and
+        samples may repeat after a loss. `shards`: of an `IterableDataset` that divides itself by
+        `torch.utils.data.get_worker_info()`, into how many.
+
+        `micro_batch`: most samples that `ctx.parts` yields at once; "auto": as many as fit into memory.
         """
-        self._ends = lambda position: (
-            (epochs is not None and position.epoch >= epochs)
-            or (steps is not None and position.step >= steps)
-        )
-        if hasattr(dataset, "shards"):
-            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
-            self._length = (steps or 0) if epochs is None else 0
-            return
-        if not hasattr(dataset, "__len__"):
-            raise BadTrainingError(
-                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
-                "one of streams with shards() -> int and shard(i) -> iterator"
-            )
-        pin = self.device.type == "cuda"
-        loader = Loader(dataset, collate, loaders, seed, augment, pin)
-        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, loader, self._ends)
-        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
-        self._length = min((end for end in ends if end is not None), default=0)
+        options = DataOptions(
+            global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
+            shards, prefetch, loader_init,
+        )  # fmt: skip
+        feed = self._give(dataset, options)
+        self._gradients.micro = micro_size(micro_batch, feed.batch)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -151,6 +203,10 @@ class Session:
         are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         self._saving.into(folder, every, keep, resume_from)
+
+    def export(self, path: str) -> None:
+        """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
+        self._export = path
 
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
@@ -176,12 +232,12 @@ class Session:
     @property
     def step(self) -> int:
         """Steps done."""
-        return self._state.position.step if self._state else 0
+        return self._position.step
 
     @property
     def epoch(self) -> int:
         """The current epoch, from 0."""
-        return self._state.position.epoch if self._state else 0
+        return self._position.epoch
 
     @property
     def workers(self) -> int:
@@ -195,6 +251,12 @@ class Session:
         return self._gradients.part.count
 
     @property
+    def first(self) -> int:
+        """The place of this worker's first sample in the whole batch of the step."""
+        part = self._gradients.part
+        return min(part.first, max(0, part.total - NO_SAMPLES)) if not part.count else part.first
+
+    @property
     def formation(self) -> int:
         """The number of the current set of tasks; it grows with every change."""
         crew = self._engine.crew if self._engine else None
@@ -205,24 +267,156 @@ class Session:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
 
+    @property
+    def run_id(self) -> str:
+        """A name for the run, known from the first batch on: the same on all workers, and after
+        resizes, restarts and resumption from its own checkpoints."""
+        if self._state is None or not self._state.run:
+            raise BadTrainingError(
+                "ctx.run_id is known inside the loop over ctx.steps(): whether a run is continued "
+                "shows when it begins; ctx.tracker() opens what needs it"
+            )
+        return f"{self.settings.job}-{self._state.run:012x}"
+
+    def tracker(self, start: Callable[[str, int], Any], *, flush: float = 1.0) -> Any:
+        """Return a stand-in for an experiment tracker, which writes on the primary only.
+
+        `start(run_id, step)` opens it, at its first use and again where the primary has moved: it
+        continues the run after this step. Calls in a step that is redone are left out. `flush`: seconds
+        after which what was written is flushed, if the tracker can; a worker that is killed takes the
+        rest with it.
+        """
+        return Tracker(start, self._tracking, flush)
+
     # the loop
 
     def steps(self) -> Iterator[Any]:
-        """Yield this worker's batch of each step, until the training ends."""
-        state, feed = self._ready()
-        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
-        yield from Loop(self._engine, self._gradients, self._saving, self._ends, self._until).run()
+        """Yield this worker's batch of each step, until the training ends.
 
-    def backward(self, losses: Tensor) -> None:
+        Within `for epoch in ctx.epochs()`: until the epoch ends.
+        """
+        if self._loop is None:
+            yield from self._make_loop().run()
+        elif self._loop.nested and not self._loop.ended:
+            yield from self._loop.run_epoch()
+        else:
+            raise BadTrainingError(ALL_EPOCHS)
+
+    def epochs(self, count: int | None = None) -> Iterator[int]:
+        """Yield the number of each epoch, from the current one, until the training ends.
+
+        `count`: epochs of the whole training, if `ctx.data` was not told.
+        """
+        if self._loop is not None:
+            raise BadTrainingError("ctx.epochs() was called after the training began: call it once")
+        if count is not None and self._given is not None:
+            dataset, options = self._given
+            self._give(dataset, replace(options, epochs=count))
+        yield from self._make_loop().run_epochs()
+
+    def stop(self) -> None:
+        """End the training on all workers, with a last checkpoint; one that says so is enough.
+
+        After an evaluation or an epoch of `ctx.epochs()` no further step is done; before
+        `ctx.backward` this step is the last, after it the next one.
+        """
+        self._begun_loop("ctx.stop()").stop()
+
+    # together
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        batch: int | None = None,
+        metric: Metric | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+    ) -> Means:
+        """Return the mean of a metric over a dataset, each sample counted once; on all workers.
+
+        `metric(model, *batch)` returns one number per sample, or a pair (sum, weight), or a mapping of
+        names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
+        that `ctx.forward` or `Training` was given. Models are in evaluation mode, without gradients; it
+        gets the first. A DataLoader is taken apart: its `batch_size` is the batch of one worker.
+        Every worker calls it in the same place: inside the loop or after it.
+        """
+        together = self._together("ctx.evaluate()")
+        if not together.engine.whole:
+            raise BadTrainingError(
+                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
+                "of it: ctx.export(path) writes it, to be evaluated afterwards"
+            )
+        chosen = metric or self._default_metric()
+        assert self._state is not None
+        one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
+        try:
+            with together.busy():
+                sums = together.call(lambda: one.run(together.engine.exchange, together.part))
+        finally:
+            one.close()
+        found = means_of(sums)
+        return found[""] if set(found) == {""} else found
+
+    def mean(self, value: Any, n: float = 1) -> Means:
+        """Return the mean of the workers' values, weighted by `n`; of a mapping, that of each.
+
+        Every worker calls it in the same place: inside the loop or after it. In a step without samples
+        of its own (`ctx.share` is 0) a worker's value does not count.
+        """
+        together, loop = self._together("ctx.mean()"), self._loop
+        counts = loop is None or not loop.in_step or self._gradients.part.count > 0
+        return together.mean(value, n if counts else 0)
+
+    def busy(self) -> AbstractContextManager[None]:
+        """Let the others wait for this worker during a `with` block, whatever the deadline.
+
+        For what takes long on one worker, such as writing a sample of pictures. A worker that dies or
+        hangs meanwhile is noticed as always.
+        """
+        return self._together("ctx.busy()").busy()
+
+    def backward(
+        self, losses: Tensor, *, weight: Any = None, optimizer: Any = None, scaler: Any = None
+    ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers.
 
-        `losses`: one per sample of this worker's batch (reduction="none").
+        `losses`: one per sample of this worker's batch (reduction="none"). A second call adds to the
+        gradients; one after `optimizer.step()` begins the next phase of the step. `weight`: one per
+        sample, or their sum: losses are divided by the sum of all workers' weights, not by the number
+        of samples. `optimizer`: sum the gradients of its parameters only. `scaler`: a GradScaler, which
+        scales the gradients; the loss is reported as it is.
         """
-        self._gradients.backward(losses)
+        self._come_to_sum()
+        self._gradients.backward(losses, weight, optimizer, scaler)
 
-    def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
-        self._gradients.attempt(forward)
+    def parts(self, batch: Any) -> Iterator[Any]:
+        """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
+        return self._gradients.parts(batch)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the rows (one per sample) of all workers in the order of the batch, with gradients.
+
+        For losses that compare samples, as contrastive ones do; all workers must call it. This
+        worker's own rows begin at `ctx.first`.
+        """
+        return self._exchange.together(rows) if self._exchange is not None else rows
+
+    def skip(self) -> None:
+        """Leave out the update on all workers, as with a bad batch; its samples count as seen.
+
+        Instead of `ctx.backward`, one worker's call counts for all; after it, all must call it.
+        """
+        self._come_to_sum()
+        self._gradients.skip()
+
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm, after `backward`; return their norm before."""
+        return self._gradients.clip(max_norm)
+
+    def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
+        """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
+        self._come_to_sum()
+        self._gradients.attempt(forward, **options)
 
     # internals
 
@@ -235,28 +429,98 @@ class Session:
         """Where the state is saved; None: nowhere."""
         return self._saving.checkpoints
 
+    def _come_to_sum(self) -> None:
+        if self._loop is not None:
+            self._loop.sum()
+
+    def _tracking(self) -> tuple[str, int] | None:
+        """Return run and step if this worker may write to a tracker now."""
+        if self._loop is None or not self.primary or self._loop.is_void:
+            return None
+        return self.run_id, self.step
+
+    def _is_new(self) -> bool:
+        return self._engine is None or self._engine.is_new
+
     def _link(self) -> CoordinatorLink | None:
         return self._engine.link if self._engine else None
+
+    @property
+    def _position(self) -> Position:
+        if self._loop is not None:
+            return self._loop.position
+        return self._state.position if self._state else Position()
+
+    def _give(self, dataset: Any, options: DataOptions) -> Feed:
+        self._given = dataset, options
+        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
+        return self._feed
+
+    def _make_loop(self) -> Loop:
+        state, feed = self._ready()
+        assert self._given is not None
+        options = self._given[1]
+        if options.epochs is None and options.steps is None and self._until is None:
+            raise BadTrainingError(NO_END)
+        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
+        self._loop = Loop(self._engine, self._gradients, self._saving, options.ends, self._until)
+        return self._loop
+
+    def _begun_loop(self, what: str) -> Loop:
+        if self._loop is None:
+            raise BadTrainingError(
+                f"{what} belongs inside the loop over ctx.steps(), or after it: before it, a worker "
+                "that joins later would be there alone; for the first step only, write "
+                "`if ctx.step == 0:`"
+            )
+        return self._loop
+
+    def _together(self, what: str) -> Together:
+        return self._begun_loop(what).together
+
+    def _default_metric(self) -> Metric:
+        losses = self._forward
+        if losses is guess_losses:
+            raise BadTrainingError(
+                "what should ctx.evaluate() measure? give metric=..., a function of model and batch "
+                "that returns one number per sample"
+            )
+        return lambda model, *batch: losses(model, batch[0] if len(batch) == 1 else list(batch))
 
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
             raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
+        if not self._state.optimizers:
+            raise BadTrainingError("no optimiser: call ctx.wrap(model, optimizer) before ctx.steps()")
         if self._feed is None:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
         self._state.feed = self._feed
+        self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
-        known = {name: i for i, name in enumerate(state.names)}
-        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
-        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = self._member(state, feed, context)
+        self._exchange = RowExchange(engine)
+        for model in state.models:
+            connect(model, self._exchange)
+        feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving = self._saving.release
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
+        return engine
+
+    def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
+        if isinstance(state, ShardedState):
+            shards = Shards(state.model, self._kinds)
+            task = (self.settings, state, shards, feed, self.device, self._deadline)
+            return ShardedEngine(*task, self._mirror, self._export)
+        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
+        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        refuse_unwrapped(engine)
         return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
@@ -264,20 +528,7 @@ class Session:
         example = moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
-        if self.settings.coordinator is not None and self.settings.role == "worker":
+        alone, works = self.settings.coordinator is None, self.settings.role == "worker"
+        if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
-
-    # checks
-
-    def _check_optimizer(self, model: Any, optimizer: Any) -> None:
-        trained = {id(p) for p in model.parameters() if p.requires_grad}
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if not trained:
-            raise BadTrainingError("the model has no parameters to train")
-        if not trained & held:
-            raise BadTrainingError("the optimiser holds none of the model's parameters")
-        if type(optimizer).__name__ == "LBFGS":
-            raise BadTrainingError(
-                "LBFGS evaluates the loss many times per step and cannot be distributed"
-            )
