@@ -231,7 +231,7 @@ def fail_newcomer(roster: Roster, name: str) -> list[Act]:
     """One that has not done a step fails."""
     assert come(roster, name)
     assert roster.heard(Failed(name, "KeyError: 'x'", joining=True)) == []
-    return roster.exited(name, "exit code 1")
+    return after_end(roster, name, "exit code 1")
 
 
 def test_newcomers_that_fail_are_replaced_and_then_no_more_are_started() -> None:
