@@ -39,6 +39,7 @@ from muster.wire.messages import (
     CheckpointNow,
     Member,
     MemberPlan,
+    MembersLost,
     MembersSilent,
     Message,
     Ready,
@@ -247,6 +248,8 @@ class Membership:
         """Call the roll; find holders of the state and the step; set donors and shares."""
         with self._orders:
             self.crew = crew
+        if self._meeting.has_lost(crew.tasks):
+            crew.close()
         self.link.formation = crew.formation
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
@@ -517,6 +520,8 @@ class Membership:
         """Handle an order of the coordinator (link's thread)."""
         if isinstance(message, MemberPlan):
             self._hear_plan(message)
+        elif isinstance(message, MembersLost):
+            self._hear_lost(message.tasks)
         elif isinstance(message, CheckpointNow):
             self._request |= SAVE
         elif isinstance(message, Stop):
@@ -532,6 +537,14 @@ class Membership:
                 return
         if formation in (0, plan.after):
             self._pending.offer(plan)
+
+    def _hear_lost(self, tasks: Sequence[str]) -> None:
+        """Break the group that has a lost member: nothing else tells of it before the deadline."""
+        self._meeting.lose(tasks)
+        with self._orders:
+            crew = self.crew
+        if crew is not None and not set(tasks).isdisjoint(crew.tasks):
+            crew.close()
 
     def _tell_silent(self, silent: tuple[str, ...]) -> Callable[[], bool]:
         if self._meeting.ended:

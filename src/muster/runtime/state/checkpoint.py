@@ -256,25 +256,33 @@ def _saved_in(place: Place) -> "list[_Saved]":
 
 
 def _saved_of(other: Path | str) -> "list[_Saved]":
-    """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
+    """Return the checkpoints to resume from, newest first: of a file, a folder or URL, or one below."""
+    found: Sequence[Path | str]
     if isinstance(other, str) and is_url(other):
-        saved = _saved_in(place_of(other))
-        if not saved:
-            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
-        return saved
-    path = Path(other)
-    try:
-        if path.is_file():
-            return [_Saved(place_of(path.parent), path.name)]
-        found = [path] if _saved_in(place_of(path)) else _folders_below(path)
-    except OSError as problem:
-        raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
+        found = _urls_below(other.rstrip("/"), DEPTH)
+    else:
+        path = Path(other)
+        try:
+            if path.is_file():
+                return [_Saved(place_of(path.parent), path.name)]
+            found = [path] if _saved_in(place_of(path)) else _folders_below(path)
+        except OSError as problem:
+            raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
     if not found:
         raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
     if len(found) > 1:
         names = ", ".join(str(each) for each in found)
         raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
     return _saved_in(place_of(found[0]))
+
+
+def _urls_below(url: str, depth: int) -> list[str]:
+    """Return the places with checkpoints at or below a URL; what is below a place with some is not."""
+    place = place_of(url)
+    if _saved_in(place):
+        return [url]
+    below = sorted(place.names()) if depth else []
+    return [found for name in below for found in _urls_below(f"{url}/{name}", depth - 1)]
 
 
 def _folders_below(folder: Path) -> list[Path]:
