@@ -1,5 +1,8 @@
 """Members that differ are found, named and left behind; those that do not are left alone."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,12 +78,13 @@ def seals(state: TrainingState) -> list[tuple[float, float]]:
 def test_a_change_shows_within_a_cycle() -> None:
     same = seals(make_state())
     assert seals(make_state()) == same
-    for act in (
+    changes: list[Callable[[TrainingState], Any]] = [
         lambda s: s.parameters[0].data.view(-1)[3:4].mul_(1.0000002),
         lambda s: s.optimizer.param_groups[0].update(lr=0.02),
         lambda s: s.optimizer.state[s.parameters[2]]["exp_avg"].add_(1e-9),
         lambda s: s.scheduler.step(),
-    ):
+    ]
+    for act in changes:
         state = make_state()
         act(state)
         assert seals(state) != same

@@ -49,9 +49,9 @@ def test_tensors_of_any_type_and_place() -> None:
         "kind": torch.float16,
     }
     found = sent(value)
-    assert torch.equal(found["list"][0], value["list"][0])  # type: ignore[index]
+    assert torch.equal(found["list"][0], value["list"][0])
     assert found["list"][1:] == [None, torch.tensor(7)]
-    assert torch.equal(found[5][0], value[5][0])  # type: ignore[index]
+    assert torch.equal(found[5][0], value[5][0])
     assert found["more"] == value["more"] and found["more"].maxlen == 2
     assert found["kind"] is torch.float16
 
