@@ -2,6 +2,7 @@
 
 import ctypes
 import io
+import zlib
 from collections.abc import Iterator
 from math import nan
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.checkpoint import signature_of_all
 
 Packed = dict[str, Any]
@@ -46,6 +48,8 @@ class TrainingState:
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.changes = 0
+        """How often what is trained has changed since the beginning."""
         self.run, self.owner = 0, ""
         """A number for the run, kept for as long as its owner continues it; 0: none yet."""
         self.add(model, optimizer, scheduler)
@@ -56,6 +60,46 @@ class TrainingState:
         self.optimizers += as_list(optimizers)
         self.schedulers += as_list(schedulers)
         self.find_trained()
+        self._first_groups = [len(group["params"]) for group in self._groups()]
+
+    def is_changed(self) -> bool:
+        """Whether something else is trained than was found: unfrozen, frozen, or added to a group."""
+        flags = [parameter.requires_grad for parameter in self._all.values()]
+        return flags != self._flags or self._held_count() != self._count
+
+    def change(self) -> int:
+        """Return a checksum of what is trained now, found or not; not 0."""
+        names = [name for name, parameter in self._all.items() if parameter.requires_grad]
+        groups = [[len(g["params"]) for g in each.param_groups] for each in self.optimizers]
+        return zlib.crc32(repr((names, groups)).encode()) + 1
+
+    def layout(self) -> Packed:
+        """Return what is trained and by which group of which optimiser, by name."""
+        names = {id(parameter): name for name, parameter in self._all.items()}
+        groups = [
+            [[names[id(p)] for p in group["params"]] for group in each.param_groups]
+            for each in self.optimizers
+        ]
+        return {"changes": self.changes, "trained": self.names, "groups": groups}
+
+    def set_layout(self, layout: Packed) -> None:
+        """Train what another member trains, or a checkpoint did."""
+        trained = set(layout["trained"])
+        for name, parameter in self._all.items():
+            parameter.requires_grad_(name in trained)
+        for optimizer, groups in zip(self.optimizers, layout["groups"], strict=True):
+            known = {name for group in groups for name in group} - set(self._all)
+            if known:
+                raise BadTrainingError(
+                    f"the others train {sorted(known)[0]}, which this script does not make before "
+                    "ctx.wrap: make all tensors first, and unfreeze them later"
+                )
+            last = optimizer.param_groups[-1]
+            optimizer.param_groups += [dict(last) for _ in groups[len(optimizer.param_groups) :]]
+            for group, names in zip(optimizer.param_groups, groups, strict=True):
+                group["params"] = [self._all[name] for name in names]
+        self.find_trained()
+        self.changes = int(layout["changes"])
 
     def find_trained(self) -> None:
         """Find the trained parameters: those that require gradients, in models and optimisers."""
@@ -66,6 +110,9 @@ class TrainingState:
         named: dict[int, tuple[str, Any]] = {}
         for name, parameter in (*of_models, *self._loose.items()):
             named.setdefault(id(parameter), (name, parameter))  # a tied one is listed once
+        self._all = dict(named.values())
+        self._flags = [parameter.requires_grad for parameter in self._all.values()]
+        self._count = self._held_count()
         trained = [(name, parameter) for name, parameter in named.values() if parameter.requires_grad]
         self.names, self.parameters = [name for name, _ in trained], [p for _, p in trained]
         self._keepers = {id(p): optimizer for optimizer, _, p in self._held()}
@@ -93,6 +140,7 @@ class TrainingState:
         """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
         return {
+            "layout": self.layout() if self.changes else None,
             **{_named("model", i): model.state_dict() for i, model in enumerate(self.models)},
             **{_named("optimizer", i): each.state_dict() for i, each in enumerate(self.optimizers)},
             "scheduler": None,
@@ -108,6 +156,8 @@ class TrainingState:
 
     def restore(self, whole: Packed) -> None:
         """Restore a checkpoint."""
+        if whole.get("layout"):  # older checkpoints have none
+            self.set_layout(whole["layout"])
         for i, model in enumerate(self.models):
             model.load_state_dict(whole[_named("model", i)])
         for i, optimizer in enumerate(self.optimizers):
@@ -130,7 +180,7 @@ class TrainingState:
     def signature(self) -> str:
         """Describe what a checkpoint must match."""
         tensors = {f"{x}{name}": t for x, m in self._models() for name, t in m.state_dict().items()}
-        return signature_of_all({**tensors, **self._loose}, self.optimizers)
+        return signature_of_all({**tensors, **self._loose}, self.optimizers, self._first_groups)
 
     def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
         """Return one parameter with its optimiser state: a description, and tensors."""
@@ -216,6 +266,9 @@ class TrainingState:
         """Return the models with their prefixes."""
         for i, model in enumerate(self.models):
             yield f"{_named('model', i)}:" if i else "", model
+
+    def _held_count(self) -> int:
+        return sum(len(group["params"]) for group in self._groups())
 
     def _groups(self) -> list[Packed]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
