@@ -7,6 +7,7 @@ with the new formation until it has. Else the step is redone by all.
 """
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -33,11 +34,13 @@ from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.sharded.exchange import Exchange, GlooExchange, NcclExchange, SoleExchange
 from muster.runtime.sharded.layout import ShareLayout
+from muster.runtime.sharded.part_files import PartWriter
 from muster.runtime.sharded.parts import Parts
 from muster.runtime.sharded.reshard import Resharder
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.sharded.shards import Shards
 from muster.runtime.shards.ownership import LostShardError
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.step.engine import NOTHING, Ours, StepEngine
 from muster.wire.messages import Member, MemberPlan
 
@@ -82,6 +85,7 @@ class ShardedEngine(StepEngine):
         deadline: float,
         mirror: bool = True,
         export: str = "",
+        say: Callable[[str], None] = print,
     ) -> None:
         """`mirror`: keep each part on two workers; `export`: where the whole model goes at the end."""
         super().__init__(settings, state, shards, feed, device, deadline)
@@ -102,6 +106,7 @@ class ShardedEngine(StepEngine):
         """Of the whole gradient."""
         self._late: tuple[Crew, Crew] | None = None
         """The formation of a step that others have counted, and the next, which waits for it."""
+        self._say, self._writer = say, PartWriter(self.peers, settings.token, say)
         self._export, self._exported = export, 0
         self.peers.on("exported", lambda sock, _: send_json(sock, {"exported": self._exported}))
         self.peers.on("counted", lambda sock, _: send_json(sock, {"counted": self._counted}))
@@ -205,11 +210,6 @@ class ShardedEngine(StepEngine):
             self.lose()
             self.redo()
 
-    @property
-    def late(self) -> bool:
-        """Whether the step being finished belongs to a formation that is gone."""
-        return self._late is not None
-
     def end(self) -> None:
         """Write the whole model, if that was asked for; all members take part."""
         while self._export and not self._exported:
@@ -243,6 +243,21 @@ class ShardedEngine(StepEngine):
         except OSError as problem:
             raise BrokenGroupError(f"{primary.task} is lost while it writes the model") from problem
 
+    saves_parts = True
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
+        if checkpoints is None or self._late is not None:  # late: the others began it without this one
+            return
+        crew, step = self._crew(), self.state.position.step
+        if wait:
+            self._writer.close()
+        rest = (self.state.whole(), self.state.signature()) if self.primary else None
+        self._writer.save(checkpoints, crew, step, self.parts.own(), rest)
+        if wait:
+            self._writer.finish(crew, step, self._agreed.able.index(True))
+            self._call(crew)  # nobody leaves while another still asks
+
     # members
 
     def _regroup(self) -> None:
@@ -264,6 +279,7 @@ class ShardedEngine(StepEngine):
     def leave(self, how: str = "finished") -> None:
         """Say goodbye and close everything."""
         self.shards.close()
+        self._writer.close()
         super().leave(how)
 
     def _status(self) -> MemberStatus:
@@ -329,6 +345,13 @@ class ShardedEngine(StepEngine):
             early, self._early = self._early, None
         if early is not None:
             self._hear(early)
+
+    def _go_back(self, crew: Crew, rows: tuple[MemberStatus, ...], problem: LostShardError) -> None:
+        step = max(int(row.step) for row in rows)
+        super()._go_back(crew, rows, problem)
+        if crew.rank == 0:
+            now = self.state.position.step
+            self._say(f"{problem}: went back from step {step} to step {now}, the latest checkpoint")
 
     def _exchange(self, crew: Crew, layout: ShareLayout) -> Exchange:
         if crew.group is None:

@@ -49,8 +49,10 @@ class Unit:
         self.slots = list(pairwise(accumulate((p.numel() for p in parameters), initial=0)))
         self.length = self.slots[-1][1]
         # Before the first formation everything is here, wherever the user has put it.
+        for parameter in parameters:
+            parameter.data = parameter.data.contiguous()
         self.runs = [[Run(*slot, 0)] for slot in self.slots]
-        self.local: list[Tensor] = [p.data.reshape(-1) for p in parameters]
+        self.local: list[Tensor] = [p.data.view(-1) for p in parameters]
         """What this worker keeps of each parameter: its runs, one after the other."""
         self._layout, self._rank = ShareLayout(("",)), 0
         self._full = torch.empty(0)

@@ -31,6 +31,7 @@ from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.stopwatch import Stopwatch
@@ -362,6 +363,12 @@ class StepEngine(Membership):
     def gather(self, wanted: bool) -> Packed | None:
         """Collect the optimiser's state from updating owners for the primary; all others wait."""
         return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    saves_parts = False
+    """Whether each member writes a part of a checkpoint."""
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
 
     def end(self) -> None:
         """Wait until all members are done: each keeps what another may need."""

@@ -34,7 +34,7 @@ from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.warm_up import guess_losses, warm_up
-from muster.runtime.user.failures import FailureReporter
+from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Gradients, Guarded
 from muster.runtime.user.loop import Ends, Loop, Met, moved
 from muster.runtime.user.parts import micro_size
@@ -327,7 +327,7 @@ class Session:
         if isinstance(state, ShardedState):
             shards = Shards(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
-            return ShardedEngine(*task, self._mirror, self._export)
+            return ShardedEngine(*task, self._mirror, self._export, say)
         buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
         return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
 
