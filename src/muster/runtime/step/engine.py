@@ -34,6 +34,7 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.stopwatch import Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
@@ -104,6 +105,9 @@ class StepEngine(Membership):
         """Sum of the losses of the phase under way."""
         self.skipping = False
         """A member wants no update in this phase."""
+        self.exchanged = False
+        """Workers exchanged tensors since the last sum: each must do its backward pass."""
+        self._buffers = BufferKeeper(state.models)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses, before members change."""
 
@@ -112,7 +116,8 @@ class StepEngine(Membership):
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
         self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
-        self._done, self.skipping = self.state.phase, False
+        self._done, self.skipping, self.exchanged = self.state.phase, False, False
+        self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
         if self.holds:
@@ -210,7 +215,7 @@ class StepEngine(Membership):
             self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
-        self._sums += 1
+        self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
@@ -388,6 +393,7 @@ class StepEngine(Membership):
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
+        self._buffers.redo()
         if not self._broken:
             return  # all are here: samples did not fit, and the caps are known now
         began = time.monotonic()

@@ -103,7 +103,11 @@ class Gradients:
             engine.begin_sum(chosen)
             self._ours = Ours(scaled=scaler is not None)
         engine.stopwatch.mark()
-        if self.part.count and not engine.void:
+        if engine.exchanged and self._rows and self._rows < self.part.count:
+            raise BadTrainingError(
+                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
+            )
+        if (self.part.count or engine.exchanged) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
         elif not engine.void:
             engine.without_samples(losses)
@@ -203,7 +207,9 @@ class Gradients:
         scaler: Any,
     ) -> None:
         """Run the backward pass; note the sums of the losses and their weights."""
-        count = self._rows or self.part.count
+        if not self.part.count:
+            losses, weight = losses * 0.0, 0.0  # a stand-in, for those who wait in its backward pass
+        count = self._rows or self.part.count or len(losses)
         check_losses(losses, count, weight is not None)
         total = losses.sum()
         value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)

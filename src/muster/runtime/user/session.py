@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed
+from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
@@ -32,7 +32,9 @@ from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.exchange import Exchange
 from muster.runtime.step.malloc import keep_heap
+from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Gradients, Guarded
@@ -60,6 +62,7 @@ class Session:
     def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
         self._deadline = deadline
         self._engine: StepEngine | None = None
+        self._exchange: Exchange | None = None
         if settings.coordinator is not None:
             sys.excepthook = FailureReporter(settings, self._link, sys.excepthook)
         keep_heap()
@@ -116,6 +119,7 @@ class Session:
             raise BadTrainingError(
                 "wrap() was called inside the loop: wrap all models before ctx.steps()"
             )
+        convert(model)
         optimizers, schedulers = as_list(optimizer), as_list(scheduler)
         if shard is not False:
             check_sharded(self._state, model, optimizers)
@@ -238,6 +242,12 @@ class Session:
         return self._gradients.part.count
 
     @property
+    def first(self) -> int:
+        """The place of this worker's first sample in the whole batch of the step."""
+        part = self._gradients.part
+        return min(part.first, max(0, part.total - NO_SAMPLES)) if not part.count else part.first
+
+    @property
     def formation(self) -> int:
         """The number of the current set of tasks; it grows with every change."""
         crew = self._engine.crew if self._engine else None
@@ -272,6 +282,14 @@ class Session:
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
         return self._gradients.parts(batch)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the rows (one per sample) of all workers in the order of the batch, with gradients.
+
+        For losses that compare samples, as contrastive ones do; all workers must call it. This
+        worker's own rows begin at `ctx.first`.
+        """
+        return self._exchange.together(rows) if self._exchange is not None else rows
 
     def skip(self) -> None:
         """Leave out the update on all workers, as with a bad batch; its samples count as seen.
@@ -317,6 +335,10 @@ class Session:
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
         engine = self._member(state, feed, context)
+        self._exchange = Exchange(engine)
+        for model in state.models:
+            connect(model, self._exchange)
+        feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving = self._saving.release
         steps = self._length if self._until is None else 0
