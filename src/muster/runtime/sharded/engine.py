@@ -32,13 +32,13 @@ from muster.runtime.members.crew import Crew, Pending, plan_name
 from muster.runtime.members.peers import ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
-from muster.runtime.sharded.exchange import Exchange, GlooExchange, NcclExchange, SoleExchange
+from muster.runtime.sharded.exchange import GlooExchange, NcclExchange, ShareExchange, SoleExchange
+from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout
 from muster.runtime.sharded.part_files import PartWriter
-from muster.runtime.sharded.parts import Parts
 from muster.runtime.sharded.reshard import Resharder
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.step.engine import NOTHING, Ours, StepEngine
@@ -50,7 +50,7 @@ class ShardedBuilder:
     """What a task needs to build a formation of workers with parts of a model."""
 
     settings: TaskSettings
-    shards: Shards
+    shards: ShardedModel
     device: torch.device
 
     def build(self, plan: MemberPlan) -> Crew:
@@ -79,7 +79,7 @@ class ShardedEngine(StepEngine):
         self,
         settings: TaskSettings,
         state: ShardedState,
-        shards: Shards,
+        shards: ShardedModel,
         feed: Feed,
         device: torch.device,
         deadline: float,
@@ -91,7 +91,7 @@ class ShardedEngine(StepEngine):
         super().__init__(settings, state, shards, feed, device, deadline)
         self.shards = shards
         shards.on_broken = self.lose
-        self.parts = Parts(shards, state.optimizer, device)
+        self.parts = KeptParts(shards, state.optimizer, device)
         self._resharder = Resharder(self.parts, state, self.peers, settings, mirror)
         builder = ShardedBuilder(settings, shards, device)
         self._pending = Pending(builder)  # type: ignore[arg-type]
@@ -119,12 +119,8 @@ class ShardedEngine(StepEngine):
         self._step_crew, self._grads, self._norm = self._crew(), (), 0.0
         part = super().begin()
         self.shards.weight = part.count > 0
+        self.exchanged = True  # without samples, too, it gathers blocks with the others
         return part
-
-    def without_samples(self, losses: Tensor) -> None:
-        """Differentiate a stand-in batch: the others need this worker's parts in the same order."""
-        with self.shards.differentiating():
-            losses.sum().backward()
 
     def sum(self, ours: Ours = NOTHING) -> None:
         """Sum what is left; if a member is lost after that, find out whether the step counts."""
@@ -353,7 +349,7 @@ class ShardedEngine(StepEngine):
             now = self.state.position.step
             self._say(f"{problem}: went back from step {step} to step {now}, the latest checkpoint")
 
-    def _exchange(self, crew: Crew, layout: ShareLayout) -> Exchange:
+    def _exchange(self, crew: Crew, layout: ShareLayout) -> ShareExchange:
         if crew.group is None:
             return SoleExchange()
         if isinstance(crew.communicator, Nccl):

@@ -28,7 +28,7 @@ LOOK = 0.05
 ANSWERS = 5.0
 """Seconds in which a living worker answers."""
 REMEMBERED = 8
-"""Parts whose writing is over that others may still ask for."""
+"""KeptParts whose writing is over that others may still ask for."""
 
 Packed = dict[str, Any]
 Elements = tuple[int, int, int]

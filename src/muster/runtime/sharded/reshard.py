@@ -15,9 +15,9 @@ from muster.runtime.members.ballot import MemberStatus
 from muster.runtime.members.crew import Crew, plan_name
 from muster.runtime.members.peers import PeerServer
 from muster.runtime.settings import TaskSettings
+from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout, layout_of
 from muster.runtime.sharded.part_files import read_pieces
-from muster.runtime.sharded.parts import Parts
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.shards.fetch import ShardMap, StateClient, StateServer, SyncPoint
 from muster.runtime.shards.ownership import LostShardError, OwnedRange, Range, moves
@@ -43,7 +43,7 @@ class Resharder:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: KeptParts,
         state: ShardedState,
         peers: PeerServer,
         settings: TaskSettings,

@@ -12,7 +12,7 @@ from muster.runtime.state.state import Packed, TrainingState, schedule_of
 
 
 class ShardedState(TrainingState):
-    """All but parameters and their optimiser state, which are in `Parts`."""
+    """All but parameters and their optimiser state, which are in `KeptParts`."""
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
         super().__init__(model, optimizer, scheduler)

@@ -19,7 +19,7 @@ from math import isfinite
 from operator import or_
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Drawn, Feed, StepPart
@@ -305,9 +305,6 @@ class StepEngine(Membership):
             drawn=drawn.checksum,
             sketch=drawn.sketch,
         )
-
-    def without_samples(self, losses: Tensor) -> None:
-        """Do what a worker without samples must for the others: nothing."""
 
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm; return their norm before."""

@@ -24,9 +24,9 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.kept_parts import check_sharded
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
@@ -347,7 +347,7 @@ class Session:
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
-            shards = Shards(state.model, self._kinds)
+            shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export, say)
         buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.sharded.layout import ShareLayout
-from muster.runtime.sharded.shards import Shards
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.unit import Run, Unit
 from muster.runtime.shards.ownership import Range
 from muster.runtime.shards.state_pieces import ELEMENTWISE, SHARED, Piece, by_parameter, cuts, joined
@@ -34,10 +34,10 @@ def check_sharded(before: Any, model: Any, optimizers: Sequence[Any]) -> None:
         raise BadTrainingError("shard= needs an optimiser of the model's own parameters alone")
 
 
-class Parts:
+class KeptParts:
     """This worker's parts of all units, with their optimiser state."""
 
-    def __init__(self, shards: Shards, optimizer: Any, device: torch.device) -> None:
+    def __init__(self, shards: ShardedModel, optimizer: Any, device: torch.device) -> None:
         self._shards, self._optimizer, self._device = shards, optimizer, device
         self._places = {p: (unit, i) for unit in shards.units for i, p in enumerate(unit.places)}
         self.lengths = [unit.length for unit in shards.units]

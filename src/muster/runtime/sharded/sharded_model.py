@@ -19,7 +19,7 @@ from torch.autograd.graph import register_multi_grad_hook
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Block, Kinds, find_blocks
-from muster.runtime.sharded.exchange import Exchange
+from muster.runtime.sharded.exchange import ShareExchange
 from muster.runtime.sharded.unit import Unit
 from muster.runtime.step.buckets import Buckets
 
@@ -28,7 +28,7 @@ IN_FLIGHT = 1
 its gradients twice."""
 
 
-class Shards(Buckets):
+class ShardedModel(Buckets):
     """The blocks of a model, and the hooks that gather them; there are no buckets to sum."""
 
     def __init__(self, model: nn.Module, kinds: Kinds) -> None:
@@ -38,7 +38,7 @@ class Shards(Buckets):
         self.blocks = find_blocks(model, kinds)
         self.units: list[Unit] = [unit for block in self.blocks for unit in block.units]
         self._root = [block for block in self.blocks if block.module is None]
-        self._exchange: Exchange | None = None
+        self._exchange: ShareExchange | None = None
         self.summed = False
         """Whether this member has all its sums of the step."""
         self.weight = True
@@ -56,7 +56,7 @@ class Shards(Buckets):
 
     # formations
 
-    def enter(self, exchange: Exchange) -> None:
+    def enter(self, exchange: ShareExchange) -> None:
         """Use the members of a new formation; all members learn the order of its blocks again."""
         self._exchange, self._broken = exchange, False
         self._order, self._expected = [], []
@@ -286,7 +286,7 @@ class Shards(Buckets):
         for earlier in self._summing[:-IN_FLIGHT]:
             earlier.settle(exchange)
 
-    def _members(self) -> Exchange:
+    def _members(self) -> ShareExchange:
         if self._exchange is None:
             raise BadTrainingError(
                 "the model is in parts, and used outside of its steps: inside the loop all workers use "
