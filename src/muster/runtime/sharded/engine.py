@@ -89,7 +89,7 @@ class ShardedEngine(StepEngine):
     ) -> None:
         """`mirror`: keep each part on two workers; `export`: where the whole model goes at the end."""
         super().__init__(settings, state, shards, feed, device, deadline)
-        self.shards = shards
+        self.shards, self.whole = shards, False
         shards.on_broken = self.lose
         self.parts = KeptParts(shards, state.optimizer, device)
         self._resharder = Resharder(self.parts, state, self.peers, settings, mirror)
@@ -118,7 +118,10 @@ class ShardedEngine(StepEngine):
         """Begin a step; every worker takes part in it, with samples or without."""
         self._step_crew, self._grads, self._norm = self._crew(), (), 0.0
         part = super().begin()
+        if self.void:  # user code only catches up with others that are in a void step
+            self.shards.begin_void()
         self.shards.weight = part.count > 0
+        self.shards.guarded = True
         self.exchanged = True  # without samples, too, it gathers blocks with the others
         return part
 
@@ -129,7 +132,7 @@ class ShardedEngine(StepEngine):
             crew = self._crew()
             self._regroup()
             if self._late is not None:
-                self.void, self._sums = False, self._sums + 1
+                self.void, self._void_step, self._sums = False, 0, self._sums + 1
                 self._judge(crew)
 
     def _sum(self, crew: Crew, ours: Ours) -> None:
@@ -186,6 +189,7 @@ class ShardedEngine(StepEngine):
 
     def commit(self) -> None:
         """Finish the step; one that others have counted before, as a member of their formation."""
+        self.shards.guarded = False
         if self._late is None:
             self._counted = (self.state.position.step + 1, self._crew().ballot.tolist())
             super().commit()
@@ -194,6 +198,7 @@ class ShardedEngine(StepEngine):
         before, losses = self.state.position, self.state.partial
         self.state.phase, self.state.partial = 0, 0.0
         self.state.losses += losses
+        self.is_new = False
         self._report(old, self._votes[old.rank], losses)
         self._move_on(old)
         self._counted = (self.state.position.step, old.ballot.tolist())
@@ -204,7 +209,7 @@ class ShardedEngine(StepEngine):
             self._go_in(new)
         except BrokenGroupError:
             self.lose()
-            self.redo()
+            self._recover_if_broken()
 
     def end(self) -> None:
         """Write the whole model, if that was asked for; all members take part."""
@@ -213,7 +218,7 @@ class ShardedEngine(StepEngine):
                 self._write_whole(self._crew())
             except BrokenGroupError:
                 self.lose()
-                self.redo()
+                self._recover_if_broken()
 
     def _write_whole(self, crew: Crew) -> None:
         found: dict[int, Tensor] = {}
@@ -258,8 +263,8 @@ class ShardedEngine(StepEngine):
 
     def _regroup(self) -> None:
         began, before = time.monotonic(), set(self._crew().tasks)
+        self._broken, self._void_step = False, self._step
         self._recover()
-        self._broken = False
         self._tell_change("failure", began, tuple(sorted(before - set(self._crew().tasks))))
 
     def _drop(self) -> None:
@@ -283,7 +288,7 @@ class ShardedEngine(StepEngine):
         return replace(super()._status(), kept=kept, prepared=prepared)
 
     def _enter(self, crew: Crew) -> None:
-        self._late = None
+        self._late, self.shards.guarded = None, False
         with self._orders:
             self.crew = crew
         self.link.formation = crew.formation
@@ -316,6 +321,7 @@ class ShardedEngine(StepEngine):
         """Give every member its part; then steps may begin."""
         rows = self._call(crew)
         if not any(row.holds for row in rows):
+            self.is_new = False
             if crew.rank == 0:
                 self._start_over()
                 self.feed.staff([])
@@ -332,8 +338,10 @@ class ShardedEngine(StepEngine):
             return
         self.shards.enter(self._exchange(crew, layout))
         self.holds = True
+        self._share_results(crew, rows)
         if any(row.ended for row in rows):
             self.requested |= STOP
+        self._share_results(crew, rows)
         self._agreed.enter(rows, [True] * crew.size, crew.plan)
         self.feed.staff(crew.tasks)
         self._pending.discard(crew.formation)

@@ -52,6 +52,9 @@ class ShardedModel(Buckets):
         """Blocks in the order they were needed in this step, and in the one before."""
         self._expected: list[int] = []
         self._summing: list[Unit] = []
+        self.guarded = False
+        """Whether user code runs: it must not take parts for the whole."""
+        model.register_state_dict_pre_hook(self._refuse)
         self._hook()
 
     # formations
@@ -63,7 +66,7 @@ class ShardedModel(Buckets):
 
     def close(self) -> None:
         """Leave all formations: whoever uses the model from now on is told."""
-        self._exchange = None
+        self._exchange, self.guarded = None, True
 
     @property
     def checksum(self) -> int:
@@ -99,6 +102,12 @@ class ShardedModel(Buckets):
             unit.begin()
         for parameter in self.every:
             parameter.grad = None
+        for block in self._root:
+            self._need(block)
+
+    def begin_void(self) -> None:
+        """Begin a step that will not count: the parameters are zeros, and nobody is asked for them."""
+        self._broken = self._active = True
         for block in self._root:
             self._need(block)
 
@@ -289,10 +298,16 @@ class ShardedModel(Buckets):
     def _members(self) -> ShareExchange:
         if self._exchange is None:
             raise BadTrainingError(
-                "the model is in parts, and used outside of its steps: inside the loop all workers use "
-                "it together; afterwards load what `python -m muster.runtime.sharded` exports"
+                "the model is in parts, and the training is over: load what ctx.export(path) wrote"
             )
         return self._exchange
+
+    def _refuse(self, model: Any, prefix: str, keep_vars: bool) -> None:
+        if self.guarded:
+            raise BadTrainingError(
+                "model.state_dict() of a model in parts has this worker's part only: ctx.export(path) "
+                "writes the whole at the end, ctx.checkpoint(folder) the parts"
+            )
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Call; if a member is lost, go on as a void step."""
