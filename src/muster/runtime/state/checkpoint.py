@@ -81,6 +81,8 @@ class Checkpoints:
         self._preparing = False
         self.source = self.where
         """Where the last checkpoint was read."""
+        self.failed = ""
+        """Why the last checkpoint was not written; empty: it was."""
 
     @property
     def where(self) -> str:
@@ -100,7 +102,7 @@ class Checkpoints:
             if self._lock is not None:
                 self._lock.take()  # the primary may have changed
         except BadCheckpointError as problem:
-            self._on_error(f"checkpoint of step {step} is not written: {problem}")
+            self._fail(f"checkpoint of step {step} is not written: {problem}")
             return False
         copy = self._buffers.copied(state)
         self._thread = Thread(
@@ -203,9 +205,14 @@ class Checkpoints:
                 self._fence.check()
             self._prune(step)
         except Exception as problem:  # training continues, and the last one is intact
-            self._on_error(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
+            self._fail(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
         else:
+            self.failed = ""
             self._on_saved(step, self.place.address(name), time.monotonic() - begun)
+
+    def _fail(self, text: str) -> None:
+        self.failed = text
+        self._on_error(text)
 
     def _number(self) -> int:
         """Return the number of this writer's claim; 0 without one."""
