@@ -8,6 +8,7 @@ import gc
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch.amp.grad_scaler import GradScaler
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
@@ -76,9 +77,22 @@ class Kept:
         """Guard the methods that count steps."""
         if isinstance(thing, GradScaler):
             for name in SCALER_METHODS:
-                _replace(thing, name, self._gradients.unless_void)
+                _replace(thing, name, ScalerGuard(self._gradients, thing))
         elif isinstance(thing, LRScheduler):
             _replace(thing, "step", OncePerStep(self._gradients))
+
+
+class ScalerGuard:
+    """Keeps a scaler out of void steps, and ready on a worker that has not scaled anything yet."""
+
+    def __init__(self, gradients: Gradients, scaler: GradScaler) -> None:
+        self._gradients, self._scaler = gradients, scaler
+
+    def __call__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        engine = self._gradients.engine
+        if engine is not None and not engine.void:
+            self._scaler.scale(torch.zeros((), device=engine.device))  # torch makes its tensors here
+        return self._gradients.unless_void(method, *args, **kwargs)
 
 
 class OncePerStep:
