@@ -230,16 +230,22 @@ def signature_of(model: Any, optimizer: Any) -> str:
     return signature_of_all(model.state_dict(), [optimizer])
 
 
-def signature_of_all(state: Mapping[str, Any], optimizers: Sequence[Any]) -> str:
-    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers."""
+def signature_of_all(
+    state: Mapping[str, Any], optimizers: Sequence[Any], groups: Sequence[int] | None = None
+) -> str:
+    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers.
+
+    `groups`: of parameters, before any was added while training; None: as they are.
+    """
     tensors = {
         name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
         for name, value in state.items()
         if isinstance(value, Tensor)
     }
     kinds = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
-    groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
-    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": groups})
+    if groups is None:
+        groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
+    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": list(groups)})
 
 
 def _saved_in(place: Place) -> "list[_Saved]":
