@@ -42,19 +42,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="Muster alone, the start of one job")
+    parser.add_argument("--quick", action="store_true", help="the start of one job alone")
     parser.add_argument("--peer", default=sys.executable, help="a Python that has ray[train,default]")
     options = parser.parse_args()
     # Workers of Ray import the models from here.
     os.environ["PYTHONPATH"] = f"{HERE}"
-    if options.quick:
-        with lab_with(NODES[:1], sys.executable) as lab, muster_on(lab, NODES[:1]) as daemon:
-            print(f"muster run: {muster_latency(daemon, 1):.2f} s to the first line of a job")
-        return
     reason = missing(options.peer)
     if reason:
         print(f"Ray Train and ray job submit are left out ({reason}); give --peer")
-    measure(options.peer, peers=not reason)
+    measure(options.peer, peers=not reason, quick=options.quick)
 
 
 def missing(python: str) -> str:
@@ -64,25 +60,28 @@ def missing(python: str) -> str:
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
-def measure(peer: str, *, peers: bool) -> None:
+def measure(peer: str, *, peers: bool, quick: bool) -> None:
     """Measure both on one cluster, one after the other, and print."""
-    python = peer if peers else sys.executable
+    python, rounds = peer if peers else sys.executable, 1 if quick else ROUNDS
+    ours = theirs = submitted = None
     with lab_with(NODES[:2], python, dashboard=peers) as lab:
-        theirs = train_costs(peer, lab, NODES) if peers else None
-        submitted = ray_latency(peer, lab.dashboard, ROUNDS) if peers else None
+        if peers:
+            submitted = ray_latency(peer, lab.dashboard, rounds)
+            theirs = None if quick else train_costs(peer, lab, NODES)
         with muster_on(lab, NODES[:2]) as daemon:
-            started = muster_latency(daemon, ROUNDS)
-            ours = muster_costs(daemon, NODES)
+            started = muster_latency(daemon, rounds)
+            ours = None if quick else muster_costs(daemon, NODES)
     show(ours, theirs)
     print(f"s to a job's first line: muster run {started:.2f}, ray job submit {submitted or '-'}\n")
-    if theirs is not None and submitted is not None:
+    if ours is not None and theirs is not None:
         for name in ("gained", "lost"):
             times = getattr(theirs, name).seconds / max(getattr(ours, name).seconds, 1e-3)
             bar(f"node-{name}-against-ray-train", times, TIMES, above=True)
+    if submitted is not None:
         bar("start-against-ray-job-submit", submitted / started, 1.0, above=True)
 
 
-def show(ours: Costs, theirs: Costs | None) -> None:
+def show(ours: Costs | None, theirs: Costs | None) -> None:
     """Print a row for each change and system."""
     rows = []
     for system, costs in (("muster", ours), ("ray-train", theirs)):
@@ -90,8 +89,9 @@ def show(ours: Costs, theirs: Costs | None) -> None:
             cost = getattr(costs, change)
             figures = (f"{cost.seconds:.2f}", f"{cost.step:.3f}", str(cost.redone))
             rows.append((system, change, *figures))
-    print("s without progress; s of a step; steps done again")
-    print_table("system node cost step redone", rows)
+    if rows:
+        print("s without progress; s of a step; steps done again")
+        print_table("system node cost step redone", rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """What a gained and a lost node cost a training, and how soon a job starts: on one Ray cluster."""
 
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -144,7 +143,7 @@ def ray_latency(python: str, dashboard: int, rounds: int) -> float:
     words = ("job", "submit", "--address", where, "--no-wait", "--entrypoint-num-gpus", "1")
 
     def submit(line: str) -> None:
-        command = [python, *RAY, *words, "--", "sh", "-c", shlex.quote(line)]
+        command = [python, *RAY, *words, "--", "sh", "-c", line]
         subprocess.run(command, capture_output=True, check=True)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +173,9 @@ def lab_with(nodes: Sequence[str], python: str, *, dashboard: bool = False) -> I
 def muster_on(lab: RayLab, nodes: Sequence[str]) -> Iterator[RayCluster]:
     """A daemon on the same cluster, with the nodes that it has."""
     with tempfile.TemporaryDirectory(prefix="muster-on-ray-") as name:
-        daemon = RayCluster(Path(name), lab)
+        # First come, first served: every job gets all it can use, as in Ray Train. On few cores the
+        # default policy would see that a third worker gains nothing.
+        daemon = RayCluster(Path(name), lab, "--policy", "fifo")
         try:
             daemon.start()
             daemon.await_nodes(*nodes)

@@ -79,6 +79,8 @@ class Runs:
         *more: str,
         threads: int | None = None,
         balance: bool = True,
+        replace: bool = False,
+        deadline: float = 30.0,
         drive: Callable[[Launch], None] = lambda _: None,
     ) -> dict[str, Record]:
         """One worker for each device; `drive` may change their number meanwhile. Records by task."""
@@ -91,6 +93,8 @@ class Runs:
             devices=devices,
             threads=threads or self._threads,
             balance=balance,
+            replace=replace,
+            deadline=deadline,
             on_output=lambda task, line: said.append(f"{task}: {line}"),
             tasks=self._tasks,
         ) as job:

@@ -87,7 +87,8 @@ class ResNet(nn.Module):  # type: ignore[misc]
 
     def forward(self, images: Tensor) -> Tensor:
         """Scores of images given as bytes: a quarter of what floats would move to the device."""
-        x = functional.avg_pool2d(functional.gelu(self.stem(images.float() / 127.5 - 1)), 2)
+        scaled = images.to(self.out.weight.dtype) / 127.5 - 1
+        x = functional.avg_pool2d(functional.gelu(self.stem(scaled)), 2)
         return self.out(self.layers(x).mean((2, 3)))
 
 
@@ -95,6 +96,8 @@ def make(options: argparse.Namespace) -> tuple[nn.Module, Any, TensorDataset]:
     """Model, optimiser and data, alike in every process."""
     torch.manual_seed(5)
     model = ResNet(BLOCKS[options.net], options.width)
+    if options.double:
+        model.double()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     pixels = options.pixels
     x = torch.randint(0, 256, (options.samples, 3, pixels, pixels), dtype=torch.uint8)
@@ -116,6 +119,8 @@ def with_muster(options: argparse.Namespace) -> None:
     """One worker."""
     import muster
 
+    if options.hosts:  # NCCL refuses two processes of one host on one GPU
+        os.environ["NCCL_HOSTID"] = os.environ["MUSTER_TASK"]
     model, optimizer, data = make(options)
     ctx = muster.init()
     if ctx.device.type == "cuda" and options.feeders:
@@ -213,9 +218,9 @@ def _end(record: Record, idle: Callable[[], None]) -> None:
 
 
 def _pause(options: argparse.Namespace, task: str) -> float:
-    """Seconds per sample that a task is slower: a stand-in for another device."""
+    """Seconds per sample that a task (or all) is slower: a stand-in for another device."""
     slow = dict(part.split("=") for part in options.slow.split(",") if part)
-    return float(slow.get(task, 0.0))
+    return float(slow.get(task) or slow.get("all") or 0.0)
 
 
 def _save(model: nn.Module, path: str) -> None:
@@ -260,6 +265,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--items", action="store_true", help="the plain loop reads the loss in each step"
     )
     parser.add_argument("--exact", action="store_true", help="no TF32")
+    parser.add_argument("--double", action="store_true", help="float64")
+    parser.add_argument("--hosts", action="store_true", help="a host name for each task, for NCCL")
     parser.add_argument("--feeders", type=int, default=0, help="threads of a worker with a GPU")
     parser.add_argument("--slow", default="", help="TASK=SECONDS per sample,...")
     parser.add_argument("--save", default="", help="file for the final parameters")

@@ -1,16 +1,36 @@
-"""NCCL's ring for workers with their own GPUs; the ballot uses the gloo group beside it."""
+"""NCCL's ring for workers with their own GPUs; the ballot uses the gloo group beside it.
 
+A kernel that waits for a dead peer ends only by an abort, and all that is queued behind it waits, too.
+So (1) no update is queued before the sums are known to be complete, (2) a watching thread aborts as
+soon as a member is gone, (3) communicators are connected when a formation is built.
+"""
+
+import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import torch
 from torch import Tensor, distributed
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.comm.ring import Ring
+from muster.runtime.comm.watch import Watch
 from muster.runtime.errors import BrokenGroupError
+
+LOOK = 5e-5
+"""Seconds between two looks at the device: a blocking wait could not be ended by an abort."""
+ABORTED = 10.0
+"""Seconds for an abort, which frees what the device holds; training goes on without it afterwards."""
+_OURS = {
+    # Torch's own watchdog would end the process of a survivor.
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
+    "TORCH_NCCL_ENABLE_MONITORING": "0",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+}
 
 
 class Nccl(Ring):
@@ -24,12 +44,23 @@ class Nccl(Ring):
         if not all(flat.is_cuda for flat in flats[:-1]):
             raise BrokenGroupError("NCCL sums on GPUs only, and these gradients are in host memory")
         self._ballot: Work | None = None
-        torch: Any = distributed
-        options = torch.ProcessGroupNCCL.Options()
-        options._timeout = timedelta(seconds=group.deadline)
-        store = torch.PrefixStore("nccl", group.store)
-        self._sum = torch.ReduceOp.SUM
-        self._pg: Any = torch.ProcessGroupNCCL(store, group.rank, group.size, options)
+        self._sums: list[tuple[int, float, Any]] = []
+        self._why = ""
+        """Why the group is broken; empty: it is not."""
+        self._ending = threading.Lock()
+        module: Any = distributed
+        self._sum = module.ReduceOp.SUM
+        self._watch = Watch(group.store, self._break)
+        self._pg: Any = None
+        try:
+            _within(group.deadline, lambda: self._connect(module, flats[0].device))
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self) -> None:
+        super().begin()
+        self._sums.clear()
 
     def put(self, bucket: int) -> None:
         """Start summing a bucket, behind what the current stream has queued."""
@@ -40,20 +71,89 @@ class Nccl(Ring):
         if pg is None:
             raise BrokenGroupError(f"group {self._group.name} is closed")
         try:
-            work = Work(pg.allreduce([flat], self._sum), set())
+            self._sums.append((bucket, time.monotonic(), pg.allreduce([flat], self._sum)))
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
-        self._works.append((bucket, time.monotonic(), work))
+        self._watch.wait_from_now()
 
     def finish(self) -> list[Transfer]:
-        """Wait until every bucket holds its sum."""
+        """Wait until every bucket holds its sum, and not only its place in the device's queue."""
         if self._ballot is not None:
-            # First: a lost member shows here, without a hanging GPU.
             self._ballot.wait(time.monotonic() + self._group.deadline)
-        return super().finish()
+        self._watch.wait_from_now()
+        size, seconds, before = 0, 0.0, 0.0
+        for bucket, put, work in self._sums:
+            self._await(work)
+            now = time.monotonic()
+            size, seconds = size + self._flats[bucket].nbytes, seconds + now - max(put, before)
+            before = now
+        self._watch.done()
+        self._sums.clear()
+        return [Transfer("ring", size, seconds)] if size else []
 
     def close(self) -> None:
-        pg, self._pg = self._pg, None
-        super().close()
+        self._watch.close()
+        self._break(f"group {self._group.name} is closed")
+
+    def _connect(self, module: Any, device: torch.device) -> None:
+        """Connect to all members now: the first sum would, and nobody could end its waiting."""
+        os.environ.update(_OURS)
+        group = self._group
+        options = module.ProcessGroupNCCL.Options()
+        options._timeout = timedelta(seconds=group.deadline)
+        store = module.PrefixStore("nccl", group.store)
+        pg = module.ProcessGroupNCCL(store, group.rank, group.size, options)
+        with self._ending:
+            if self._why:
+                pg.abort()
+                raise BrokenGroupError(self._why)
+            self._pg = pg
+        with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)):
+            probe = torch.ones(1, device=device)
+            self._await(pg.allreduce([probe], self._sum))
+
+    def _await(self, work: Any) -> None:
+        """Wait for a sum on the device, as long as the group is whole."""
+        try:
+            while not work.is_completed() and not self._why:
+                time.sleep(LOOK)
+            if not self._why:
+                work.wait()  # done: this orders the stream, and raises what went wrong
+        except RuntimeError as problem:
+            raise BrokenGroupError(str(problem)) from problem
+        # After an abort kernels end without their sums: the reason is known before.
+        if self._why or (error := work.exception()) is not None:
+            raise BrokenGroupError(self._why or str(error))
+
+    def _break(self, why: str) -> None:
+        """End all waiting, here and elsewhere; any thread."""
+        with self._ending:
+            self._why = self._why or why
+            pg, self._pg = self._pg, None
+        self._group.close()
+        self._watch.close()
         if pg is not None:
-            pg.abort()
+            aborting = threading.Thread(target=pg.abort, name="muster-abort", daemon=True)
+            aborting.start()
+            aborting.join(ABORTED)
+
+
+def _within(seconds: float, act: Callable[[], None]) -> None:
+    """Do something that cannot be told when to give up, in a thread that can be given up."""
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            act()
+        except BaseException as problem:
+            problems.append(problem)
+        done.set()
+
+    threading.Thread(target=run, name="muster-nccl", daemon=True).start()
+    if not done.wait(seconds):
+        raise BrokenGroupError(f"NCCL did not connect within {seconds:g} s")
+    for problem in problems:
+        if isinstance(problem, RuntimeError):
+            raise BrokenGroupError(f"NCCL could not connect: {problem}") from problem
+        raise problem

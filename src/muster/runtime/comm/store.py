@@ -6,7 +6,7 @@ stall for seconds in the middle of a recovery. This one needs no names.
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +24,8 @@ class _Meeting:
 
     values: dict[str, str] = field(default_factory=dict)
     connections: set[socket.socket] = field(default_factory=set)
+    present: set[socket.socket] = field(default_factory=set)
+    """Open as long as a member is there, if members watch each other; one that ends ends all."""
 
 
 class Stores:
@@ -33,14 +35,14 @@ class Stores:
         self._changed = threading.Condition()
         self._meetings: dict[str, _Meeting] = {}
         server.on("store", self._serve)
+        server.on("presence", self._attend)
 
     def forget(self, formation: int) -> None:
         """Drop the stores of this formation and earlier ones; members may still meet at later ones."""
         with self._changed:
             for name in [name for name in self._meetings if int(name.partition("-")[0]) <= formation]:
-                for connection in self._meetings.pop(name).connections:
-                    with suppress(OSError):
-                        connection.shutdown(socket.SHUT_RDWR)
+                meeting = self._meetings.pop(name)
+                _end(meeting.connections | meeting.present)
 
     def _serve(self, connection: socket.socket, request: Request) -> None:
         with self._changed:
@@ -54,6 +56,20 @@ class Stores:
         finally:
             with self._changed:
                 meeting.connections.discard(connection)
+
+    def _attend(self, connection: socket.socket, request: Request) -> None:
+        """Keep a member's connection open; when it ends, so do those of all others."""
+        with self._changed:
+            meeting = self._meetings.setdefault(str(request["name"]), _Meeting())
+            meeting.present.add(connection)
+        connection.settimeout(None)
+        try:
+            send_json(connection, {"here": True})
+            connection.recv(1)
+        finally:
+            with self._changed:
+                meeting.present.discard(connection)
+                _end(meeting.present)
 
     def _answer(self, values: dict[str, str], request: Request) -> Request:
         op, keys, seconds = request["op"], request["keys"], float(request["seconds"])
@@ -114,6 +130,16 @@ class StoreClient(distributed.Store):
         """Delete a key; return whether there was one."""
         return bool(self._ask("delete", [key]))
 
+    def attend(self) -> socket.socket:
+        """Return a connection that ends when any member ends its own, with its process or before."""
+        try:
+            hello = {"kind": "presence", "name": self.name}
+            connection = connect(self._address, hello, self._token, self.deadline)
+            receive_json(connection)
+        except (OSError, ValueError) as problem:
+            raise RuntimeError(f"store at {self._address}: {problem}") from problem
+        return connection
+
     def close(self) -> None:
         with self._lock:
             self._drop()
@@ -141,3 +167,10 @@ class StoreClient(distributed.Store):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _end(connections: Iterable[socket.socket]) -> None:
+    """Wake the threads that wait on these; each closes its own."""
+    for connection in connections:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)

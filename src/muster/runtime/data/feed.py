@@ -4,14 +4,18 @@ A feed is part of the training's state and advances with committed steps only. A
 from the same ballots, so each knows what the others take.
 """
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from zlib import crc32
 
+from torch import Tensor
 from torch.utils.data import default_collate
 
+from muster.runtime.data.fingerprint import Fingerprint
 from muster.runtime.data.leases import ShardLeases, ShardReader
-from muster.runtime.data.loader import Loader
+from muster.runtime.data.loader import BatchSource
 from muster.runtime.data.samples import Order, Position, cut
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import Vote
@@ -35,6 +39,21 @@ class StepPart:
     finished: int = 0
     far: int = 0
     """Of leased shards: see `leases.Taken`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What workers compare of a step's samples, which all must have drawn alike."""
+
+    checksum: int = 0
+    """Of ids or contents; 0: each worker has its own."""
+    sketch: float = 0.0
+    """Of fractions: see `fingerprint.py`."""
+
+
+def checksum(content: bytes) -> int:
+    """Return a number other than 0 that a float32 ballot holds exactly."""
+    return crc32(content) % (EXACT - 1) + 1
 
 
 class Feed(Protocol):
@@ -72,30 +91,59 @@ class Feed(Protocol):
     def example(self) -> Any:
         """Return a tiny batch."""
 
+    def drawn(self, position: Position) -> Drawn:
+        """Return what workers compare of a step's samples, over all workers."""
+        return Drawn()
+
+    def fingerprint(self) -> Fingerprint:
+        """Return what members compare of their datasets."""
+        return Fingerprint()
+
     def close(self) -> None:
         """End the feed's threads."""
         return
 
 
 class Indexed(Feed):
-    """A dataset with `len()` and `dataset[i]`: every sample exactly once per epoch."""
+    """A dataset with `len()` and `dataset[i]`: every sample exactly once per epoch, or as often as its
+    sampler says."""
 
-    def __init__(self, order: Order, loader: Loader, ends: Callable[[Position], bool]) -> None:
-        self._order, self._loader, self._ends = order, loader, ends
+    def __init__(
+        self,
+        order: Order,
+        source: BatchSource,
+        ends: Callable[[Position], bool],
+        found: Fingerprint | None = None,
+    ) -> None:
+        """`found`: the dataset's fingerprint, if it is known."""
+        self._order, self._source, self._ends, self._found = order, source, ends, found
         self.batch, self.seed, self.samples = order.batch, order.seed, order.count
+        self._mine: tuple[Sequence[int], int] | None = None
+        """Shares and rank of the last step, which the next will probably have."""
 
     def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
+        self._mine = shares, rank
         total = self._order.size(position)
         return StepPart(*cut(total, shares)[rank], total)
 
     def load(self, position: Position, part: StepPart) -> Any:
         ids = self._order.ids(position)
-        mine = slice(part.first, part.first + part.count)
-        batch = self._loader.load(ids[mine] if part.count else ids[:NO_SAMPLES], position.epoch)
-        following = self._order.after(position)
-        if part.count and not self._ends(following) and self._order.size(following) == part.total:
-            self._loader.expect(self._order.ids(following)[mine])
+        mine = ids[part.first : part.first + part.count] if part.count else _stand_in(ids)
+        batch = self._source.load(mine, position.epoch)
+        if part.count:
+            self._expect(position)
         return batch
+
+    def _expect(self, position: Position) -> None:
+        """Have the following steps loaded ahead."""
+        shares, rank = self._mine or ((1,), 0)
+        for _ in range(self._source.depth):
+            position = self._order.after(position)
+            if self._ends(position):
+                return
+            ids = self._order.ids(position)
+            first, count = cut(len(ids), shares)[rank]
+            self._source.expect(ids[first : first + count], position.epoch)
 
     def total(self, position: Position) -> int:
         return self._order.size(position)
@@ -104,10 +152,24 @@ class Indexed(Feed):
         return self._order.after(position)
 
     def example(self) -> Any:
-        return self._loader.load(list(range(min(NO_SAMPLES, self._order.count))))
+        return self._source.load(_stand_in(self._order.ids(Position())))
+
+    def drawn(self, position: Position) -> Drawn:
+        ids = self._order.ids(position).contiguous()
+        return Drawn(checksum(ctypes.string_at(ids.data_ptr(), 8 * len(ids))))
+
+    def fingerprint(self) -> Fingerprint:
+        if self._found is None:
+            self._found = self._source.fingerprint()
+        return self._found
 
     def close(self) -> None:
-        self._loader.close()
+        self._source.close()
+
+
+def _stand_in(ids: Tensor) -> Tensor:
+    """Return ids for a worker without samples."""
+    return ids.repeat(NO_SAMPLES)[:NO_SAMPLES]
 
 
 class Leased(Feed):
@@ -157,6 +219,6 @@ class Leased(Feed):
             self._leases = self._leases.lost({lease.holder for lease in self._leases.held})
 
     def example(self) -> Any:
-        stream = iter(self._shards.open(0))
+        stream = self._shards.open(0)
         samples = [sample for _, sample in zip(range(NO_SAMPLES), stream, strict=False)]
         return self._collate(samples)

@@ -6,13 +6,17 @@ order, so the other worker continues after the last committed step: exactly once
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from muster.runtime.data.reader import told
 from muster.runtime.errors import BadTrainingError
+
+Opened = Callable[[int, int], Iterable[Any]]
+"""Opens a shard in an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,9 @@ class ShardReader:
     """Reads a dataset with `shards() -> int` and `shard(i) -> Iterator` of samples."""
 
     def __init__(self, dataset: Any) -> None:
-        missing = [name for name in ("shards", "shard") if not callable(getattr(dataset, name, None))]
+        epochs = hasattr(dataset, "shard_in_epoch")
+        needed = ("shards",) if epochs else ("shards", "shard")
+        missing = [name for name in needed if not callable(getattr(dataset, name, None))]
         if missing:
             raise BadTrainingError(
                 f"an iterable dataset must offer shards() -> int and shard(i) -> iterator: "
@@ -137,11 +143,12 @@ class ShardReader:
         if self.count < 1:
             raise BadTrainingError(f"the dataset has {self.count} shards: it must have at least 1")
         self.repeatable = bool(getattr(dataset, "repeatable", False))
-        self._dataset = dataset
+        self._open: Opened = dataset.shard_in_epoch if epochs else lambda shard, _: dataset.shard(shard)
         self._streams: dict[tuple[int, int], _Stream] = {}
 
-    def open(self, shard: int) -> Iterator[Any]:
-        return iter(self._dataset.shard(shard))
+    def open(self, shard: int, epoch: int = 0) -> Iterator[Any]:
+        """Return the samples of a shard."""
+        return iter(self._open(shard, epoch))
 
     def take(self, leases: Sequence[ShardLease], count: int) -> Taken:
         """Return up to `count` next samples of these leases; fewer if the leases end.
@@ -162,7 +169,7 @@ class ShardReader:
     def _stream(self, lease: ShardLease) -> "_Stream":
         key = lease.epoch, lease.shard
         if key not in self._streams or self._streams[key].base > lease.far:
-            self._streams[key] = _Stream(self._dataset, lease.shard, lease.far)
+            self._streams[key] = _Stream(self.open, *key, lease.far)
         return self._streams[key]
 
 
@@ -170,7 +177,8 @@ class ShardReader:
 class _Stream:
     """One open shard; keeps what was read but is not committed."""
 
-    dataset: Any
+    open: "Opened"
+    epoch: int
     shard: int
     base: int
     """Samples before the first kept one."""
@@ -193,7 +201,7 @@ class _Stream:
     def _read(self) -> Any:
         try:
             if self.source is None:
-                self.source = iter(self.dataset.shard(self.shard))
+                self.source = iter(self.open(self.shard, self.epoch))
                 next(islice(self.source, self.base, self.base), None)  # skip committed samples
             return next(self.source)
         except StopIteration:
@@ -201,7 +209,7 @@ class _Stream:
         except Exception as problem:
             raise BadTrainingError(
                 f"shard {self.shard} of the dataset could not be read after sample "
-                f"{self.base + len(self.kept)}: {type(problem).__name__}: {problem}"
+                f"{self.base + len(self.kept)}: {told(problem)}"
             ) from problem
 
 

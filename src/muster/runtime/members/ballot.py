@@ -1,6 +1,6 @@
 """What members tell each other with every step, and when a formation begins.
 
-A ballot is a small float32 vector. Each rank fills its own row and leaves the others zero, so the sum,
+A ballot is a small float64 vector. Each rank fills its own row and leaves the others zero, so the sum,
 made with the gradients, holds all rows exactly. Behind the rows, one number per parameter tensor counts
 the ranks that used it.
 """
@@ -37,10 +37,21 @@ class Vote:
     request: float = 0.0
     """SAVE and STOP, if the coordinator asked for them."""
     failed: float = 0.0
-    """1 if its samples did not fit into memory: the step is void."""
+    """1 if its gradients are not whole, e.g. out of memory: the step is void."""
     finished: float = 0.0
     far: float = 0.0
     """Of leased shards: see `leases.Taken`."""
+    weight: float = 0.0
+    """What its losses are divided by, with those of the others: its samples, or the user's weights."""
+    turn: float = 0.0
+    """Which sum of the training this is: all members must be at the same."""
+    skip: float = 0.0
+    """1 if this rank wants no update of this sum."""
+    scaled: float = 0.0
+    """1 if a scaler looks for overflows: a loss may be infinite."""
+    drawn: float = 0.0
+    sketch: float = 0.0
+    """Of the step's samples over all workers: see `feed.Drawn`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,14 @@ class MemberStatus:
     loss: float = 0.0
     epoch_loss: float = 0.0
     """Of the last step and the last complete epoch; NaN: none."""
+    phase: float = 0.0
+    updates: float = 0.0
+    partial: float = 0.0
+    """Of the step under way: see `TrainingState`."""
+    samples: float = 0.0
+    contents: float = 0.0
+    sketch: float = 0.0
+    """Of its dataset: see `fingerprint.Fingerprint`."""
 
 
 WIDTH = len(fields(Vote))

@@ -83,7 +83,7 @@ class Builder:
         """Meet the others and choose how to synchronise; `BrokenGroupError` if one is missing."""
         names = [member.task for member in plan.members]
         rank, size, buckets = names.index(self.settings.task), len(names), self.buckets
-        ballot = torch.zeros(ballot_size(size, len(buckets.parameters)))
+        ballot = torch.zeros(ballot_size(size, len(buckets.parameters)), dtype=torch.float64)
         flats = [*buckets.host, ballot]
         sizes = [flat.nbytes for flat in buckets.host]
         if size == 1:

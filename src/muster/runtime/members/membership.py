@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
+from muster.runtime.data.fingerprint import Fingerprint
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
@@ -204,6 +205,7 @@ class Membership:
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
         self._check_layout(crew, rows)
+        self._check_data(crew, rows)
         sharded = self._are_sharded(crew, rows)
         if sharded:
             joined = self.owned.resolve(crew, rows)
@@ -282,7 +284,7 @@ class Membership:
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
         line = self._gauge.line() or (0.0, 0.0)
-        position = self.state.position
+        position, data = self.state.position, self.feed.fingerprint()
         mine = MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
@@ -300,6 +302,12 @@ class Membership:
             ended=float(self.ended),
             loss=self.state.loss,
             epoch_loss=self.state.epoch_loss,
+            phase=self.state.phase,
+            updates=self.state.updates,
+            partial=self.state.partial,
+            samples=data.samples,
+            contents=data.exact,
+            sketch=data.sketch,
         )
         return roll_call(crew.group, mine, crew.rank, crew.size)
 
@@ -310,17 +318,33 @@ class Membership:
                     f"{task} trains another model than {crew.tasks[0]}: not the same script?"
                 )
 
+    def _check_data(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
+        """Refuse a worker with another dataset; if others train already, they go on without it."""
+        found = [Fingerprint(int(r.samples), int(r.contents), r.sketch) for r in rows[: crew.workers]]
+        holders = [rank for rank, row in enumerate(rows[: crew.workers]) if row.holds]
+        first = holders[0] if holders else 0
+        for rank, other in enumerate(found):
+            how = found[first].differs(other)
+            if not how:
+                continue
+            text = f"{crew.tasks[rank]} has another dataset than {crew.tasks[first]}: {how}"
+            if crew.rank in holders and rank not in holders:
+                raise BrokenGroupError(text)
+            raise BadTrainingError(f"{text}; every worker must read the same samples")
+
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Adopt the position of the foremost holders; return their ranks."""
-        step = max(row.step for row in rows if row.holds)
-        holders = [rank for rank, row in enumerate(rows) if row.holds and row.step == step]
+        foremost = max((row.step, row.phase) for row in rows if row.holds)
+        holders = [r for r, row in enumerate(rows) if row.holds and (row.step, row.phase) == foremost]
         first = rows[holders[0]]
         if crew.rank not in holders:
             self.holds = False
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
+            self.state.partial = first.partial
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
 
     def _ask_feed(self, crew: Crew, holder: Member) -> None:
@@ -356,7 +380,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.position.step)
+            self.donor.open(self.state.updates)
         self._call(crew)
 
     # losing members
@@ -368,7 +392,7 @@ class Membership:
             crew = self.crew
             assert crew is not None
             patience = max(LEAST_PATIENCE, STEPS_OF_PATIENCE * self._step_seconds)
-            plan = self._meeting.agree(min(patience, crew.plan.deadline))
+            plan = self._meeting.agree(min(patience, crew.plan.deadline / 2))
             self._pending.discard(plan.formation)
             self._meeting.stand(CurrentPlans(plan))
             try:

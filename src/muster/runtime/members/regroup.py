@@ -27,7 +27,7 @@ from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.wire.messages import Member, MemberPlan
 
 NOTED = 2.0
-"""Seconds in which a live peer answers: its thread does nothing else."""
+"""Seconds in which a live peer answers: its thread does nothing else. At most half a deadline."""
 LOOK = 0.02
 """Seconds between checks of missing members."""
 ASKED = NOTED / 4
@@ -84,6 +84,8 @@ class Meeting:
         self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
         self._leading = False
+        self._unanswered: dict[str, float] = {}
+        """Seconds for which more senior members did not answer: that silence counts, too."""
         peers.on("regroup", self._register)
         peers.on("formation", self._tell)
 
@@ -100,6 +102,7 @@ class Meeting:
         place = self._place
         assert place is not None
         while True:
+            self._unanswered.clear()
             for member in place.candidates:
                 plan = None
                 if member.task == self._me.task and self._me.role == "worker":
@@ -127,13 +130,19 @@ class Meeting:
     def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
         """Register with a member; None if it is dead, hangs or gives up."""
         request = {"kind": "regroup", "task": self._me.task, "formation": place.plan.formation}
+        limit, began = min(NOTED, place.plan.deadline / 2), time.monotonic()
         try:
-            with connect(leader.address, request, self._token, NOTED) as connection:
+            with connect(leader.address, request, self._token, limit) as connection:
                 answer = receive_json(connection)
+                began = math.inf  # it lives
                 if answer.get("noted"):
                     connection.settimeout(place.plan.deadline + 2 * NOTED)
                     answer = receive_json(connection)
+        except ConnectionRefusedError:
+            self._unanswered[leader.task] = math.inf
+            return None
         except (OSError, ValueError):
+            self._unanswered[leader.task] = min(limit, max(0.0, time.monotonic() - began))
             return None
         if "excluded" in answer:
             raise ExcludedError(
@@ -156,7 +165,7 @@ class Meeting:
     def _gather(self, place: CurrentPlans, patience: float) -> MemberPlan:
         until = time.monotonic() + place.plan.deadline
         others = [m for m in place.candidates if m.task != self._me.task]
-        silence = {m.task: 0.0 for m in others}
+        silence = {m.task: self._unanswered.get(m.task, 0.0) for m in others}
         answered: Callable[[], bool] | None = None
         while True:
             with self._change:

@@ -40,6 +40,7 @@ from muster.runtime.shards.shard_updater import ShardUpdater
 from muster.runtime.shards.state_pieces import Piece, check_elementwise
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.withheld import withheld
 from muster.wire.messages import Member, MemberPlan
 
 RATES = 1 << 30
@@ -95,6 +96,10 @@ class OwnedState:
 
     def check(self, leased: bool, clips: bool) -> None:
         """Raise if updating owners cannot do this training."""
+        if len(self._state.optimizers) > 1:
+            raise BadTrainingError(
+                'owners that update know one optimiser, and there are several: use owners="reduce"'
+            )
         check_elementwise(self._state.optimizer)
         if clips:
             raise BadTrainingError(
@@ -141,7 +146,7 @@ class OwnedState:
         self._sent = []
         crew.group.allreduce(torch.zeros(1)).wait()
         for parameter in self._state.parameters:
-            parameter.grad = None  # each worker's own, useless to others
+            parameter.grad = withheld(parameter)  # each worker's own is useless to others
 
     def commit(self) -> None:
         assert self._updater is not None and self._staged is not None

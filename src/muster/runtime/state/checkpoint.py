@@ -13,7 +13,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
@@ -226,14 +226,20 @@ class Checkpoints:
 
 
 def signature_of(model: Any, optimizer: Any) -> str:
-    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimizer."""
+    """Describe what a checkpoint of one model and one optimiser must match."""
+    return signature_of_all(model.state_dict(), [optimizer])
+
+
+def signature_of_all(state: Mapping[str, Any], optimizers: Sequence[Any]) -> str:
+    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers."""
     tensors = {
         name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
-        for name, value in model.state_dict().items()
+        for name, value in state.items()
         if isinstance(value, Tensor)
     }
-    groups = [len(group["params"]) for group in optimizer.param_groups]
-    return json.dumps({"tensors": tensors, "optimizer": type(optimizer).__name__, "groups": groups})
+    kinds = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
+    groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
+    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": groups})
 
 
 def _saved_in(place: Place) -> "list[_Saved]":

@@ -1,21 +1,26 @@
 """Gradients in flat buckets, handed over while the backward pass still runs.
 
 A bucket is one flat tensor; parameters that become ready together share one. Each gradient is copied
-into its place when it is ready, and a bucket is handed over when it and all buckets before it are
-complete: all members use the same order. On a GPU a bucket has a pinned copy in host memory, which is
-summed.
+into its place when it is ready, and stays there: the memory that autograd gave it is free again. A
+bucket is handed over when it and all buckets before it are complete: all members use the same order. On
+a GPU a bucket has a pinned copy in host memory, which is summed.
+
+A step may sum several times (a GAN's two sides, two losses): what a parameter's gradient held before
+is kept aside and added to the new sum, as `.backward()` would.
 """
 
 import contextlib
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from muster.runtime.errors import BadTrainingError
 
 FIRST = 1 << 20
 """Bytes of the first bucket: a small one starts the network early."""
@@ -34,13 +39,19 @@ class GradientSlot:
     end: int
 
 
-def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[GradientSlot, ...]:
-    """Lay out slots in the given order; a bucket has one dtype and one device."""
+def lay_out(
+    parameters: Sequence[Any], order: Sequence[int], names: Sequence[str] = ()
+) -> tuple[GradientSlot, ...]:
+    """Lay out slots in the given order; a bucket has one dtype, one device and one model.
+
+    `names`: of the parameters; a prefix ("model2:") tells their model.
+    """
     slots: list[GradientSlot] = []
     kind, used, bucket = None, 0, -1
     for index in order:
         parameter = parameters[index]
-        size, this = parameter.numel() * parameter.element_size(), (parameter.dtype, parameter.device)
+        size, prefix = parameter.numel() * parameter.element_size(), _prefix(names, index)
+        this = (parameter.dtype, parameter.device, prefix)
         begin = slots[-1].end if slots else 0
         if this != kind or used + size > (FIRST if bucket == 0 else LIMIT):
             kind, used, bucket, begin = this, 0, bucket + 1, 0
@@ -49,12 +60,20 @@ def lay_out(parameters: Sequence[Any], order: Sequence[int]) -> tuple[GradientSl
     return tuple(slots)
 
 
-class Buckets:
-    """The flat buckets of a model, and the hooks that fill them."""
+def _prefix(names: Sequence[str], index: int) -> str:
+    return names[index].rpartition(":")[0] if names else ""
 
-    def __init__(self, parameters: Sequence[Any], order: Sequence[int]) -> None:
+
+class Buckets:
+    """The flat buckets of a training, and the hooks that fill them."""
+
+    def __init__(
+        self, parameters: Sequence[Any], order: Sequence[int], names: Sequence[str] = ()
+    ) -> None:
+        """`order`: in which gradients are expected; `names`: of the parameters."""
         self.parameters = list(parameters)
-        self.slots = lay_out(parameters, order)
+        self._names = list(names) or [str(index) for index in range(len(self.parameters))]
+        self.slots = lay_out(parameters, order, names)
         count = self.slots[-1].bucket + 1 if self.slots else 0
         self.flats = [self._flat(bucket) for bucket in range(count)]
         """The buckets on the parameters' device."""
@@ -67,15 +86,32 @@ class Buckets:
             for s in self.slots
         }
         self._slot = {slot.parameter: slot for slot in self.slots}
+        self._every = range(len(self.parameters))
+        self._chosen: Collection[int] = self._every
+        """The parameters whose gradients are summed."""
         self._waiting = [0] * len(self.flats)
+        self._summed = [True] * len(self.flats)
+        """By bucket, whether it is summed."""
         self._next = 0
         self._put: Callable[[int], None] | None = None
         self._on_device = False
         self._used = [0.0] * len(self.parameters)
+        self._before: dict[int, Tensor] = {}
+        """Gradients of earlier sums of the step."""
+        self.watching = False
+        """Whether a step is under way, in which gradients come by `differentiating` alone."""
+        self._passing = self._adding = False
+        """Whether a backward pass of ours runs; whether more of them follow before the sum."""
+        self.torn = False
+        """A gradient grew after its bucket was handed over: the sum is wrong."""
+        self._late = False
+        """Hold buckets back until the pass is over, since gradients were torn before."""
         gpu = next((flat.device for flat in self.flats if flat.is_cuda), None)
         self._copies = _Copies(gpu) if gpu is not None else None
-        for index, parameter in enumerate(self.parameters):
+        self._hooks = [
             parameter.register_post_accumulate_grad_hook(self._ready(index))
+            for index, parameter in enumerate(self.parameters)
+        ]
 
     @property
     def checksum(self) -> int:
@@ -85,21 +121,51 @@ class Buckets:
 
     @property
     def used(self) -> Tensor:
-        """1 for each parameter with a gradient in this step."""
+        """1 for each parameter with a gradient in this sum."""
         return torch.tensor(self._used)
 
-    def begin(self, put: Callable[[int], None], on_device: bool = False) -> None:
-        """Begin a step; call `put` with each bucket when it is ready.
+    def begin(
+        self,
+        put: Callable[[int], None] | None,
+        on_device: bool = False,
+        chosen: Collection[int] | None = None,
+        keep: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Begin a sum; call `put` with each bucket when it is ready.
 
-        `on_device`: sum the buckets on the parameters' device, not in host memory.
+        `put` None: there is nobody to sum with. `on_device`: sum the buckets on the parameters' device,
+        not in host memory. `chosen`: the parameters to sum; None: all. `keep`: add to the gradients
+        that there are; else drop them. `whole`: hand over buckets without a chosen parameter, too.
         """
         self._put, self._next, self._on_device = put, 0, on_device
+        self._chosen = self._every if chosen is None else frozenset(chosen)
         self._waiting = [0] * len(self.flats)
-        for slot in self.slots:
-            self._waiting[slot.bucket] += 1
+        for index in self._chosen:
+            self._waiting[self._slot[index].bucket] += 1
+        self._summed = [whole or count > 0 for count in self._waiting]
         self._used = [0.0] * len(self.parameters)
-        for parameter in self.parameters:
-            parameter.grad = None
+        self.torn, self.watching, self._before = False, True, {}
+        for index, parameter in enumerate(self.parameters):
+            self._put_aside(index, parameter, keep)
+
+    def _put_aside(self, index: int, parameter: Any, keep: bool) -> None:
+        """Make room for a new gradient; what its bucket held is copied if it is still needed."""
+        grad = parameter.grad if keep else None
+        if grad is self._views[index] and self._summed[self._slot[index].bucket]:
+            grad = grad.clone()
+        if grad is not None and index in self._chosen:
+            self._before[index], grad = grad, None
+        parameter.grad = grad
+
+    @contextlib.contextmanager
+    def differentiating(self, last: bool = True) -> Iterator[None]:
+        """Take the gradients of a backward pass; `last`: hand them over."""
+        self._passing, self._adding = True, not last
+        try:
+            yield
+        finally:
+            self._passing = False
 
     def idle(self) -> None:
         """Leave gradients as they are: nothing is summed in this step."""
@@ -107,9 +173,9 @@ class Buckets:
 
     def finish(self) -> None:
         """Hand over what is left after the backward pass, zeros where no gradient came."""
-        for slot in self.slots:
-            if not self._used[slot.parameter]:
-                self._views[slot.parameter].zero_()
+        for index in self._chosen:
+            if not self._used[index]:
+                self._used[index] = float(self._bring(index))
         self._hand_over_rest()
 
     def withhold(self) -> None:
@@ -120,44 +186,81 @@ class Buckets:
         self._used = [0.0] * len(self.parameters)
         self._hand_over_rest()
 
-    def spread(self, unused: Sequence[int]) -> None:
-        """Give each parameter its summed gradient; None if nobody had one, as in plain training."""
+    def spread(self, unused: Collection[int], factor: float = 1.0) -> None:
+        """Give each parameter its summed gradient times a factor, added to what it had.
+
+        None if nobody had one, as in plain training.
+        """
         for flat, host in zip(self.flats, self.host, strict=True):
             if flat is not host and not self._on_device:
                 flat.copy_(host, non_blocking=True)
-        for index, parameter in enumerate(self.parameters):
-            parameter.grad = self._views[index]
+        for index in self._chosen:
+            self.parameters[index].grad = self._views[index]
         for index in unused:
-            self.parameters[index].grad = None
-        self._put = None
+            if index in self._chosen:
+                self.parameters[index].grad = None
+        self.settle(factor)
 
-    def scale(self, factor: float) -> None:
-        """Scale all gradients: the step had fewer samples than planned."""
-        for parameter in self.parameters:
-            if parameter.grad is not None:
-                parameter.grad.mul_(factor)
+    def settle(self, factor: float = 1.0) -> None:
+        """Scale the new gradients, and add those from before."""
+        self._put = None
+        new = [p for p in (self.parameters[index] for index in self._chosen) if p.grad is not None]
+        if factor != 1.0 and new:
+            torch._foreach_mul_([parameter.grad for parameter in new], factor)
+        for index, before in self._before.items():
+            parameter = self.parameters[index]
+            parameter.grad = before if parameter.grad is None else parameter.grad.add_(before)
+        self._before = {}
 
     def abandon(self) -> None:
         """Drop a void step: nothing of it may reach the next one."""
-        self._put = None
+        self._put, self.watching = None, False
         if self._copies is not None:
             with contextlib.suppress(Exception):
                 self._copies.wait()
 
     def _ready(self, index: int) -> Callable[[Any], None]:
         def hook(parameter: Any) -> None:
-            if self._put is None or self._used[index]:
+            if not self.watching:
                 return
-            self._used[index] = 1.0
-            self._views[index].copy_(parameter.grad)
+            if not self._passing:
+                raise BadTrainingError(
+                    f"a plain .backward() reached {self._names[index]}, which the other workers would "
+                    "not hear of: call ctx.backward(losses), or torch.autograd.grad() for a gradient "
+                    "of your own"
+                )
+            if self._put is None or self._adding or index not in self._chosen:
+                return
             slot = self._slot[index]
-            self._waiting[slot.bucket] -= 1
-            ready = self._next
-            while ready < len(self._waiting) and self._waiting[ready] == 0:
-                ready += 1
-            self._hand_over(ready)
+            self._bring(index)
+            if slot.bucket < self._next:
+                # Reentrant checkpointing of a shared block: its gradient comes in several parts.
+                self.torn = self._late = True
+            elif not self._used[index]:
+                self._used[index] = 1.0
+                self._waiting[slot.bucket] -= 1
+                if not self._late:
+                    self._hand_over(self._complete())
 
         return hook
+
+    def _bring(self, index: int) -> bool:
+        """Bring a gradient to its place in the bucket, zeros without one; return whether it has one."""
+        parameter, view = self.parameters[index], self._views[index]
+        if parameter.grad is None:
+            view.zero_()
+            return False
+        if parameter.grad is not view:
+            view.copy_(parameter.grad)
+            parameter.grad = view
+        return True
+
+    def _complete(self) -> int:
+        """Return the first bucket that waits for gradients."""
+        ready = self._next
+        while ready < len(self._waiting) and self._waiting[ready] == 0:
+            ready += 1
+        return ready
 
     def _hand_over_rest(self) -> None:
         self._hand_over(len(self.flats))
@@ -169,6 +272,8 @@ class Buckets:
         while self._next < end:
             bucket = self._next
             self._next += 1
+            if not self._summed[bucket]:
+                continue
             if self._copies is None or self._on_device or not self.flats[bucket].is_cuda:
                 self._put(bucket)
             else:

@@ -1,5 +1,6 @@
 """The device of a task, and numbers read from it asynchronously."""
 
+import os
 import re
 
 import torch
@@ -18,7 +19,8 @@ def device_name(device: torch.device) -> str:
     """Return a name that two tasks share only if they share the device."""
     if device.type != "cuda":
         return device.type
-    return f"gpu-{torch.cuda.get_device_properties(device).uuid}"
+    # NCCL takes processes with host names of their own for hosts of their own, even on one GPU.
+    return f"gpu-{torch.cuda.get_device_properties(device).uuid}{os.environ.get('NCCL_HOSTID', '')}"
 
 
 class DeviceNumber:

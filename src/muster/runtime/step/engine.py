@@ -5,12 +5,15 @@ sum       sum gradients and ballots; lost members show here
 update    close the window, step the optimiser
 commit    advance; apply what the ballots say: shares, requests, the switch to a built plan
 redo      after a failure: regroup the survivors, split the step again and redo it
+
+A step has one or more *phases*, each of some sums and the update that uses them: a GAN has two. A
+redone step skips the phases that were applied, so that nothing is applied twice.
 """
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import isfinite
 from operator import or_
@@ -18,7 +21,8 @@ from operator import or_
 import torch
 
 from muster.runtime.comm.base import Transfer
-from muster.runtime.data.feed import Feed, StepPart
+from muster.runtime.data.feed import Drawn, Feed, StepPart
+from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import SAVE, Vote, fill, read, unused
@@ -30,6 +34,28 @@ from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.stopwatch import Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
+
+TURNS = 1 << 10
+"""More sums than any phase has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What this task adds to a sum besides its gradients."""
+
+    loss: float = 0.0
+    """Sum of its losses."""
+    weight: float = 0.0
+    """What they are divided by, with those of the others."""
+    failed: bool = False
+    """Its gradients are not whole: the step is void."""
+    skip: bool = False
+    """It wants no update."""
+    scaled: bool = False
+    """A scaler looks for overflows."""
+
+
+NOTHING = Ours()
 
 
 @dataclass
@@ -68,6 +94,14 @@ class StepEngine(Membership):
         """The current step failed and is redone."""
         self._broken = False
         """It failed because a member is lost."""
+        self._phase = self._done = 0
+        """The phase of the step that the user's loop is at; those applied before it was redone."""
+        self._sums = 0
+        """Sums of the step so far."""
+        self._losses = 0.0
+        """Sum of the losses of the phase under way."""
+        self.skipping = False
+        """A member wants no update in this phase."""
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses, before members change."""
 
@@ -75,11 +109,12 @@ class StepEngine(Membership):
         """Begin a step; return this task's samples."""
         crew, position = self._crew(), self.state.position
         self.void = self._broken = False
-        self._votes = ()
+        self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
+        self._done, self.skipping = self.state.phase, False
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
         if self.holds:
-            self.donor.open(position.step)
+            self.donor.open(self.state.updates)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
             self.part = StepPart(0, 0, self.feed.total(position))
@@ -88,10 +123,53 @@ class StepEngine(Membership):
             crew.communicator.begin()
         except BrokenGroupError:
             self.lose()
-        if crew.size > 1:
-            on_device = crew.choice.kind == "nccl"
-            self.buckets.begin(lambda bucket: self._put(crew, bucket), on_device)
+        self._begin_buckets(crew)
         return self.part
+
+    def begin_sum(self, chosen: Collection[int] | None = None) -> None:
+        """Begin a sum of the step; `chosen`: parameters, None: all."""
+        crew = self._crew()
+        if self._sums and crew.size > 1:
+            self._check_sums(crew)
+            try:
+                crew.communicator.begin()
+            except BrokenGroupError:
+                self.lose()
+        if self._sums or chosen is not None:
+            self._begin_buckets(crew, chosen)
+
+    def _begin_buckets(self, crew: Crew, chosen: Collection[int] | None = None) -> None:
+        put = (lambda bucket: self._put(crew, bucket)) if crew.size > 1 else None
+        kind = crew.choice.kind
+        whole = kind not in ("ring", "nccl")  # owners expect every bucket
+        self.buckets.begin(put, kind == "nccl", chosen, keep=self._sums > 0, whole=whole)
+
+    def _check_sums(self, crew: Crew) -> None:
+        if crew.workers < crew.size or crew.holdings:
+            raise BadTrainingError(
+                "ctx.backward() was called again in a step, which servers and updating owners cannot "
+                'follow: use owners="reduce" and no servers, or add up the losses'
+            )
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the current phase was applied before the step was redone."""
+        return self._phase < self._done
+
+    def next_phase(self) -> None:
+        """Begin the phase after an update."""
+        self._phase += 1
+        self.skipping = False
+        self.stopwatch.lap()
+        if self.holds and self._phase > self._done and not self.void:
+            self.donor.open(self.state.updates)
+
+    def apply(self) -> None:
+        """Note that the current phase is applied."""
+        self.state.phase += 1
+        self.state.updates += 1
+        self.state.partial += self._losses
+        self._losses = 0.0
 
     def _put(self, crew: Crew, bucket: int) -> None:
         if not self.timing.handed:
@@ -105,64 +183,104 @@ class StepEngine(Membership):
         if left > 0 and not self.void:
             time.sleep(left)
 
-    def sum(self, loss: float, failed: bool = False) -> None:
+    def sum(self, ours: Ours = NOTHING) -> None:
         """Sum the gradients and this task's vote; set `void` if that fails."""
         try:
             if not self.void:
-                self._sum(self._crew(), loss, failed)
+                self._sum(self._crew(), ours)
         except BrokenGroupError:
             self.lose()
         self.timing.summed = time.monotonic()
 
-    def _sum(self, crew: Crew, loss: float, failed: bool) -> None:
+    def _sum(self, crew: Crew, ours: Ours) -> None:
         alone = crew.size == 1
         if not alone and self.works:
-            if self.part.count and not failed:
+            if self.part.count and not (ours.failed or ours.skip):
                 self.buckets.finish()
             else:
                 self.buckets.withhold()
         self.timing.forward, self.timing.backward = self.stopwatch.read()
         self._step_seconds = self.timing.forward + self.timing.backward
-        fill(crew.ballot, crew.rank, crew.size, self._vote(loss, failed), self.buckets.used)
+        ours = replace(ours, failed=ours.failed or self.buckets.torn)
+        fill(crew.ballot, crew.rank, crew.size, self._vote(ours), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
-            self.timing.transfers = crew.communicator.finish()
+            self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
+        self._check_turns(crew)
+        self._sums += 1
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
 
+    def _check_turns(self, crew: Crew) -> None:
+        """Raise if members are at different sums: what was summed is no gradient."""
+        for task, vote in zip(crew.tasks, self._votes, strict=True):
+            if vote.turn != self._votes[0].turn:
+                raise BadTrainingError(
+                    f"{task} is at another point of its step than {crew.tasks[0]}: every worker must "
+                    "call ctx.backward() and optimizer.step() equally often, whatever its samples"
+                )
+
     def _judge(self, crew: Crew) -> None:
         """Apply what the ballots say of the step: not finite, void, or good."""
+        self._check_drawn(crew)
         losses = sum(vote.loss for vote in self._votes)
-        if not isfinite(losses):
+        if not isfinite(losses) and not any(vote.scaled for vote in self._votes):
             raise BadTrainingError(
                 f"the loss of step {self.state.position.step + 1} is {losses}: nothing was applied; "
                 "a smaller learning rate or gradient clipping may help"
             )
-        samples = sum(vote.samples for vote in self._votes)
+        samples, weight = (sum(getattr(vote, n) for vote in self._votes) for n in ("samples", "weight"))
         if any(vote.failed for vote in self._votes):
             self.void = True
             self._agreed.learn(self._votes[: crew.workers])
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
             self._move_on(crew)
-        elif crew.holdings:
-            self.buckets.idle()
-        elif self.works:
-            if crew.size > 1:
-                self.buckets.spread(unused(crew.ballot, crew.size))
-            if samples != self.part.total:
-                self.buckets.scale(self.part.total / samples)
+        elif any(vote.skip for vote in self._votes):
+            self.skipping = True
+            self.buckets.settle()
+        else:
+            self._share_out(crew, samples, losses, weight)
 
-    def _vote(self, loss: float, failed: bool) -> Vote:
+    def _check_drawn(self, crew: Crew) -> None:
+        """Refuse to train on samples that workers have drawn differently; a joiner fails alone."""
+        votes = [(t, v) for t, v in zip(crew.tasks, self._votes, strict=True) if v.drawn]
+        first, right = next(((t, v) for t, v in votes if v.samples), ("", Vote()))
+        for task, vote in votes if first else ():
+            same = vote.drawn == right.drawn and abs(vote.sketch - right.sketch) <= TOLERANCE
+            if not same and (vote.samples or task == self.settings.task):
+                raise BadTrainingError(
+                    f"{task} drew other samples than {first} for step {self.state.position.step + 1}: "
+                    "sampler and seed must be the same on every worker, and a sampler may draw from "
+                    "the generators of torch, random and numpy and from its own `generator` alone"
+                )
+
+    def _share_out(self, crew: Crew, samples: float, losses: float, weight: float) -> None:
+        """Give everyone the gradient of the mean over the whole batch."""
+        if not weight:
+            raise BadTrainingError(
+                f"the weights of step {self.state.position.step + 1} add up to 0: nothing was applied"
+            )
+        # The last loss stands in for one that a scaler found to overflow.
+        self._losses += losses / weight * samples if isfinite(losses) else self.state.loss * samples
+        if crew.holdings:
+            self.buckets.idle()
+        elif self.works and crew.size > 1:
+            self.buckets.spread(unused(crew.ballot, crew.size), self.part.total / weight)
+        elif self.works:
+            self.buckets.settle(self.part.total / weight)
+
+    def _vote(self, ours: Ours) -> Vote:
         complete = self._joiner.complete if self._joiner is not None else None
-        # A joiner holds the whole state once this step is applied.
-        joins = complete is not None and complete <= self.state.position.step
+        # A joiner holds the whole state once this update is applied.
+        joins = complete is not None and complete <= self.state.updates
         line = self._gauge.line() or (0.0, 0.0)
+        drawn = self.feed.drawn(self.state.position) if self.works else Drawn()
         return Vote(
-            samples=0 if failed else self.part.count,
-            loss=0.0 if failed else loss,
+            samples=0 if ours.failed else self.part.count,
+            loss=0.0 if ours.failed else ours.loss,
             built=self._pending.built(),
             able=float(self.works and (self.holds or joins)),
             cap=self.cap,
@@ -170,9 +288,15 @@ class StepEngine(Membership):
             per_sample=line[1],
             noise=self._gauge.noise(),
             request=self._request,
-            failed=float(failed),
+            failed=float(ours.failed),
             finished=self.part.finished,
             far=self.part.far,
+            weight=0.0 if ours.failed else ours.weight,
+            turn=self.state.updates * TURNS + self._sums,
+            skip=float(ours.skip),
+            scaled=float(ours.scaled),
+            drawn=drawn.checksum,
+            sketch=drawn.sketch,
         )
 
     def before_update(self) -> list[int]:
@@ -182,26 +306,30 @@ class StepEngine(Membership):
         if self._joiner is None:
             return []
         try:
-            return self._joiner.before_update(self.state.position.step + 1)
+            return self._joiner.before_update(self.state.updates + 1)
         except BrokenGroupError:
             self.lose()  # the others notice, and all recover
             return list(range(len(self.buckets.parameters)))
 
-    def unused(self) -> list[int]:
-        """Return the parameters without a gradient in this step."""
-        if self.updates:
-            return unused(self._crew().ballot, self._crew().size)
-        return [i for i, parameter in enumerate(self.buckets.parameters) if parameter.grad is None]
+    def reached(self) -> set[int]:
+        """Return the parameters with a gradient in the last sum."""
+        crew, every = self._crew(), range(len(self.buckets.parameters))
+        if crew.size > 1:
+            return set(every) - set(unused(crew.ballot, crew.size))
+        return {index for index in every if self.buckets.parameters[index].grad is not None}
 
     def commit(self) -> None:
         """Finish the step and apply what the ballots agreed on."""
         crew, before = self._crew(), self.state.position
-        mine, losses = self._votes[crew.rank], sum(vote.loss for vote in self._votes)
+        if not self.works:
+            self.apply()
+        mine, losses = self._votes[crew.rank], self.state.partial
+        self.state.phase, self.state.partial, self.buckets.watching = 0, 0.0, False
         if self._joiner is not None and mine.able:
             self._joiner.close()
             self._joiner, self.holds = None, True
         self.state.losses += losses
-        self._report(crew, mine)
+        self._report(crew, mine, losses)
         if self._before is not None:
             # All have entered this formation: nobody waits in the previous one. Closing takes 10 ms.
             threading.Thread(target=self._before.close, name="muster-close", daemon=True).start()
@@ -259,7 +387,7 @@ class StepEngine(Membership):
         self.void = self._broken = True
         self._crew().close()
 
-    def _report(self, crew: Crew, mine: Vote) -> None:
+    def _report(self, crew: Crew, mine: Vote, losses: float) -> None:
         timing, task = self.timing, self.settings.task
         if mine.samples:
             self._gauge.note(int(mine.samples), timing.forward + timing.backward)
@@ -268,7 +396,7 @@ class StepEngine(Membership):
         position = self.state.position
         formation, reported = self._reported
         self._reported = crew.formation, time.monotonic()
-        loss = sum(vote.loss for vote in self._votes) / total
+        loss = losses / total
         wait = max(0.0, timing.summed - ended)
         sync = max(0.0, timing.summed - timing.handed) if timing.handed else 0.0
         seconds = self._reported[1] - reported if formation == crew.formation else 0.0

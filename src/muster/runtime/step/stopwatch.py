@@ -7,33 +7,42 @@ import torch
 
 
 class Stopwatch:
-    """Three marks per step: begin, forward done, backward done."""
+    """Laps of three marks each: begin, forward done, backward done."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
-        self._marks: list[Any] = []
+        self._laps: list[list[Any]] = []
         self._last = (0.0, 0.0)
 
     def begin(self) -> None:
-        self._marks = []
-        self.mark()
+        """Begin a step."""
+        self._laps = []
+        self.lap()
+
+    def lap(self) -> None:
+        """Begin another forward pass of the step; what was since the last one does not count."""
+        self._laps.append([self._now()])
 
     def mark(self) -> None:
         """Mark the end of a pass, or the point in the device's queue."""
-        if not self._cuda:
-            self._marks.append(time.monotonic())
-            return
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        self._marks.append(event)
+        if len(self._laps[-1]) == 3:
+            self._laps.append(self._laps[-1][2:])  # the next micro-batch began at once
+        self._laps[-1].append(self._now())
 
     def read(self) -> tuple[float, float]:
-        """Return seconds of forward and backward pass; the last known if a GPU is not done yet."""
-        if len(self._marks) == 3 and (not self._cuda or self._marks[2].query()):
-            self._last = self._between(0, 1), self._between(1, 2)
+        """Return seconds of forward and backward passes; the last known if a GPU is not done yet."""
+        laps = [lap for lap in self._laps if len(lap) == 3]
+        if laps and (not self._cuda or laps[-1][2].query()):
+            forward = sum(self._between(lap[0], lap[1]) for lap in laps)
+            self._last = forward, sum(self._between(lap[1], lap[2]) for lap in laps)
         return self._last
 
-    def _between(self, one: int, other: int) -> float:
-        if self._cuda:
-            return float(self._marks[one].elapsed_time(self._marks[other])) / 1e3
-        return float(self._marks[other] - self._marks[one])
+    def _now(self) -> Any:
+        if not self._cuda:
+            return time.monotonic()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _between(self, one: Any, other: Any) -> float:
+        return float(one.elapsed_time(other)) / 1e3 if self._cuda else float(other - one)

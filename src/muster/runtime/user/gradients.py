@@ -1,6 +1,7 @@
 """Between a batch and its update: the user's losses, their gradients, and the optimiser's step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,7 +10,9 @@ from torch import Tensor
 from muster.runtime.data.feed import StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.step.device import DeviceNumber
-from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.engine import Ours, StepEngine
+from muster.runtime.user.losses import check_losses, weight_of
+from muster.runtime.user.parts import rows_of, split
 
 FITS = 0.75
 """Factor for the next try when a share did not fit into memory: allocators need headroom."""
@@ -24,53 +27,108 @@ class Gradients:
         self.engine: StepEngine | None = None
         """Set when training begins."""
         self.part = StepPart(0, 0, 0)
+        self.micro: int | None = None
+        """Samples of a micro-batch; None: a share is one batch."""
+        self._rows = 0
+        """Samples of the micro-batch under way; 0: there is none."""
+        self._more = False
+        """Whether micro-batches follow that belong to the same sum."""
+        self._called = False
+        """Whether the loop did anything with its batch."""
         self._summed = self._applied = False
+        """Whether the current phase has gradients; whether it is applied."""
+        self._ours: Ours | None = None
+        """What this worker adds to the sum under way."""
+        self._reached: set[int] = set()
+        """Parameters that got a gradient in this step."""
+        self._hidden: list[int] = []
+        """Parameters that a joiner must not update in this phase."""
         self._fitted = 0
         """The largest share that has fitted into memory."""
 
     def begin(self, part: StepPart) -> None:
         """Begin a step with this worker's samples."""
-        self.part = part
-        self._summed = self._applied = False
+        self.part, self._ours, self._reached, self._hidden = part, None, set(), []
+        self._called = self._summed = self._applied = self._more = False
+        self._rows = 0
 
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
-        if not self._summed:
+        if not self._called:
             raise BadTrainingError("the loop took a batch and did not call ctx.backward(losses)")
 
     def check_applied(self) -> None:
-        """Raise if the loop left its gradients unused."""
-        if not self._applied:
-            raise BadTrainingError("the loop called ctx.backward() but not optimizer.step()")
+        """Raise if the loop left its gradients unused, unless they overflowed."""
+        engine = self._training()
+        if self._applied or engine.is_applied:
+            return
+        if not engine.skipping and all(bool(p.grad.isfinite().all()) for p in self._with_gradient()):
+            raise BadTrainingError(
+                "the loop called ctx.backward() but not optimizer.step(); "
+                "to leave out an update, call ctx.skip() on every worker"
+            )
+        self._apply(engine)
 
     def note_fitted(self) -> None:
         """Remember that this step's share fitted into memory."""
         self._fitted = max(self._fitted, self.part.count)
 
-    def backward(self, losses: Tensor) -> None:
+    # the user's calls
+
+    def parts(self, batch: Any) -> Iterator[Any]:
+        """Yield a batch in micro-batches; their gradients are summed with the last one's."""
+        rows = rows_of(batch)
+        size = self.micro or rows
+        try:
+            for first in range(0, rows, size):
+                self._rows, self._more = min(size, rows - first), first + size < rows
+                yield split(batch, rows, first, first + self._rows)
+        finally:
+            self._rows, self._more = 0, False
+
+    def backward(
+        self, losses: Tensor, weight: Any = None, optimizer: Any = None, scaler: Any = None
+    ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers."""
-        engine = self.engine
-        if engine is None:
-            raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
-        if self._summed:
-            raise BadTrainingError("backward() was called twice in one step")
+        engine = self._enter()
+        if engine.void or engine.is_applied:
+            self._pretend(engine)
+            return
+        if engine.updates and (weight is not None or optimizer is not None):
+            raise BadTrainingError(
+                'weight= and optimizer= need gradients that owners do not have: use owners="reduce"'
+            )
+        chosen = self._chosen(engine, optimizer)
+        if self._ours is None:
+            engine.begin_sum(chosen)
+            self._ours = Ours(scaled=scaler is not None)
         engine.stopwatch.mark()
-        loss = self._differentiate(engine, losses) if self.part.count else 0.0
+        if self.part.count and not engine.void:
+            self._differentiate(engine, losses, weight, chosen, scaler)
         engine.keep_pace()
         engine.stopwatch.mark()
-        self._summed = True
-        engine.sum(loss)
-        self._check_used(engine)
+        if not self._more:
+            self._sum(engine, self._ours)
 
-    def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
+    def skip(self) -> None:
+        """Let no worker update in this phase; its samples count as seen."""
+        engine = self._enter()
+        if engine.void or engine.is_applied:
+            self._pretend(engine)
+        elif self._summed:
+            engine.skipping = True
+        else:
+            self._give_up(engine, Ours(skip=True))
+
+    def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
+        """Call `backward(forward())`; if memory is too small, redo the step with fewer samples."""
         try:
-            self.backward(forward())
+            self.backward(forward(), **options)
         except torch.OutOfMemoryError as problem:
             self._shrink(problem)
 
-    def update(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Replace the user's optimizer.step(): skip it if the step is void."""
+    def update(self, optimizer: Any, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Replace the user's optimizer.step(): apply the sum, and nothing if the step is void."""
         engine = self.engine
         if engine is None:
             return step(*args, **kwargs)
@@ -78,71 +136,137 @@ class Gradients:
             raise BadTrainingError("optimizer.step() was called before ctx.backward(losses)")
         if engine.void:
             return None
-        if engine.updates:
-            engine.owned.commit()
-            self._applied = engine.state.optimizer._opt_called = True  # torch's schedulers check it
+        if engine.is_applied:
+            self._applied = True
             return None
-        hidden = engine.before_update()
-        if engine.void:
+        self._check_used(engine, optimizer)
+        if not self._applied:
+            self._apply(engine)
+        if engine.void or engine.skipping or engine.updates:
+            optimizer._opt_called = True  # torch's schedulers check it
             return None
-        parameters = engine.buckets.parameters
-        kept = {index: parameters[index].grad for index in hidden}
-        for index in hidden:
-            parameters[index].grad = None
-        result = step(*args, **kwargs)
-        for index, grad in kept.items():
-            parameters[index].grad = grad
-        self._applied = True
-        return result
+        return self._step(engine, step, *args, **kwargs)
 
     def unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the user's scheduler.step(): skip it if the step is void."""
         return None if self.engine is not None and self.engine.void else step(*args, **kwargs)
 
+    # sums
+
+    def _training(self) -> StepEngine:
+        if self.engine is None:
+            raise BadTrainingError("backward() belongs inside `for batch in ctx.steps()`")
+        return self.engine
+
+    def _enter(self) -> StepEngine:
+        """Begin what follows the last call: after an update, the next phase."""
+        engine = self._training()
+        if self._applied:
+            engine.next_phase()
+            self._summed = self._applied = False
+        self._called = True
+        return engine
+
+    def _pretend(self, engine: StepEngine) -> None:
+        """Go on as if there were gradients: this phase is void, or was applied before."""
+        self._summed = True
+        for parameter in engine.buckets.parameters:
+            if parameter.grad is None:  # a scaler asks for some
+                parameter.grad = torch.zeros_like(parameter)
+
+    def _chosen(self, engine: StepEngine, optimizer: Any) -> list[int] | None:
+        """Return the parameters of an optimiser; None: all of them."""
+        if optimizer is None:
+            return None
+        state = engine.state
+        if not any(optimizer is other for other in state.optimizers):
+            raise BadTrainingError("ctx.backward(optimizer=...) names one that ctx.wrap was not given")
+        return [i for i, p in enumerate(state.parameters) if state.optimizer_of(p) is optimizer]
+
+    def _differentiate(
+        self,
+        engine: StepEngine,
+        losses: Tensor,
+        weight: Any,
+        chosen: Collection[int] | None,
+        scaler: Any,
+    ) -> None:
+        """Run the backward pass; note the sums of the losses and their weights."""
+        count = self._rows or self.part.count
+        check_losses(losses, count, weight is not None)
+        total = losses.sum()
+        value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)
+        mean = total / self.part.total
+        inputs = None if chosen is None else [engine.buckets.parameters[index] for index in chosen]
+        with engine.buckets.differentiating(last=not self._more):
+            try:
+                (mean if scaler is None else scaler.scale(mean)).backward(inputs=inputs)
+            except BrokenGroupError:
+                engine.lose()
+        ours = self._ours
+        assert ours is not None
+        self._ours = replace(ours, loss=ours.loss + value.get(), weight=ours.weight + weighs.get())
+
+    def _sum(self, engine: StepEngine, ours: Ours) -> None:
+        self._summed, self._ours = True, None
+        engine.sum(ours)
+        if not engine.void:
+            self._reached |= engine.reached()
+
+    def _give_up(self, engine: StepEngine, ours: Ours) -> None:
+        """Take part in a sum without gradients."""
+        if self._ours is None:
+            engine.begin_sum()
+        self._sum(engine, ours)
+
     def _shrink(self, problem: torch.OutOfMemoryError) -> None:
         """Tell the others with the next ballot how much fits; the step is void."""
-        engine, count = self.engine, self.part.count
-        assert engine is not None
-        if count <= 1:
+        engine, count = self._enter(), self.part.count
+        rows = self._rows or count
+        if rows <= 1:
             raise BadTrainingError("not even one sample fits into this device's memory") from problem
-        # Never go below a share that has fitted.
-        engine.cap = max(1, int(count * FITS), self._fitted if self._fitted < count else 0)
-        self._summed = True
-        engine.sum(0.0, failed=True)
+        if self.micro is not None:
+            self.micro = max(1, rows // 2)
+        else:
+            # Never go below a share that has fitted.
+            engine.cap = max(1, int(count * FITS), self._fitted if self._fitted < count else 0)
+        self._give_up(engine, Ours(failed=True))
 
-    def _differentiate(self, engine: StepEngine, losses: Tensor) -> float:
-        """Run the backward pass; return the sum of the losses."""
-        self._check_losses(losses)
-        total = losses.sum()
-        value = DeviceNumber(total.detach())
-        try:
-            (total / self.part.total).backward()
-        except BrokenGroupError:
-            engine.lose()
-        return value.get()
+    # updates
 
-    def _check_losses(self, losses: Tensor) -> None:
-        count = self.part.count
-        if not isinstance(losses, Tensor) or losses.dim() == 0:
-            raise BadTrainingError(
-                f"the loss is one number for {count} samples: return one for each of them "
-                '(reduction="none"), so that unequal shares of the batch get the right weight'
-            )
-        if losses.shape[0] != count:
-            raise BadTrainingError(
-                f"the losses have shape {list(losses.shape)} for {count} samples: return one for each, "
-                "the mean over everything but the first dimension"
-            )
-        if losses.dim() != 1:
-            raise BadTrainingError(
-                f"the losses have shape {list(losses.shape)}: return one number for each sample, "
-                "e.g. losses.flatten(1).mean(1)"
-            )
+    def _apply(self, engine: StepEngine) -> None:
+        """Begin the update of a phase."""
+        if engine.updates:
+            engine.owned.commit()
+        else:
+            self._hidden = engine.before_update()
+        if not engine.void:
+            engine.apply()
+            self._applied = True
 
-    def _check_used(self, engine: StepEngine) -> None:
-        if self.allow_unused or engine.void:
+    def _step(self, engine: StepEngine, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Update all parameters but those that a joiner lacks."""
+        parameters = engine.buckets.parameters
+        kept = {index: parameters[index].grad for index in self._hidden}
+        for index in self._hidden:
+            parameters[index].grad = None
+        result = step(*args, **kwargs)
+        for index, grad in kept.items():
+            parameters[index].grad = grad
+        return result
+
+    def _with_gradient(self) -> list[Any]:
+        return [p for p in self._training().buckets.parameters if p.grad is not None]
+
+    def _check_used(self, engine: StepEngine, optimizer: Any) -> None:
+        if self.allow_unused or engine.skipping:
             return
-        unused = [engine.state.names[index] for index in engine.unused()]
+        state = engine.state
+        unused = [
+            name
+            for index, (name, p) in enumerate(zip(state.names, state.parameters, strict=True))
+            if index not in self._reached and state.optimizer_of(p) is optimizer
+        ]
         if unused:
             raise BadTrainingError(
                 f"no gradient reached {', '.join(unused[:5])}{' ...' if len(unused) > 5 else ''}: "

@@ -73,7 +73,7 @@ class Loop:
         engine = self._engine
         while not self._is_over():
             self._gradients.begin(engine.begin())
-            engine.sum(0.0)
+            engine.sum()
             if engine.void:
                 engine.redo()
                 continue

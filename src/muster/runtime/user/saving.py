@@ -3,7 +3,7 @@
 from muster.runtime.errors import BadCheckpointError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
 from muster.runtime.settings import TaskSettings
-from muster.runtime.state.checkpoint import Checkpoints, signature_of
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.fence import WriterTerm, WriterTerms
 from muster.runtime.state.own_place import leave_link, own_place, path_or_url
 from muster.runtime.state.owner import claim_of
@@ -52,7 +52,7 @@ class Saving:
             return
         optimizer = engine.gather(self.checkpoints is not None)
         if self.checkpoints is not None and engine.primary:
-            signature, whole = signature_of(state.model, state.optimizer), state.whole()
+            signature, whole = state.signature(), state.whole()
             if optimizer is not None:
                 whole["optimizer"] = optimizer
             self.checkpoints.save(state.position.step, whole, signature, wait)
@@ -75,7 +75,7 @@ class Saving:
             return False
         self.checkpoints.take()
         try:
-            found = self.checkpoints.latest(signature_of(state.model, state.optimizer))
+            found = self.checkpoints.latest(state.signature())
         except BadCheckpointError:
             self.checkpoints.release()
             raise

@@ -8,22 +8,22 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from math import isnan, nan
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed, Indexed, Leased
-from muster.runtime.data.loader import Loader
-from muster.runtime.data.samples import Order
+from muster.runtime.data.feed import Feed
+from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.state.state import TrainingState
+from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
@@ -32,7 +32,9 @@ from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
 from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
+from muster.runtime.user.wrapped import check_wrapped, ready_order
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -87,25 +89,35 @@ class Session:
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
-        `allow_unused`: leave parameters without a gradient alone, as in plain training.
+        Call it once for each model; `optimizer` and `scheduler` may be lists, or None for a model
+        that is not trained. `allow_unused`: leave parameters without a gradient alone, as in plain
+        training.
         """
-        if self._state is not None:
-            raise BadTrainingError("wrap() was called twice: there is one model and one optimiser")
+        if self._engine is not None:
+            raise BadTrainingError(
+                "wrap() was called inside the loop: wrap all models before ctx.steps()"
+            )
         model.to(self.device)
-        if optimizer.state:
-            optimizer.load_state_dict(optimizer.state_dict())  # its state follows the parameters
-        self._state = TrainingState(model, optimizer, scheduler)
-        self._gradients.allow_unused = allow_unused
-        self._check_optimizer(model, optimizer)
-        optimizer.step = Guarded(optimizer.step, self._gradients.update)
-        if scheduler is not None:
-            scheduler.step = Guarded(scheduler.step, self._gradients.unless_void)
+        optimizers, schedulers = as_list(optimizer), as_list(scheduler)
+        for each in optimizers:
+            if each.state:
+                each.load_state_dict(each.state_dict())  # its state follows the parameters
+        check_wrapped(self._state, model, optimizers)
+        if self._state is None:
+            self._state = TrainingState(model, optimizers, schedulers)
+        else:
+            self._state.add(model, optimizers, schedulers)
+        self._gradients.allow_unused |= allow_unused
+        for each in optimizers:
+            each.step = Guarded(each.step, partial(self._gradients.update, each))
+        for each in schedulers:
+            each.step = Guarded(each.step, self._gradients.unless_void)
         return model, optimizer
 
     def data(
         self,
         dataset: Any,
-        global_batch: int,
+        global_batch: int | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -113,33 +125,36 @@ class Session:
         shuffle: bool = True,
         drop_last: bool = False,
         collate: Callable[[list[Any]], Any] | None = None,
-        augment: bool = False,
-        loaders: int = 1,
+        augment: bool | None = None,
+        loaders: int = 0,
+        sampler: Any = None,
+        shards: int | None = None,
+        prefetch: int = 2,
+        loader_init: Callable[[int], None] | None = None,
+        micro_batch: int | str | None = None,
     ) -> None:
         """Set the dataset; `global_batch` counts all workers together and never changes.
 
-        Ends after `epochs` or `steps`, whichever is first. A dataset of streams has `shards()` and
-        `shard(i)`: its shards are leased to workers, and samples may repeat after a loss.
+        Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
+        `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
+        torch sampler, of ids or of lists of ids. `loaders`: processes that load ahead, `prefetch`
+        batches each (0: a thread of this process); `loader_init(i)` is called in each. `augment`: seed
+        the random generators by (seed, epoch, sample) around each `dataset[i]`; None: if samples use
+        them.
+
+        A dataset of streams has `shards()` and `shard(i)`: its shards are leased to workers, and
+        samples may repeat after a loss. `shards`: of an `IterableDataset` that divides itself by
+        `torch.utils.data.get_worker_info()`, into how many.
+
+        `micro_batch`: most samples that `ctx.parts` yields at once; "auto": as many as fit into memory.
         """
-        self._ends = lambda position: (
-            (epochs is not None and position.epoch >= epochs)
-            or (steps is not None and position.step >= steps)
-        )
-        if hasattr(dataset, "shards"):
-            self._feed = Leased(dataset, global_batch, seed, epochs, collate)
-            self._length = (steps or 0) if epochs is None else 0
-            return
-        if not hasattr(dataset, "__len__"):
-            raise BadTrainingError(
-                f"{type(dataset).__name__} has no length: give a dataset with len() and dataset[i], or "
-                "one of streams with shards() -> int and shard(i) -> iterator"
-            )
-        pin = self.device.type == "cuda"
-        loader = Loader(dataset, collate, loaders, seed, augment, pin)
-        samples = Order(len(dataset), global_batch, seed, shuffle, drop_last)
-        self._feed = Indexed(samples, loader, self._ends)
-        ends = [steps, None if epochs is None else epochs * samples.steps_per_epoch]
-        self._length = min((end for end in ends if end is not None), default=0)
+        options = DataOptions(
+            global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
+            shards, prefetch, loader_init,
+        )  # fmt: skip
+        self._ends = options.ends
+        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
+        self._gradients.micro = micro_size(micro_batch, self._feed.batch)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -213,16 +228,33 @@ class Session:
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
         yield from Loop(self._engine, self._gradients, self._saving, self._ends, self._until).run()
 
-    def backward(self, losses: Tensor) -> None:
+    def backward(
+        self, losses: Tensor, *, weight: Any = None, optimizer: Any = None, scaler: Any = None
+    ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers.
 
-        `losses`: one per sample of this worker's batch (reduction="none").
+        `losses`: one per sample of this worker's batch (reduction="none"). A second call adds to the
+        gradients; one after `optimizer.step()` begins the next phase of the step. `weight`: one per
+        sample, or their sum: losses are divided by the sum of all workers' weights, not by the number
+        of samples. `optimizer`: sum the gradients of its parameters only. `scaler`: a GradScaler, which
+        scales the gradients; the loss is reported as it is.
         """
-        self._gradients.backward(losses)
+        self._gradients.backward(losses, weight, optimizer, scaler)
 
-    def attempt(self, forward: Callable[[], Tensor]) -> None:
-        """Call `backward(forward())`; if memory is too small, redo the step with a smaller share."""
-        self._gradients.attempt(forward)
+    def parts(self, batch: Any) -> Iterator[Any]:
+        """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
+        return self._gradients.parts(batch)
+
+    def skip(self) -> None:
+        """Leave out the update on all workers, as with a bad batch; its samples count as seen.
+
+        Instead of `ctx.backward`, one worker's call counts for all; after it, all must call it.
+        """
+        self._gradients.skip()
+
+    def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
+        """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
+        self._gradients.attempt(forward, **options)
 
     # internals
 
@@ -241,6 +273,8 @@ class Session:
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
             raise BadTrainingError("no model: call ctx.wrap(model, optimizer) before ctx.steps()")
+        if not self._state.optimizers:
+            raise BadTrainingError("no optimiser: call ctx.wrap(model, optimizer) before ctx.steps()")
         if self._feed is None:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
@@ -250,8 +284,7 @@ class Session:
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
-        known = {name: i for i, name in enumerate(state.names)}
-        buckets = Buckets(state.parameters, [known[name] for name in order(context)])
+        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving = self._saving.release
@@ -267,17 +300,3 @@ class Session:
         if self.settings.coordinator is not None and self.settings.role == "worker":
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)
-
-    # checks
-
-    def _check_optimizer(self, model: Any, optimizer: Any) -> None:
-        trained = {id(p) for p in model.parameters() if p.requires_grad}
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if not trained:
-            raise BadTrainingError("the model has no parameters to train")
-        if not trained & held:
-            raise BadTrainingError("the optimiser holds none of the model's parameters")
-        if type(optimizer).__name__ == "LBFGS":
-            raise BadTrainingError(
-                "LBFGS evaluates the loss many times per step and cannot be distributed"
-            )

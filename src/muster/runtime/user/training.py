@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ class Training:
         optimizer: Any,
         loss: Callable[..., Tensor],
         dataset: Any,
-        global_batch: int,
+        global_batch: int | None = None,
         epochs: int | None = None,
         steps: int | None = None,
         until: Callable[[float], bool] | None = None,
@@ -55,11 +56,13 @@ class Training:
         shuffle: bool = True,
         drop_last: bool = False,
         collate: Callable[[list[Any]], Any] | None = None,
-        augment: bool = False,
+        augment: bool | None = None,
         clip: float | None = None,
         allow_unused: bool = False,
         on_step: Callable[[Session], None] | None = None,
         asynchronous: bool = False,
+        loaders: int = 0,
+        sampler: Any = None,
     ) -> None:
         """Declare what to train, on what, until when.
 
@@ -69,7 +72,8 @@ class Training:
         `checkpoint`: a folder of this job; `resume_from`: one of another, to start from. `clip`:
         largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
         parameter servers apply each worker's gradient at once: no common steps, samples at least once,
-        and a result that depends on timing.
+        and a result that depends on timing. `dataset`, `global_batch`, `loaders`, `sampler`: as in
+        `Session.data`.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
@@ -85,6 +89,11 @@ class Training:
             "collate": collate,
             "augment": augment,
         }
+        self._sampling = {"loaders": loaders, "sampler": sampler}
+        if asynchronous and (loaders or sampler is not None or global_batch is None):
+            raise BadTrainingError(
+                "an asynchronous training needs a dataset and global_batch=, and takes no sampler= or loaders="
+            )
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
         self._resume_from = resume_from
         if resume_from is not None and checkpoint is None:
@@ -101,7 +110,7 @@ class Training:
         if self._asynchronous and not ctx.alone:
             return self._run_asynchronously(ctx)
         ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=self._allow_unused)
-        ctx.data(self._dataset, self._global_batch, **self._data)  # type: ignore[arg-type]
+        ctx.data(self._dataset, self._global_batch, **self._data, **self._sampling)  # type: ignore[arg-type]
         if self._checkpoint is not None:
             ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
         ctx.forward(self.losses)
@@ -121,6 +130,7 @@ class Training:
         state = TrainingState(self.model, self.optimizer, self.scheduler)
         options = {
             **self._data,
+            "augment": bool(self._data["augment"]),
             "dataset": self._dataset,
             "batch": self._global_batch,
             "until": self._until,
@@ -142,7 +152,8 @@ class Training:
 
     def _step(self, ctx: Session, batch: Any) -> None:
         self.optimizer.zero_grad()
-        ctx.attempt(lambda: self.losses(self.model, batch))
+        for part in ctx.parts(batch):
+            ctx.attempt(partial(self.losses, self.model, part))
         if self._clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
         self.optimizer.step()

@@ -1,0 +1,37 @@
+"""What may be handed to `ctx.wrap`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.state.state import TrainingState
+
+
+def check_wrapped(before: TrainingState | None, model: Any, optimizers: Sequence[Any]) -> None:
+    """Raise if a model and its optimisers cannot be trained beside what was wrapped before."""
+    if before is not None and any(model is other for other in before.models):
+        raise BadTrainingError("this model was wrapped before: give it all its optimisers at once")
+    trained = [p for p in model.parameters() if p.requires_grad]
+    held = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+    if optimizers and not trained:
+        raise BadTrainingError("the model has no parameters to train")
+    if optimizers and not {id(p) for p in trained} & {id(p) for p in held}:
+        raise BadTrainingError("the optimiser holds none of the model's parameters")
+    taken = {id(p) for p in before.parameters if before.optimizer_of(p)} if before else set()
+    if len({id(p) for p in held} - taken) < len(held):
+        raise BadTrainingError(
+            "two optimisers hold the same parameter: each parameter is updated by one of them"
+        )
+    if any(type(optimizer).__name__ == "LBFGS" for optimizer in optimizers):
+        raise BadTrainingError("LBFGS evaluates the loss many times per step and cannot be distributed")
+
+
+def ready_order(state: TrainingState, known: Sequence[str]) -> list[int]:
+    """Return the trained parameters in the order in which their gradients are expected.
+
+    `known`: the order found for the first model. The rest follows, last parameter first, as in a
+    dense network.
+    """
+    places = {name: place for place, name in enumerate(state.names)}
+    found = [places[name] for name in known if name in places]
+    return [*found, *(place for place in reversed(range(len(places))) if place not in set(found))]
