@@ -45,7 +45,9 @@ def main() -> None:
         print(f"resuming from {found} with {args.world_size} workers")
     trainer.train(resume_from_checkpoint=found)
     if trainer.is_world_process_zero():
-        print(f"final loss {trainer.evaluate()['eval_loss']:.4f} after {trainer.state.global_step} steps")
+        print(
+            f"final loss {trainer.evaluate()['eval_loss']:.4f} after {trainer.state.global_step} steps"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`muster.hf.Trainer` trains as `transformers.Trainer` does in one process, however many workers it has."""
+"""`muster.hf.Trainer` trains as `transformers.Trainer` does in one process, with any workers."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,6 @@ pytest.importorskip("transformers")
 import transformers
 
 import muster.hf
-from muster.runtime.errors import BadTrainingError
 from tests.integrations.jobs import CLOSE, job, logged
 from tests.integrations.scripts import hf_task
 from tests.runtime.scripts.tasks import worst

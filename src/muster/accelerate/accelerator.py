@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from muster.accelerate.loader import ElasticLoader
 from muster.accelerate.speak import speak
 from muster.integration.order import order_of
-from muster.integration.weights import items_of, plain
+from muster.integration.weights import items_of, plain, spread
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.user.session import Session, init
 
@@ -74,15 +74,10 @@ class Accelerator(accelerate.Accelerator):
         if loader is None:
             raise BadTrainingError("no data: prepare a DataLoader before accelerator.epochs(count)")
         self._set_data(loader, count, steps)
-        loader.begin()
-        while not loader.over:
-            epoch = self.session.epoch
+        for epoch in self.session.epochs():
+            loader.open = True
             yield epoch
-            if not loader.over and self.session.epoch == epoch:
-                raise BadTrainingError(
-                    "the loop left an epoch before its end: pass steps= to accelerator.epochs, or stop "
-                    "with accelerator.session.stop()"
-                )
+            loader.open = False
         speak(self.session.primary)
 
     def backward(self, loss: Tensor, weight: float | None = None, **kwargs: Any) -> None:
@@ -97,7 +92,7 @@ class Accelerator(accelerate.Accelerator):
             self.session.backward(None)
             return
         items = items_of(self._part, self._shifts()) if weight is None else weight
-        self.session.backward(loss * items, weight=items)
+        self.session.backward(spread(loss * items, self._part), weight=items)
 
     @property
     def loss(self) -> float:
@@ -164,7 +159,8 @@ class Accelerator(accelerate.Accelerator):
             epochs=epochs,
             steps=steps,
             seed=seed,
-            order=order_of(loader, seed),
+            sampler=order_of(loader),
+            loaders=loader.num_workers,
             collate=lambda samples: plain(loader.collate_fn(samples)),
             micro_batch=batch,
         )

@@ -26,7 +26,7 @@ from muster.hf.plan import TrainerPlan
 from muster.hf.progress import TrainerProgress
 from muster.integration.entry import entered
 from muster.integration.order import order_of
-from muster.integration.weights import Batch, LossKind, kind_of, plain, rows
+from muster.integration.weights import Batch, LossKind, kind_of, plain, rows, spread
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.user.session import Session, init
 
@@ -91,8 +91,10 @@ class ElasticTrainer:
             min(plan.batch, len(loader.dataset)),
             steps=plan.steps,
             seed=seed,
-            order=order_of(loader, seed),
+            sampler=order_of(loader),
             collate=lambda samples: plain(loader.collate_fn(samples)),
+            loaders=loader.num_workers,
+            micro_batch=self._train_batch_size,
         )
         ctx.forward(lambda net, batch: self.compute_loss(net, dict(batch)).expand(rows(batch)))
 
@@ -119,10 +121,11 @@ class ElasticTrainer:
             self._epoch = ctx.epoch
             self.control = handler.on_epoch_begin(self.args, self.state, self.control)
         self.control = handler.on_step_begin(self.args, self.state, self.control)
-        self.training_step(run.model, batch)
+        for part in ctx.parts(batch):
+            self.training_step(run.model, part)
         grad_norm, rate = self._update(run.model)
         if ctx.applied:
-            self._tr_loss += ctx.summed_loss
+            self._tr_loss += ctx.step_loss
             self.current_flos += self.floating_point_ops(batch) * run.plan.batch / rows(batch)
             self._advance(run, grad_norm, rate)
 
@@ -181,7 +184,7 @@ class ElasticTrainer:
         items = kind.items(inputs)
         with self.compute_loss_context_manager():
             total = kind.total(lambda batch, count: self._loss(model, batch, count), inputs)
-        self.session.backward(total, weight=items)
+        self.session.backward(spread(total, inputs), weight=items)
         return total.detach() / max(1, items)
 
     def _loss(self, model: Any, batch: Batch, items: Tensor | None) -> Tensor:

@@ -79,6 +79,12 @@ def rows(batch: Any) -> int:
     return next((len(each) for each in tensors(batch) if each.dim()), 0)
 
 
+def spread(total: Tensor, batch: Any) -> Tensor:
+    """Return losses, one per sample of a batch, whose sum this is."""
+    count = rows(batch)
+    return (total / count).expand(count)
+
+
 def plain(batch: Any) -> Any:
     """Return a batch of tokens as a dictionary: the runtime looks into those."""
     return dict(batch) if isinstance(batch, Mapping) else batch

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from muster.integration.order import order_of
-from muster.integration.weights import items_of, plain
+from muster.integration.weights import items_of, plain, spread
 from muster.lightning.loader import FitLoader
 from muster.lightning.progress import LoopProgress
 from muster.runtime.errors import BadTrainingError
@@ -87,7 +87,7 @@ class MusterStrategy(SingleDeviceStrategy):
             raise BadTrainingError("the training's loader must be a DataLoader with batch_size=")
         batches, size = _limited(len(loader), trainer.limit_train_batches), loader.batch_size
         seed = torch.initial_seed() % 2**32
-        order = order_of(loader, seed)
+        order = order_of(loader)
         epochs, steps = trainer.fit_loop.max_epochs, trainer.fit_loop.max_steps
         self.session.data(
             loader.dataset,
@@ -95,7 +95,8 @@ class MusterStrategy(SingleDeviceStrategy):
             epochs=epochs if epochs is not None and epochs >= 0 else None,
             steps=steps if steps >= 0 else None,
             seed=seed,
-            order=lambda epoch: order(epoch)[: batches * size],
+            loaders=loader.num_workers,
+            sampler=lambda epoch: order(epoch)[: batches * size],
             collate=lambda samples: plain(loader.collate_fn(samples)),
             micro_batch=self._micro_batch,
         )
@@ -116,7 +117,7 @@ class MusterStrategy(SingleDeviceStrategy):
             self.session.backward(None)
             return closure_loss
         items = items_of(self._batch, shifts=False) if self._weight is None else self._weight
-        self.session.backward(closure_loss * items, weight=items)
+        self.session.backward(spread(closure_loss * items, self._batch), weight=items)
         return closure_loss
 
     def optimizer_step(

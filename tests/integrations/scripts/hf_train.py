@@ -11,9 +11,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from muster.hf import Trainer
 from transformers import TrainerCallback
 
+from muster.hf import Trainer
 from tests.integrations.scripts import hf_task
 
 
