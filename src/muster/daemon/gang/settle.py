@@ -163,12 +163,29 @@ def _is_short(draft: ReactionDraft) -> bool:
     return set(roster.members) == names and wanted <= len(names) < len(draft.placement.slots)
 
 
+def _stop_growing(draft: ReactionDraft, left: Placement) -> None:
+    """Take no more workers: those that came failed, and the next ones would."""
+    why = draft.sight.roster.refusal
+    roles = tuple(
+        replace(spec, least=min(spec.least, count), most=count)
+        for spec in draft.job.job.roles
+        for count in (left.count(spec.role),)
+    )
+    draft.note(Reshaped(draft.key, roles, draft.now, why))
+
+
 def _give_back(draft: ReactionDraft) -> None:
     """Give back the slots of lost tasks; a job without a whole gang fails."""
     held = draft.gang.held
     left = Placement(tuple(slot for slot in draft.placement.slots if slot in held))
     if all(left.count(spec.role) >= spec.gang for spec in draft.job.job.roles):
         draft.note(TasksLost(draft.key, draft.job.generation + 1, left, draft.now))
+        if draft.sight.roster.refusal:
+            _stop_growing(draft, left)
     else:
-        error = draft.gang.error or "more tasks were lost than the gang can do without"
+        error = (
+            draft.sight.roster.refusal
+            or draft.gang.error
+            or "more tasks were lost than the gang can do without"
+        )
         aim(draft, Trigger.FAILED, error)

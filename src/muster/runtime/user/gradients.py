@@ -52,6 +52,11 @@ class Gradients:
         self._called = self._summed = self._applied = self._more = False
         self._rows = 0
 
+    @property
+    def is_called(self) -> bool:
+        """Whether the loop did anything with its batch."""
+        return self._called
+
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
         if not self._called:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.state import TrainingState
+from muster.runtime.user.evaluation import apply
 from muster.runtime.user.session import Session, init
 
 
@@ -92,7 +93,8 @@ class Training:
         self._sampling = {"loaders": loaders, "sampler": sampler}
         if asynchronous and (loaders or sampler is not None or global_batch is None):
             raise BadTrainingError(
-                "an asynchronous training needs a dataset and global_batch=, and takes no sampler= or loaders="
+                "an asynchronous training needs a dataset and global_batch=, and takes no sampler= or "
+                "loaders="
             )
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
         self._resume_from = resume_from
@@ -145,10 +147,7 @@ class Training:
 
     def losses(self, model: Any, batch: Any) -> Tensor:
         """Return one loss per sample of a batch."""
-        parts = list(batch) if isinstance(batch, list | tuple) else [batch]
-        if isinstance(self._loss, nn.Module):
-            return self._loss(model(*parts[:-1]), parts[-1])
-        return self._loss(model, *parts)
+        return cast(Tensor, apply(self._loss, model, batch))
 
     def _step(self, ctx: Session, batch: Any) -> None:
         self.optimizer.zero_grad()
