@@ -1,5 +1,7 @@
 """Who speaks for all: logs, progress bars, trackers and files are the primary's."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 from transformers.trainer_callback import ProgressCallback
@@ -16,6 +18,19 @@ def take_floor(trainer: Any) -> None:
     state.is_local_process_zero = primary
     if primary and not before and trainer.is_in_train:
         _open_trackers(trainer)
+
+
+def name_run(trainer: Any) -> None:
+    """Let trackers continue one run wherever the primary is: TensorBoard by its folder, W&B by an id.
+
+    A folder or an id that the user has set stays.
+    """
+    name = trainer.session.run_id
+    os.environ.setdefault("WANDB_RUN_ID", name)
+    os.environ.setdefault("WANDB_RESUME", "allow")
+    for callback in trainer.callback_handler.callbacks:
+        if _is_tracker(callback) and getattr(callback, "logging_dir", "") is None:
+            callback.logging_dir = str(Path(trainer.args.output_dir) / "runs" / name)
 
 
 def _open_trackers(trainer: Any) -> None:

@@ -1,6 +1,7 @@
 """How long a training of transformers is, as its trainer counts it."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,12 @@ class TrainerPlan:
     steps: int
     accumulated: int
     """Batches per step, on one worker."""
+
+    @classmethod
+    def of(cls, trainer: Any, loader: Any) -> Self:
+        """Return the plan of a trainer with its training's loader."""
+        values = trainer.set_initial_training_values(trainer.args, loader)
+        return cls(*values, trainer.args.gradient_accumulation_steps)
 
     def epoch_of(self, step: int) -> float:
         """Return the epoch that a number of steps amounts to, as transformers reports it."""

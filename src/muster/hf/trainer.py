@@ -7,7 +7,9 @@ Data, losses, clipping, schedule and callbacks are those of transformers; the lo
 """
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
 
 from muster.accelerate.speak import speak
 from muster.hf.checks import check_arguments, check_dataset
-from muster.hf.floor import take_floor
+from muster.hf.floor import name_run, take_floor
 from muster.hf.plan import TrainerPlan
 from muster.hf.progress import TrainerProgress
 from muster.integration.entry import entered
@@ -32,17 +34,20 @@ from muster.runtime.user.session import Session, init
 
 TRIED = 8
 """Samples on which the kind of the loss is tried."""
+KEPT = 3
+"""Checkpoints of the runtime's own that are kept, where the user sets no limit."""
 BY_METRIC = (ReduceLROnPlateau, GreedyLR)
 """Schedules that follow a metric."""
 
 
-class ElasticTrainer:
-    """What makes a trainer of transformers elastic; mixed into its classes."""
+class Trainer(transformers.Trainer):
+    """`transformers.Trainer`, elastic."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.session: Session = init()
         speak(self.session.primary)
         super().__init__(*args, **kwargs)
+        self.control: Any
         check_arguments(self.args, self.session.device)
         self.args._n_gpu = min(self.args.n_gpu, 1)
         self._kind: LossKind | None = None
@@ -62,14 +67,13 @@ class ElasticTrainer:
             raise BadTrainingError("hyperparameter_search is not elastic: submit a job for each trial")
         check_dataset(self.train_dataset)
         loader = self.get_train_dataloader()
-        values = self.set_initial_training_values(args, loader)
-        plan = TrainerPlan(*values, args.gradient_accumulation_steps)
+        plan = TrainerPlan.of(self, loader)
         counts = plan.steps, plan.steps_per_epoch, plan.epochs
         self._init_training_state(*counts, resume_from_checkpoint, trial)
         model, loader = self._prepare_for_training(plan.steps, loader, resume_from_checkpoint)
         self._reset_losses()
-        self._enlist(model, loader, plan)
-        steps = entered(self.session, lambda: self._update(model))
+        self._enlist(loader, plan)
+        steps = entered(self.session, partial(self._update, model))
         first = list(islice(steps, 1))  # a joiner has the others' progress from here on
         run = _Run(model, plan, ignore_keys_for_eval, time.time())
         self._begin(run)
@@ -78,7 +82,7 @@ class ElasticTrainer:
         take_floor(self)
         return self._finalize_training(trial, plan.samples, run.begun)
 
-    def _enlist(self, model: Any, loader: Any, plan: TrainerPlan) -> None:
+    def _enlist(self, loader: Any, plan: TrainerPlan) -> None:
         """Hand model, data and progress to the runtime."""
         ctx, args = self.session, self.args
         optimizer = self.optimizer.optimizer  # accelerate's wrapper calls its step
@@ -96,6 +100,9 @@ class ElasticTrainer:
             loaders=loader.num_workers,
             micro_batch=self._train_batch_size,
         )
+        if self.state.global_step:  # resumed from a checkpoint of transformers
+            ctx.start_at(*divmod(self.state.global_step, plan.steps_per_epoch))
+        self._save_as_asked(plan)
         ctx.forward(lambda net, batch: self.compute_loss(net, dict(batch)).expand(rows(batch)))
 
     def _reset_losses(self) -> None:
@@ -104,10 +111,12 @@ class ElasticTrainer:
         self._total_loss_scalar = 0.0
         self._globalstep_last_logged = self._initial_global_step = self.state.global_step
         self._initial_num_input_tokens_seen = self.state.num_input_tokens_seen
-        self._epoch = -1
+        self._epoch, self._stopped = -1, False
 
     def _begin(self, run: "_Run") -> None:
         take_floor(self)
+        if not self.session.alone:
+            name_run(self)
         run.model.zero_grad()
         self.control = self.callback_handler.on_train_begin(self.args, self.state, self.control)
         if self.args.eval_on_start and not self.state.global_step:
@@ -116,6 +125,9 @@ class ElasticTrainer:
     def _step(self, run: "_Run", batch: Batch) -> None:
         """Train on one batch; nothing is counted if a member was lost meanwhile."""
         ctx, handler = self.session, self.callback_handler
+        if self._stopped:
+            ctx.skip()  # the others hear of the end with this step
+            return
         take_floor(self)
         if ctx.epoch > self._epoch:
             self._epoch = ctx.epoch
@@ -158,6 +170,7 @@ class ElasticTrainer:
             self.control = handler.on_epoch_end(self.args, state, self.control)
             self._report(run, grad_norm, rate)
         if self.control.should_training_stop and state.global_step < plan.steps:
+            self._stopped = True
             self.session.stop()
 
     def _report(self, run: "_Run", grad_norm: Any, rate: float) -> None:
@@ -208,12 +221,25 @@ class ElasticTrainer:
         model.train()
         return found
 
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate on all samples, on every worker: each has the metrics, and nothing is gathered."""
+        with self.session.busy() if self.is_in_train else nullcontext():
+            return super().evaluation_loop(*args, **kwargs)
+
     # files
+
+    def _save_as_asked(self, plan: TrainerPlan) -> None:
+        """Save the runtime's own checkpoints as often as the trainer's, in a job that has a place."""
+        args, ctx = self.args, self.session
+        every = {"steps": self.state.save_steps, "epoch": plan.steps_per_epoch}.get(args.save_strategy)
+        if ctx.settings.checkpoint and every:
+            ctx.checkpoint("trainer", every=every, keep=args.save_total_limit or KEPT)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Write a checkpoint as transformers does, on the primary."""
         if self.args.should_save:
-            super()._save_checkpoint(model, trial)
+            with self.session.busy():
+                super()._save_checkpoint(model, trial)
         elif self.state.best_global_step:
             best = f"{PREFIX_CHECKPOINT_DIR}-{self.state.best_global_step}"
             self.state.best_model_checkpoint = str(Path(self._get_output_dir(trial)) / best)
@@ -230,9 +256,5 @@ class _Run:
     begun: float
 
 
-class Trainer(ElasticTrainer, transformers.Trainer):
-    """`transformers.Trainer`, elastic."""
-
-
-class Seq2SeqTrainer(ElasticTrainer, transformers.Seq2SeqTrainer):
+class Seq2SeqTrainer(Trainer, transformers.Seq2SeqTrainer):
     """`transformers.Seq2SeqTrainer`, elastic."""

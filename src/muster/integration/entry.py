@@ -6,7 +6,7 @@ from typing import Any
 from muster.runtime.user.session import Session
 
 
-def entered(ctx: Session, update: Callable[[], None]) -> Iterator[Any]:
+def entered(ctx: Session, update: Callable[[], object]) -> Iterator[Any]:
     """Yield this worker's batches from the step on at which it has the whole state.
 
     Before that a joiner has no samples, and only follows the others' updates: `update` does one.

@@ -27,9 +27,10 @@ class FitLoader:
         return next(self._steps)
 
     def end(self) -> None:
-        """Commit the last step, save and leave; `session.stop()` was called if it is an early end."""
+        """Commit the last step, and leave after the last checkpoint."""
+        self._session.stop()
         for _ in self._steps:
-            raise AssertionError("Lightning ended before the training did")
+            self._session.skip()  # Lightning has stopped early: the others hear of it with this step
 
     def __iter__(self) -> Iterator[Any]:
         while True:

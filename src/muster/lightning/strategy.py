@@ -149,7 +149,6 @@ class MusterStrategy(SingleDeviceStrategy):
     def on_train_end(self) -> None:
         """Leave the training, after its last checkpoint."""
         if self._loader is not None:
-            self.session.stop()
             self._loader.end()
 
     def _check(self, trainer: Any) -> None:
