@@ -32,6 +32,7 @@ class Plain:
         self.step = 0
         self.total = 0
         self.micro = 0
+        self.applied = True
 
     def batches(self, data: TensorDataset) -> Iterator[Any]:
         """Yield the whole batch of each step."""
@@ -76,6 +77,7 @@ class Made:
     loose: dict[str, Tensor] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     wrap: dict[str, Any] = field(default_factory=dict)
+    keep: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> dict[str, Tensor]:
         """Return all tensors by name."""
@@ -283,6 +285,7 @@ def main() -> None:
     for model, optimizer in made.models:
         ctx.wrap(model, optimizer, **made.wrap)
     ctx.data(made.data, global_batch=tasks.BATCH, epochs=options.epochs, **made.options)
+    ctx.keep(**made.keep)
     for batch in ctx.steps():
         if not Path(options.release).is_file():
             time.sleep(options.pace)

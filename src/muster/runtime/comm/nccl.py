@@ -36,7 +36,9 @@ _OURS = {
 class Nccl(Ring):
     """All-reduces on the device; the last flat, the ballot, may be in host memory."""
 
-    def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
+    def __init__(
+        self, group: GlooGroup, flats: Sequence[Tensor], device: torch.device | None = None
+    ) -> None:
         """Meet the members of the gloo group at its store; each uses its own device."""
         super().__init__(group, flats)
         if not distributed.is_nccl_available():
@@ -53,7 +55,7 @@ class Nccl(Ring):
         self._watch = Watch(group.store, self._break)
         self._pg: Any = None
         try:
-            _within(group.deadline, lambda: self._connect(module, flats[0].device))
+            _within(group.deadline, lambda: self._connect(module, device or flats[0].device))
         except BaseException:
             self.close()
             raise
@@ -64,17 +66,33 @@ class Nccl(Ring):
 
     def put(self, bucket: int) -> None:
         """Start summing a bucket, behind what the current stream has queued."""
-        flat, pg = self._flats[bucket], self._pg
+        flat = self._flats[bucket]
         if bucket == len(self._flats) - 1:
             self._ballot = self._group.allreduce(flat)
             return
+        put = time.monotonic()
+        self._sums.append((bucket, put, self.start(lambda pg: pg.allreduce([flat], self._sum))))
+
+    def start(self, call: Callable[[Any], Any]) -> Any:
+        """Start an operation of torch's process group, behind what the current stream has queued."""
+        pg = self._pg
         if pg is None:
             raise BrokenGroupError(f"group {self._group.name} is closed")
         try:
-            self._sums.append((bucket, time.monotonic(), pg.allreduce([flat], self._sum)))
+            work = call(pg)
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
         self._watch.wait_from_now()
+        return work
+
+    def drain(self) -> None:
+        """Wait until the device has done what the current stream has queued."""
+        event = torch.cuda.Event()
+        event.record()
+        while not event.query() and not self._why:
+            time.sleep(LOOK)
+        if self._why:
+            raise BrokenGroupError(self._why)
 
     def finish(self) -> list[Transfer]:
         """Wait until every bucket holds its sum, and not only its place in the device's queue."""
@@ -115,15 +133,15 @@ class Nccl(Ring):
     def _await(self, work: Any) -> None:
         """Wait for a sum on the device, as long as the group is whole."""
         try:
-            while not work.is_completed() and not self._why:
+            work.wait()  # in the device's queue, not here
+            done = torch.cuda.Event()
+            done.record()
+            while not done.query() and not self._why:
                 time.sleep(LOOK)
-            if not self._why:
-                work.wait()  # done: this orders the stream, and raises what went wrong
         except RuntimeError as problem:
             raise BrokenGroupError(str(problem)) from problem
-        # After an abort kernels end without their sums: the reason is known before.
-        if self._why or (error := work.exception()) is not None:
-            raise BrokenGroupError(self._why or str(error))
+        if self._why:  # an abort ends kernels without their sums; its reason is known before
+            raise BrokenGroupError(self._why)
 
     def _break(self, why: str) -> None:
         """End all waiting, here and elsewhere; any thread."""

@@ -1,5 +1,6 @@
 """The members of a formation, connected and ready to sum; built while the previous one runs."""
 
+import logging
 import re
 import threading
 import zlib
@@ -20,6 +21,8 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
 from muster.runtime.step.buckets import Buckets
 from muster.wire.messages import MemberPlan
+
+_log = logging.getLogger("muster")
 
 
 def plan_name(plan: MemberPlan) -> str:
@@ -173,8 +176,10 @@ class Pending:
     def _build(self, plan: MemberPlan) -> None:
         try:
             crew = self._builder.build(plan)
-        except BrokenGroupError:
-            return  # the coordinator notices who is missing, and makes another plan
+        except BrokenGroupError as problem:
+            # The coordinator notices who is missing, and makes another plan.
+            _log.warning("formation %d is not built: %s", plan.formation, problem)
+            return
         self._put(plan, crew)
 
     def _put(self, plan: MemberPlan, crew: Crew | None) -> None:

@@ -73,7 +73,7 @@ class Membership:
         self._stores = Stores(self.peers)
         self._meeting = Meeting(self.peers, self.me, settings.token, self._tell_silent)
         self.donor = Donor(state)
-        self.peers.on("state", self.donor.serve)
+        self.donor.listen(self.peers)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         self.owned = OwnedState(state, buckets, self.peers, settings)
         self._builder = Builder(settings, buckets, self.owned.after_sum)
@@ -351,9 +351,12 @@ class Membership:
         self._enter(crew)
 
     def _call(self, crew: Crew) -> tuple[MemberStatus, ...]:
+        return roll_call(crew.group, self._status(), crew.rank, crew.size)
+
+    def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
         position, data = self.state.position, self.feed.fingerprint()
-        mine = MemberStatus(
+        return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
             step=position.step,
@@ -380,7 +383,6 @@ class Membership:
             contents=data.exact,
             sketch=data.sketch,
         )
-        return roll_call(crew.group, mine, crew.rank, crew.size)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):
@@ -452,7 +454,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.updates)
+            self.donor.open(self.state.updates, whole=True)
         self._call(crew)
 
     # losing members

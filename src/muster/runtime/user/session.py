@@ -24,6 +24,11 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
+from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.engine import ShardedEngine
+from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.sharded_state import ShardedState
+from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
@@ -33,8 +38,9 @@ from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
-from muster.runtime.user.failures import FailureReporter
+from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Gradients, Guarded
+from muster.runtime.user.kept import Kept
 from muster.runtime.user.loop import Loop, Met, moved
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
@@ -75,10 +81,14 @@ class Session:
             torch.cuda.set_device(self.device)
         self.settings = replace(settings, device=device_name(self.device))
         self._state: TrainingState | None = None
+        self._kinds: Kinds = False
+        self._mirror = True
+        self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
+        self._kept = Kept(self._gradients)
         self._until: Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
@@ -96,33 +106,47 @@ class Session:
     # setup
 
     def wrap(
-        self, model: Any, optimizer: Any, scheduler: Any = None, *, allow_unused: bool = False
+        self,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any = None,
+        *,
+        allow_unused: bool = False,
+        shard: Kinds = False,
+        mirror: bool = True,
     ) -> tuple[Any, Any]:
         """Register model, optimiser and schedule, which stay the user's objects.
 
         Call it once for each model; `optimizer` and `scheduler` may be lists, or None for a model
         that is not trained. `allow_unused`: leave parameters without a gradient alone, as in plain
         training.
+
+        `shard`: keep parameters, gradients and optimiser state in parts, one per worker, and gather
+        each block just before it computes; a class of modules, or True: the layers of lists. `mirror`:
+        keep each part on two workers, so that one may be lost.
         """
         if self._engine is not None:
             raise BadTrainingError(
                 "wrap() was called inside the loop: wrap all models before ctx.steps()"
             )
-        model.to(self.device)
         optimizers, schedulers = as_list(optimizer), as_list(scheduler)
+        if shard is not False:
+            check_sharded(self._state, model, optimizers)
+            self._kinds, self._mirror = shard, mirror
+        else:
+            model.to(self.device)
         for each in optimizers:
-            if each.state:
+            if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
         check_wrapped(self._state, model, optimizers)
         if self._state is None:
-            self._state = TrainingState(model, optimizers, schedulers)
+            kind = TrainingState if shard is False else ShardedState
+            self._state = kind(model, optimizers, schedulers)
         else:
             self._state.add(model, optimizers, schedulers)
         self._gradients.allow_unused |= allow_unused
         for each in optimizers:
             each.step = Guarded(each.step, partial(self._gradients.update, each))
-        for each in schedulers:
-            each.step = Guarded(each.step, self._gradients.unless_void)
         return model, optimizer
 
     def data(
@@ -177,6 +201,31 @@ class Session:
         """
         self._saving.into(folder, every, keep, resume_from)
 
+    def keep(self, **things: Any) -> None:
+        """Keep objects of your own by name: `ctx.keep(ema=ema, scaler=scaler)`.
+
+        Anything with `state_dict` and `load_state_dict`: averages of the weights, a GradScaler, more
+        schedules, counters. Their state goes to workers that join, at the beginning of a step, and into
+        checkpoints, and must be the same on all workers. Call it on every worker, before `ctx.steps()`.
+        """
+        if self._engine is not None:
+            raise BadTrainingError("keep() was called inside the loop: call it before ctx.steps()")
+        self._kept.add(things)
+
+    def start_at(self, *, epoch: int = 0, step: int = 0) -> None:
+        """Start in the middle of the data, after a model that you have restored yourself.
+
+        `step`: steps done since the beginning of that epoch. A checkpoint of this training
+        (`ctx.checkpoint`) has the last word.
+        """
+        if epoch < 0 or step < 0:
+            raise BadTrainingError(f"start_at(epoch={epoch}, step={step}): neither can be negative")
+        self._saving.start = epoch, step
+
+    def export(self, path: str) -> None:
+        """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
+        self._export = path
+
     def forward(self, losses: Callable[[Any, Any], Tensor]) -> None:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
@@ -209,6 +258,15 @@ class Session:
         return self._position.epoch
 
     @property
+    def applied(self) -> bool:
+        """Whether the last step counted: after `optimizer.step()`, and at the top of the next loop.
+
+        False if a member was lost and the step is redone. Guard what counts steps with it:
+        `if ctx.applied: ema.update(model)`.
+        """
+        return self._gradients.applied
+
+    @property
     def workers(self) -> int:
         """Current workers."""
         crew = self._engine.crew if self._engine else None
@@ -224,6 +282,17 @@ class Session:
         """The number of the current set of tasks; it grows with every change."""
         crew = self._engine.crew if self._engine else None
         return crew.formation if crew else 0
+
+    @property
+    def entered(self) -> bool:
+        """Whether this worker has the whole state; a joiner's first steps are without."""
+        return self._engine is None or self._engine.holds
+
+    @property
+    def step_loss(self) -> float:
+        """Mean loss of the current step over all workers, once its update is done."""
+        state, total = self._state, self._gradients.part.total
+        return state.partial / total if state is not None and total else nan
 
     @property
     def primary(self) -> bool:
@@ -359,6 +428,10 @@ class Session:
         self._come_to_sum()
         self._gradients.skip()
 
+    def clip(self, max_norm: float) -> float:
+        """Scale the gradients down to a norm, after `backward`; return their norm before."""
+        return self._gradients.clip(max_norm)
+
     def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
         """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
         self._come_to_sum()
@@ -442,25 +515,34 @@ class Session:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
-        self._state.feed = self._feed
+        self._state.feed, self._state.kept = self._feed, self._kept.things
         self._state.owner = str(claim_of(self.settings, None).owner)
+        self._kept.find(self._state)
         return self._state, self._feed
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
-        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
-        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = self._member(state, feed, context)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
-        engine.before_leaving = self._saving.release
+        engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
+
+    def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
+        if isinstance(state, ShardedState):
+            shards = Shards(state.model, self._kinds)
+            task = (self.settings, state, shards, feed, self.device, self._deadline)
+            return ShardedEngine(*task, self._mirror, self._export)
+        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
+        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""
         example = moved(feed.example(), self.device)
         rows = max(1, len(next(iter(tensors(example)), ())))
         size = sum(t.numel() * t.element_size() for t in tensors(example)) // rows
-        if self.settings.coordinator is not None and self.settings.role == "worker":
+        alone, works = self.settings.coordinator is None, self.settings.role == "worker"
+        if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
         return capture(state.model, self._forward, example, feed.samples, size)

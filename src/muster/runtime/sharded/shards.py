@@ -1,0 +1,303 @@
+"""A model in parts, step by step: blocks are gathered just before they compute, and freed after.
+
+forward   gather a block, compute, free it; the next one of the last step's order is fetched meanwhile
+backward  gather it again; once all its gradients are there, sum them to their owners, and free it
+
+If a member is lost, the user's code still runs to the end of its step, on zeros: nothing of that step
+counts.
+"""
+
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import register_multi_grad_hook
+
+from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.shape.trace import tensors
+from muster.runtime.sharded.blocks import Block, Kinds, find_blocks
+from muster.runtime.sharded.exchange import Exchange
+from muster.runtime.sharded.unit import Unit
+from muster.runtime.step.buckets import Buckets
+
+IN_FLIGHT = 1
+"""Blocks whose gradients are being summed while the backward pass goes on; each takes the memory of
+its gradients twice."""
+
+
+class Shards(Buckets):
+    """The blocks of a model, and the hooks that gather them; there are no buckets to sum."""
+
+    def __init__(self, model: nn.Module, kinds: Kinds) -> None:
+        self.every: list[Any] = list(model.parameters())
+        self.parameters = [p for p in self.every if p.requires_grad]
+        self.slots, self.flats, self.host = (), [], []
+        self.blocks = find_blocks(model, kinds)
+        self.units: list[Unit] = [unit for block in self.blocks for unit in block.units]
+        self._root = [block for block in self.blocks if block.module is None]
+        self._exchange: Exchange | None = None
+        self.summed = False
+        """Whether this member has all its sums of the step."""
+        self.weight = True
+        """Whether this member has samples: without, its gradients are zeros."""
+        self.on_broken: Callable[[], None] = lambda: None
+        """Called when a member is lost in the middle of the user's code."""
+        self.torn = self.watching = False
+        self._broken = self._backward = self._active = self._passing = False
+        self._used = [0.0] * len(self.parameters)
+        self._order: list[int] = []
+        """Blocks in the order they were needed in this step, and in the one before."""
+        self._expected: list[int] = []
+        self._summing: list[Unit] = []
+        self._hook()
+
+    # formations
+
+    def enter(self, exchange: Exchange) -> None:
+        """Use the members of a new formation; all members learn the order of its blocks again."""
+        self._exchange, self._broken = exchange, False
+        self._order, self._expected = [], []
+
+    def close(self) -> None:
+        """Leave all formations: whoever uses the model from now on is told."""
+        self._exchange = None
+
+    @property
+    def checksum(self) -> int:
+        """A number that agrees among members with the same model in the same parts."""
+        shapes = [(unit.places, [list(s) for s in unit.shapes], unit.trained) for unit in self.units]
+        return zlib.crc32(repr([shapes, str(self.every[0].dtype)]).encode())
+
+    # a step
+
+    @property
+    def used(self) -> Tensor:
+        """1 for each parameter with a gradient in this step."""
+        return torch.tensor(self._used)
+
+    def begin(
+        self,
+        put: Callable[[int], None] | None,
+        on_device: bool = False,
+        chosen: Collection[int] | None = None,
+        keep: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Begin a step; the parameters outside of all blocks are whole from now on."""
+        if keep or chosen is not None:
+            raise BadTrainingError(
+                "with shard= a step has one ctx.backward(losses), of all parameters: add up the losses"
+            )
+        self._expected, self._order = self._order, []
+        self._used = [0.0] * len(self.parameters)
+        self.summed = self._backward = False
+        self._active, self._summing = True, []
+        for unit in self.units:
+            unit.begin()
+        for parameter in self.every:
+            parameter.grad = None
+        for block in self._root:
+            self._need(block)
+
+    def finish(self) -> None:
+        """Sum what is left after the backward pass; wait for all sums."""
+        if not self._broken:
+            exchange = self._members()
+            for unit in self.units:
+                if unit.incomplete:
+                    self._reduce(unit)
+            for unit in self._summing:
+                unit.settle(exchange)
+            for unit in self._summing:
+                unit.finish()
+        self._active, self._summing = False, []
+        if self._broken:
+            raise BrokenGroupError("a member was lost during the step")
+        for block in self.blocks:
+            self._rest(block)
+        self.summed = True
+
+    def withhold(self) -> None:
+        """As `finish`: a member without samples has taken part with zeros."""
+        self.finish()
+
+    def norm_squared(self) -> float:
+        """Return the squared norm of the gradients that this member owns."""
+        return sum(unit.norm_squared() for unit in self.units if unit.trained)
+
+    @contextmanager
+    def differentiating(self, last: bool = True) -> Iterator[None]:
+        """Take the gradients of the backward pass of a step."""
+        if not last:
+            raise BadTrainingError(
+                "micro_batch= does not go with shard=: workers would gather blocks unequally often"
+            )
+        self._passing = True
+        try:
+            yield
+        finally:
+            self._passing = False
+
+    def settle(self, factor: float = 1.0) -> None:
+        """Nothing is left from before."""
+
+    def spread(self, unused: Collection[int], factor: float = 1.0) -> None:
+        """Give each parameter its part of the summed gradient, times a factor."""
+        gone = {id(self.parameters[index]) for index in unused}
+        places = {place for place, p in enumerate(self.every) if id(p) in gone}
+        for unit in self.units:
+            if unit.trained:
+                unit.spread(places)
+        if factor != 1.0:
+            self.scale(factor)
+
+    def scale(self, factor: float) -> None:
+        """Scale the parts of all gradients."""
+        grads = [p.grad for p in self.parameters if p.grad is not None]
+        if grads:
+            torch._foreach_mul_(grads, factor)
+
+    def abandon(self) -> None:
+        """Drop a void step: nothing of it may reach the next one."""
+        self._active = self.summed = False
+        self._summing = []
+        for block in self.blocks:
+            for unit in block.units:
+                unit.drop()
+            block.here = block.stays = False
+
+    def idle(self) -> None:
+        """Nothing to leave alone."""
+
+    def visit(self) -> Iterator[Block]:
+        """Yield each block with its parameters whole; all members do so together."""
+        for block in self.blocks:
+            self._gather(block)
+            block.here = True
+            yield block
+            self._rest(block)
+
+    # hooks
+
+    def _hook(self) -> None:
+        for block in self.blocks:
+            if block.module is not None:
+                block.module.register_forward_pre_hook(self._before_forward(block))
+                block.module.register_forward_hook(self._after_forward(block))
+        index = {id(parameter): number for number, parameter in enumerate(self.parameters)}
+        for block in self.blocks:
+            for unit in block.units:
+                for place, parameter in enumerate(unit.parameters):
+                    if unit.trained:
+                        ready = self._collected(block, unit, place, index[id(parameter)])
+                        parameter.register_post_accumulate_grad_hook(ready)
+
+    def _before_forward(self, block: Block) -> Callable[..., None]:
+        return lambda module, args: self._need(block)
+
+    def _after_forward(self, block: Block) -> Callable[..., None]:
+        def hook(module: Any, args: Any, output: Any) -> None:
+            grown = [t for t in tensors(output) if t.requires_grad]
+            if torch.is_grad_enabled() and grown:
+                for tensor in grown:
+                    tensor.register_hook(lambda _: self._need_again(block))
+                inputs = [t for t in tensors(args) if t.requires_grad]
+                if block.frozen and inputs:  # nothing else tells when its weights are done with
+                    register_multi_grad_hook(inputs, lambda _: self._rest(block))
+            if self._backward:
+                return  # recomputed within the backward pass
+            following = self._expected[len(self._order) :][:1]
+            if following == [block.number]:
+                block.stays = True
+            else:
+                self._rest(block)
+
+        return hook
+
+    def _collected(self, block: Block, unit: Unit, place: int, index: int) -> Callable[[Any], None]:
+        def hook(parameter: Any) -> None:
+            if not self._active or self._broken:
+                return
+            if not self._passing or self._used[index]:
+                raise BadTrainingError(
+                    "a plain .backward() reached a model in parts, which the other workers would not "
+                    "hear of: call ctx.backward(losses)"
+                )
+            self._used[index] = 1.0
+            if unit.collect(place, self.weight):
+                self._guarded(lambda: self._reduce(unit))
+                if not block.frozen and not any(each.incomplete for each in block.units):
+                    self._rest(block)
+
+        return hook
+
+    # gathering
+
+    def _need_again(self, block: Block) -> None:
+        self._backward = True
+        self._need(block)
+
+    def _need(self, block: Block) -> None:
+        """Make a block's parameters whole, and begin to fetch the next block."""
+        if block.here and not block.stays:
+            return
+        if not block.here:
+            if not self._broken:
+                self._guarded(lambda: self._gather(block))
+            if self._broken:
+                for unit in block.units:
+                    unit.pretend()
+            block.here = True
+        block.stays = False
+        if self._active:
+            self._order.append(block.number)
+            if not self._broken:
+                self._guarded(self._fetch_next)
+
+    def _gather(self, block: Block) -> None:
+        exchange = self._members()
+        for unit in block.units:
+            unit.start(exchange)
+        for unit in block.units:
+            unit.use()
+
+    def _fetch_next(self) -> None:
+        done = len(self._order)
+        if self._expected[:done] != self._order or done >= len(self._expected):
+            return
+        block = self.blocks[self._expected[done]]
+        if not block.here:
+            for unit in block.units:
+                unit.start(self._members())
+
+    def _rest(self, block: Block) -> None:
+        if block.here:
+            for unit in block.units:
+                unit.rest()
+            block.here = block.stays = False
+
+    def _reduce(self, unit: Unit) -> None:
+        exchange = self._members()
+        unit.reduce(exchange)
+        self._summing.append(unit)
+        for earlier in self._summing[:-IN_FLIGHT]:
+            earlier.settle(exchange)
+
+    def _members(self) -> Exchange:
+        if self._exchange is None:
+            raise BadTrainingError(
+                "the model is in parts, and used outside of its steps: inside the loop all workers use "
+                "it together; afterwards load what `python -m muster.runtime.sharded` exports"
+            )
+        return self._exchange
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Call; if a member is lost, go on as a void step."""
+        try:
+            call()
+        except BrokenGroupError:
+            self._broken = True
+            self.on_broken()

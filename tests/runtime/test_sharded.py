@@ -1,0 +1,81 @@
+"""A model in parts equals training in one process, whoever comes, goes or dies; memory shrinks."""
+
+import json
+import random
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.runtime.scripts import in_parts
+from tests.runtime.scripts.jobs import LONG, Job
+
+SCRIPT = Path(in_parts.__file__)
+EXACT = 1e-12
+PACED = ("--pace", "0.02")
+
+
+def check_result(folder: Path, steps: int, kind: str = "AdamW") -> None:
+    """As plain training has it after this many steps."""
+    found, plain = torch.load(folder / "out.pt"), in_parts.plain(steps, kind)
+    assert found.keys() == plain.keys()
+    assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < EXACT
+
+
+def kept(folder: Path, workers: int) -> set[int]:
+    """Bytes that workers kept between steps while there were this many."""
+    lines = [line for path in folder.glob("*.sizes") for line in path.read_text().splitlines()]
+    return {size for count, size in map(json.loads, lines) if count == workers}
+
+
+def end(job: Job) -> int:
+    """Stop it; its result must be exact. The steps done."""
+    job.stop("enough")
+    outcome = job.finish()
+    check_result(job.folder, outcome.history.step)
+    return outcome.history.step
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_one_three_two(mirrored: bool, tmp_path: Path) -> None:
+    args = PACED if mirrored else (*PACED, "--no-mirror")
+    with Job(tmp_path, *args, workers=1, script=SCRIPT) as job:
+        first = job.ahead(3) and job.pids["worker-0"]
+        for count in (3, 2):
+            job.change(count)
+            job.ahead(6)
+        assert job.pids["worker-0"] == first
+        end(job)
+    model = in_parts.make()[0]
+    whole = max(kept(tmp_path, 1))
+    assert whole >= 3 * sum(p.nbytes for p in model.parameters())
+    # Each share is kept twice with mirrors; a share is rounded up, and each counts its steps.
+    copies = 2 if mirrored else 1
+    for workers in (3, 2):
+        assert max(kept(tmp_path, workers)) < 1.05 * whole * copies / workers
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "worker-1", "worker-2"])
+def test_a_worker_is_killed(victim: str, tmp_path: Path) -> None:
+    with Job(tmp_path, *PACED, workers=3, script=SCRIPT) as job:
+        job.ahead(4)
+        job.kill(victim)
+        job.wait_members(2, LONG)
+        job.ahead(4)
+        end(job)
+    assert job.history.lost == {victim: "signal 9"}
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(30, marks=pytest.mark.slow)])
+def test_kills_at_random_points(kills: int, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    with Job(tmp_path, workers=3, script=SCRIPT, replace=True) as job:
+        for _ in range(kills):
+            job.wait_members(3, LONG)
+            job.ahead(rng.randint(1, 4))
+            victim = rng.choice(sorted(set(job.history.members) & set(job.pids)))
+            time.sleep(rng.random() * 0.02)  # waits for nothing: a random place within a step
+            assert job.kill(victim)
+        end(job)
+    assert list(job.history.lost.values()).count("signal 9") == kills
