@@ -13,10 +13,15 @@ _LOCAL = (
     "stateful_callbacks",
 )
 """Of `TrainerState`: what belongs to one worker."""
+_COUNTS = ("_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step", "_epoch")
+"""Of the trainer: what its logs are computed from."""
 
 
 class TrainerProgress:
     """Steps, logs, best metric, losses since the last log, and the state of callbacks."""
+
+    differs = True
+    """Logs have times of each worker's own."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
@@ -26,7 +31,7 @@ class TrainerProgress:
         trainer = self._trainer
         state = {k: v for k, v in asdict(trainer.state).items() if k not in _LOCAL}
         callbacks = [each.state().get("attributes", {}) for each in self._callbacks()]
-        losses = [float(trainer._tr_loss), trainer._total_loss_scalar, trainer._globalstep_last_logged]
+        losses = [float(trainer._tr_loss), *(getattr(trainer, name) for name in _COUNTS)]
         return {"progress": json.dumps({"state": state, "callbacks": callbacks, "losses": losses})}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -37,8 +42,9 @@ class TrainerProgress:
         for callback, attributes in zip(self._callbacks(), found["callbacks"], strict=True):
             for name, value in attributes.items():
                 setattr(callback, name, value)
-        loss, trainer._total_loss_scalar, trainer._globalstep_last_logged = found["losses"]
-        trainer._tr_loss.fill_(loss)
+        trainer._tr_loss.fill_(found["losses"][0])
+        for name, value in zip(_COUNTS, found["losses"][1:], strict=True):
+            setattr(trainer, name, value)
 
     def _callbacks(self) -> list[Any]:
         found = [*self._trainer.callback_handler.callbacks, self._trainer.control]

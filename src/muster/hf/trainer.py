@@ -101,7 +101,8 @@ class Trainer(transformers.Trainer):
             micro_batch=self._train_batch_size,
         )
         if self.state.global_step:  # resumed from a checkpoint of transformers
-            ctx.start_at(*divmod(self.state.global_step, plan.steps_per_epoch))
+            epoch, step = divmod(self.state.global_step, plan.steps_per_epoch)
+            ctx.start_at(epoch=epoch, step=step)
         self._save_as_asked(plan)
         ctx.forward(lambda net, batch: self.compute_loss(net, dict(batch)).expand(rows(batch)))
 

@@ -12,6 +12,9 @@ from lightning.pytorch.trainer.call import _call_callbacks_load_state_dict, _cal
 class LoopProgress:
     """Epochs, batches and steps done, and the state of callbacks."""
 
+    differs = True
+    """A callback may measure times."""
+
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
 
