@@ -96,7 +96,7 @@ def resize(runs: Runs) -> None:
 
 def kill(runs: Runs, blows: int) -> None:
     """One after the other, at each of three ranks in turn."""
-    path, total = runs.file("killed"), 400 + 250 * blows
+    path, total = runs.file("killed"), 150 + 60 * blows
     records, struck = _strike(runs, blows, signal.SIGKILL, total, ("--save", path))
     lost = _lost(records, struck)
     print_table(

@@ -1,6 +1,7 @@
 """Everyday trainings in float64, elastic with Muster or plain in one process: see FEATURES."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,14 +24,16 @@ import muster
 from muster.runtime.data.samples import Order, Position
 from tests.runtime.scripts import tasks
 
+elastic = False
+"""Whether Muster trains."""
+
 
 class Plain:
     """What a session is to a loop, in one process without Muster."""
 
     def __init__(self, steps: int, batch: int = tasks.BATCH) -> None:
         self._steps, self._batch = steps, batch
-        self.step = 0
-        self.total = 0
+        self.step = self.first = self.total = self.share = 0
         self.micro = 0
         self.applied = True
 
@@ -39,7 +42,7 @@ class Plain:
         order, position = Order(len(data), self._batch, seed=0), Position()
         while position.step < self._steps:
             self.step, ids = position.step, order.ids(position)
-            self.total = len(ids)
+            self.total = self.share = len(ids)
             yield data[ids]
             position = order.after(position)
 
@@ -53,6 +56,9 @@ class Plain:
         if optimizer is not None:
             inputs = [p for group in optimizer.param_groups for p in group["params"]]
         (mean if scaler is None else scaler.scale(mean)).backward(inputs=inputs)
+
+    def skip(self) -> None:
+        """Leave out the update: there are no gradients."""
 
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield the whole batch."""
@@ -237,6 +243,116 @@ def reentrant() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def sync_batchnorm() -> Made:
+    """SyncBatchNorm over one and two dimensions; its averages and counters count, too."""
+    torch.manual_seed(7)
+    model = nn.Sequential(
+        nn.Linear(8, 12), nn.BatchNorm1d(12), nn.GELU(), nn.Unflatten(1, (3, 4)),
+        nn.BatchNorm1d(3, momentum=None, affine=False), nn.Flatten(), nn.Linear(12, 1),
+    )  # fmt: skip
+    if elastic:
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    # Not Adam: the gradient of a bias before a norm is 0, and it would divide noise by noise.
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        ctx.backward(errors(model(x + 3), y))
+        optimizer.step()
+
+    return Made([(model, optimizer)], samples(), step)
+
+
+def contrastive() -> Made:
+    """A loss over pairs of samples, of all workers together."""
+    one, two = net(8, 16, 4), net(1, 16, 4)
+    optimizer = torch.optim.Adam([*one.parameters(), *two.parameters()], lr=0.01)
+    model = nn.ModuleList([one, two])
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        a, b = functional.normalize(one(x)), functional.normalize(two(y))
+        others, others_too = ctx.gather(b), ctx.gather(a)
+        mine = ctx.first + torch.arange(len(a))
+        there = functional.cross_entropy(5 * a @ others.T, mine, reduction="none")
+        back = functional.cross_entropy(5 * b @ others_too.T, mine, reduction="none")
+        ctx.backward(there + back)
+        optimizer.step()
+
+    return Made([(model, optimizer)], samples(), step)
+
+
+def skipped() -> Made:
+    """Updates left out: by one worker, which finds a bad sample; by all, after the sum."""
+    model = net(8, 16, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        bad = ctx.share and bool((x[:, 0] > 1.9).any())
+        if bad:
+            ctx.skip()
+        else:
+            ctx.backward(errors(model(x), y))
+        if ctx.step % 5 == 3:
+            ctx.skip()
+            optimizer.zero_grad()
+        optimizer.step()
+
+    return Made([(model, optimizer)], samples(), step)
+
+
+def scaled() -> Made:
+    """A GradScaler whose scale is too large at first: it leaves out updates until it fits."""
+    model = net(8, 16, 1).float()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**130, growth_interval=10**6)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = (each.float() for each in batch)
+        optimizer.zero_grad()
+        ctx.backward(errors(model(x), y), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+
+    return Made([(model, optimizer)], samples(), step)
+
+
+def clipped() -> Made:
+    """A clip in the loop, which owners that update cannot do."""
+    made = two_losses()
+    model, optimizer = made.models[0]
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        ctx.backward(errors(model(x), y))
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+
+    return Made(made.models, made.data, step)
+
+
+def uneven() -> Made:
+    """One worker calls backward once more than the other."""
+    made = two_losses()
+    model, optimizer = made.models[0]
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        ctx.backward(errors(model(x), y))
+        if os.environ["MUSTER_TASK"] == "worker-1" and ctx.step == 3:
+            ctx.backward(errors(model(x), y))
+        optimizer.step()
+
+    return Made(made.models, made.data, step)
+
+
+REFUSED: dict[str, Callable[[], Made]] = {"clipped": clipped, "uneven": uneven}
+
 FEATURES: dict[str, Callable[[], Made]] = {
     "gan": gan,
     "two_optimizers": two_optimizers,
@@ -245,6 +361,9 @@ FEATURES: dict[str, Callable[[], Made]] = {
     "weighted": weighted,
     "micro": micro,
     "reentrant": reentrant,
+    "sync_batchnorm": sync_batchnorm,
+    "contrastive": contrastive,
+    "skipped": skipped,
 }
 
 
@@ -280,7 +399,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(7)
-    made = FEATURES[options.feature]()
+    global elastic
+    elastic = True
+    made = {**FEATURES, **REFUSED}[options.feature]()
     ctx = muster.init()
     for model, optimizer in made.models:
         ctx.wrap(model, optimizer, **made.wrap)

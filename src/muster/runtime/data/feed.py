@@ -63,6 +63,8 @@ class Feed(Protocol):
     seed: int
     samples: int
     """Per epoch; 0: unknown."""
+    least: int = 1
+    """Samples a worker gets at least, if it gets any."""
 
     def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
         """Return a worker's samples of the step at a position."""
@@ -124,7 +126,7 @@ class Indexed(Feed):
     def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
         self._mine = shares, rank
         total = self._order.size(position)
-        return StepPart(*cut(total, shares)[rank], total)
+        return StepPart(*cut(total, shares, self.least)[rank], total)
 
     def load(self, position: Position, part: StepPart) -> Any:
         ids = self._order.ids(position)
@@ -142,7 +144,7 @@ class Indexed(Feed):
             if self._ends(position):
                 return
             ids = self._order.ids(position)
-            first, count = cut(len(ids), shares)[rank]
+            first, count = cut(len(ids), shares, self.least)[rank]
             self._source.expect(ids[first : first + count], position.epoch)
 
     def total(self, position: Position) -> int:

@@ -97,11 +97,12 @@ class Order:
         )
 
 
-def cut(total: int, shares: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def cut(total: int, shares: Sequence[int], least: int = 1) -> tuple[tuple[int, int], ...]:
     """Return each rank's (first, count) of a step's samples.
 
     `shares`: samples of each rank in a full batch. A smaller batch is split in proportion, by largest
-    remainder: nobody gets more than its share, so it still fits into memory.
+    remainder: nobody gets more than its share, so it still fits into memory. `least`: 2 if nobody may
+    have a single sample, unless there is only one.
     """
     whole = sum(shares)
     if whole < 1 or min(shares) < 0 or total < 0:
@@ -111,7 +112,22 @@ def cut(total: int, shares: Sequence[int]) -> tuple[tuple[int, int], ...]:
     by_remainder = sorted(range(len(shares)), key=lambda rank: (-(total * shares[rank] % whole), rank))
     for rank in by_remainder[: total - sum(counts)]:
         counts[rank] += 1
+    if least > 1 and total > 1:
+        _pair(counts)
     return tuple(zip(accumulate(counts, initial=0), counts, strict=False))
+
+
+def _pair(counts: list[int]) -> None:
+    """Put single samples together, and the last one to or from another rank."""
+    singles = [rank for rank, count in enumerate(counts) if count == 1]
+    for one, other in zip(singles[::2], singles[1::2], strict=False):
+        counts[one], counts[other] = 2, 0
+    if len(singles) % 2:
+        left = singles[-1]
+        most = max((rank for rank in range(len(counts)) if rank != left), key=lambda r: (counts[r], -r))
+        give = 1 if counts[most] > 2 else -1
+        counts[left] += give
+        counts[most] -= give
 
 
 def mixed_seed(*words: int) -> int:

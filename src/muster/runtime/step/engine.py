@@ -35,6 +35,7 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.stopwatch import Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
@@ -108,12 +109,17 @@ class StepEngine(Membership):
         """Sum of the losses of the phase under way."""
         self.skipping = False
         """A member wants no update in this phase."""
+        self.exchanged = False
+        """Workers exchanged tensors since the last sum: each must do its backward pass."""
+        self._buffers = BufferKeeper(state.models)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses."""
         self.on_turn: Callable[[], None] = lambda: None
         """Called before members change, once after each step that counts."""
         self._turning = False
         """A step counts, and `turn` has not come yet."""
+        self.whole = True
+        """Whether each worker has the whole model."""
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
@@ -122,7 +128,8 @@ class StepEngine(Membership):
         self._step = position.step + 1
         self._void_step, self._dry_step = self._step if self.void else 0, 0
         self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
-        self._done, self.skipping = self.state.phase, False
+        self._done, self.skipping, self.exchanged = self.state.phase, False, False
+        self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
         self._settle(position.step)
@@ -234,7 +241,7 @@ class StepEngine(Membership):
         self._votes = read(crew.ballot, crew.size)
         self.agreement.check(self._votes, crew, self.holds and self.works)
         self._check_turns(crew)
-        self._sums += 1
+        self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
@@ -419,15 +426,16 @@ class StepEngine(Membership):
             self._turning, self._request = False, self._request | SAVE
         self._void_step = self._step if step_open else 0
         self.lose()
-        self._regroup()
+        self._recover_if_broken()
         self.void = step_open
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
+        self._buffers.redo()
         self._void_step = 0
-        self._regroup()
+        self._recover_if_broken()
 
-    def _regroup(self) -> None:
+    def _recover_if_broken(self) -> None:
         if not self._broken:
             return  # all are here: samples did not fit, and the caps are known now
         self._broken = False

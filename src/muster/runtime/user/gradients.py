@@ -87,8 +87,10 @@ class Gradients:
 
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches; their gradients are summed with the last one's."""
-        rows = rows_of(batch)
-        size = self.micro or rows
+        if self.micro is None:
+            yield batch
+            return
+        rows, size = rows_of(batch), self.micro
         try:
             for first in range(0, rows, size):
                 self._rows, self._more = min(size, rows - first), first + size < rows
@@ -113,7 +115,11 @@ class Gradients:
             engine.begin_sum(chosen)
             self._ours = Ours(scaled=scaler is not None)
         engine.stopwatch.mark()
-        if self.part.count and not engine.void:
+        if engine.exchanged and self._rows and self._rows < self.part.count:
+            raise BadTrainingError(
+                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
+            )
+        if (self.part.count or engine.exchanged) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
         elif not engine.void:
             engine.without_samples(losses)
@@ -215,7 +221,9 @@ class Gradients:
         scaler: Any,
     ) -> None:
         """Run the backward pass; note the sums of the losses and their weights."""
-        count = self._rows or self.part.count
+        if not self.part.count:
+            losses, weight = losses * 0.0, 0.0  # a stand-in, for those who wait in its backward pass
+        count = self._rows or self.part.count or len(losses)
         check_losses(losses, count, weight is not None)
         total = losses.sum()
         value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)

@@ -230,12 +230,12 @@ class Loop:
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
             raise LeftError(0)  # without the whole state it has no result
-        engine.say_goodbye()
-        engine.feed.close()
-        if engine.settings.coordinator is None:
-            engine.close()
+        if engine.settings.coordinator is None or not engine.whole:
+            engine.leave()
         else:
+            engine.say_goodbye()
             atexit.register(engine.close)
+        engine.feed.close()
 
 
 def moved(batch: Any, device: torch.device) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.data.feed import Feed
+from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
@@ -35,7 +35,9 @@ from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
+from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
+from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter, say
@@ -47,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, ready_order
+from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -69,13 +71,13 @@ class Session:
         self._deadline = deadline
         self._engine: StepEngine | None = None
         self._loop: Loop | None = None
+        self._exchange: RowExchange | None = None
         if settings.coordinator is not None:
             sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
+        # Else torch has read it, and the user may have set another number since.
         if settings.threads and "OMP_NUM_THREADS" not in os.environ:
-            torch.set_num_threads(
-                settings.threads
-            )  # else torch has read it, or the user has set another
+            torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or default_device(settings.task))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
@@ -129,6 +131,7 @@ class Session:
             raise BadTrainingError(
                 "wrap() was called inside the loop: wrap all models before ctx.steps()"
             )
+        convert(model)
         optimizers, schedulers = as_list(optimizer), as_list(scheduler)
         if shard is not False:
             check_sharded(self._state, model, optimizers)
@@ -278,6 +281,12 @@ class Session:
         return self._gradients.part.count
 
     @property
+    def first(self) -> int:
+        """The place of this worker's first sample in the whole batch of the step."""
+        part = self._gradients.part
+        return min(part.first, max(0, part.total - NO_SAMPLES)) if not part.count else part.first
+
+    @property
     def formation(self) -> int:
         """The number of the current set of tasks; it grows with every change."""
         crew = self._engine.crew if self._engine else None
@@ -373,6 +382,11 @@ class Session:
         Every worker calls it in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
+        if not together.engine.whole:
+            raise BadTrainingError(
+                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
+                "of it: ctx.export(path) writes it, to be evaluated afterwards"
+            )
         chosen = metric or self._default_metric()
         assert self._state is not None
         one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
@@ -419,6 +433,14 @@ class Session:
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
         return self._gradients.parts(batch)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the rows (one per sample) of all workers in the order of the batch, with gradients.
+
+        For losses that compare samples, as contrastive ones do; all workers must call it. This
+        worker's own rows begin at `ctx.first`.
+        """
+        return self._exchange.together(rows) if self._exchange is not None else rows
 
     def skip(self) -> None:
         """Leave out the update on all workers, as with a bad batch; its samples count as seen.
@@ -523,6 +545,10 @@ class Session:
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
         engine = self._member(state, feed, context)
+        self._exchange = RowExchange(engine)
+        for model in state.models:
+            connect(model, self._exchange)
+        feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
@@ -535,7 +561,9 @@ class Session:
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export)
         buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
-        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        refuse_unwrapped(engine)
+        return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""
