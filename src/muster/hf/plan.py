@@ -25,8 +25,8 @@ class TrainerPlan:
     @classmethod
     def of(cls, trainer: Any, loader: Any) -> Self:
         """Return the plan of a trainer with its training's loader."""
-        values: Any = trainer.set_initial_training_values(trainer.args, loader)
-        return cls(*values, accumulated=trainer.args.gradient_accumulation_steps)
+        values = trainer.set_initial_training_values(trainer.args, loader)
+        return cls(*(*values, trainer.args.gradient_accumulation_steps))
 
     def epoch_of(self, step: int) -> float:
         """Return the epoch that a number of steps amounts to, as transformers reports it."""
