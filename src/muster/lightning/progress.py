@@ -8,6 +8,8 @@ from typing import Any
 
 from lightning.pytorch.trainer.call import _call_callbacks_load_state_dict, _call_callbacks_state_dict
 
+from muster.runtime.errors import CannotJoinError
+
 
 class LoopProgress:
     """Epochs, batches and steps done, and the state of callbacks."""
@@ -17,6 +19,8 @@ class LoopProgress:
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
+        self.running = False
+        """Whether the loops run by now."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return it."""
@@ -27,5 +31,7 @@ class LoopProgress:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Adopt it, before the loops run."""
+        if self.running:
+            raise CannotJoinError("the worker was lost from which this one got its state: it ends")
         self._trainer.fit_loop.load_state_dict(saved["loops"])
         _call_callbacks_load_state_dict(self._trainer, saved)

@@ -35,6 +35,7 @@ class MusterStrategy(SingleDeviceStrategy):
         self.session: Session = init()
         self._micro_batch, self._checkpoint, self._every = micro_batch, checkpoint, every
         self._loader: FitLoader | None = None
+        self._progress: LoopProgress
         self._batch: Any = None
         """The batch of this step."""
         self._weight: float | None = None
@@ -67,7 +68,8 @@ class MusterStrategy(SingleDeviceStrategy):
         self._check(trainer)
         schedules = [config.scheduler for config in self.lr_scheduler_configs]
         self.session.wrap(self.lightning_module, self.optimizers, schedules, allow_unused=True)
-        self.session.keep(lightning=LoopProgress(trainer))
+        self._progress = LoopProgress(trainer)
+        self.session.keep(lightning=self._progress)
         self.session.clips = bool(trainer.gradient_clip_val)
         if self._checkpoint is not None:
             self.session.checkpoint(self._checkpoint, every=self._every)
@@ -80,6 +82,7 @@ class MusterStrategy(SingleDeviceStrategy):
         if self._loader is None:
             self._loader = self._make_loader(trainer, dataloader)
             self._loader.begin()
+            self._progress.running = True
         return self._loader
 
     def _make_loader(self, trainer: Any, loader: Any) -> FitLoader:

@@ -34,7 +34,6 @@ class Plain:
     def __init__(self, steps: int, batch: int = tasks.BATCH) -> None:
         self._steps, self._batch = steps, batch
         self.step = self.first = self.total = self.share = 0
-        self.micro = 0
         self.applied = True
 
     def batches(self, data: TensorDataset) -> Iterator[Any]:

@@ -88,9 +88,9 @@ class Session:
         self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
+        self._kept = Kept(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
-        self._kept = Kept(self._gradients)
         self._until: Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
@@ -295,7 +295,7 @@ class Session:
     @property
     def entered(self) -> bool:
         """Whether this worker has the whole state; a joiner's first steps are without."""
-        return self._engine is None or self._engine.holds
+        return self._engine is None or self._engine.is_whole
 
     @property
     def step_loss(self) -> float:
@@ -538,8 +538,8 @@ class Session:
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
         self._state.feed, self._state.kept = self._feed, self._kept.things
-        self._state.owner = str(claim_of(self.settings, None).owner)
         self._kept.find(self._state)
+        self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
