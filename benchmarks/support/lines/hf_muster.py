@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification, TrainingArgu
 from muster.hf import Trainer
 
 
-class Sentences(torch.utils.data.Dataset):
+class Sentences:
     def __init__(self, count: int) -> None:
         self.words = torch.randint(3, 40, (count, 10), generator=torch.Generator().manual_seed(0))
 

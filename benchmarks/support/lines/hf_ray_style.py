@@ -16,7 +16,7 @@ from ray.train.torch import TorchTrainer
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 
-class Sentences(torch.utils.data.Dataset):
+class Sentences:
     def __init__(self, count: int) -> None:
         self.words = torch.randint(3, 40, (count, 10), generator=torch.Generator().manual_seed(0))
 

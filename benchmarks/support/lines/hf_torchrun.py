@@ -14,7 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 from transformers.trainer_utils import get_last_checkpoint
 
 
-class Sentences(torch.utils.data.Dataset):
+class Sentences:
     def __init__(self, count: int) -> None:
         self.words = torch.randint(3, 40, (count, 10), generator=torch.Generator().manual_seed(0))
 

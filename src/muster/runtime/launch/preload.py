@@ -1,4 +1,4 @@
-"""What a script imports that is slow to load: its tasks are forked from a process that has loaded it."""
+"""What a script imports that is slow to load: tasks are forked from a process that has loaded it."""
 
 import re
 from collections.abc import Sequence
