@@ -1,5 +1,9 @@
 """When and by whom a training's state is saved, and what it starts from."""
 
+import atexit
+import os
+import sys
+
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadCheckpointError, BadTrainingError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
@@ -30,6 +34,9 @@ class Saving:
         """Epoch and step of it to start at if there is no checkpoint; None: the beginning."""
         self.engine: StepEngine | None = None
         """Set when training begins."""
+        self._ends_badly = False
+        if settings.coordinator is not None:
+            atexit.register(self._exit)  # early, so that it is the last to be called
 
     def into(self, folder: str, every: int, keep: int, resume_from: str | None) -> None:
         """Save every `every` steps into a folder or URL; see `Session.checkpoint`."""
@@ -71,6 +78,25 @@ class Saving:
                 engine.lose()
                 engine.redo()
         engine.end()
+
+    def check_last(self, alone: bool) -> None:
+        """Let the process fail if its last checkpoint was not written.
+
+        As a task of a job it fails at its very end: what the script does after the loop may save the
+        result elsewhere.
+        """
+        failed = self.checkpoints.failed if self.checkpoints is not None else ""
+        if failed and alone:
+            raise BadCheckpointError(f"the last {failed}")
+        if failed:
+            say("the last checkpoint is missing, so that this task will end with exit code 1")
+            self._ends_badly = True
+
+    def _exit(self) -> None:
+        if self._ends_badly:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
 
     def restore(self, state: TrainingState) -> bool:
         """Load the latest checkpoint, as the one that writes the next; False: start from scratch."""
