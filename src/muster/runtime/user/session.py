@@ -26,9 +26,9 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.kept_parts import check_sharded
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
@@ -559,9 +559,9 @@ class Session:
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
-            shards = Shards(state.model, self._kinds)
+            shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
-            return ShardedEngine(*task, self._mirror, self._export)
+            return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
