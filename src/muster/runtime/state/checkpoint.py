@@ -79,6 +79,8 @@ class Checkpoints:
         self._buffers = _Buffers()
         self._thread: Thread | None = None
         self._preparing = False
+        self.problem = ""
+        """Why the last one was not written; empty: it was."""
 
     @property
     def where(self) -> str:
@@ -98,7 +100,7 @@ class Checkpoints:
             if self._lock is not None:
                 self._lock.take()  # the primary may have changed
         except BadCheckpointError as problem:
-            self._on_error(f"checkpoint of step {step} is not written: {problem}")
+            self._fail(f"checkpoint of step {step} is not written: {problem}")
             return False
         copy = self._buffers.copied(state)
         self._thread = Thread(
@@ -198,9 +200,14 @@ class Checkpoints:
                 self._fence.check()
             self._prune(step)
         except Exception as problem:  # training continues, and the last one is intact
-            self._on_error(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
+            self._fail(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
         else:
+            self.problem = ""
             self._on_saved(step, self.place.address(name), time.monotonic() - begun)
+
+    def _fail(self, problem: str) -> None:
+        self.problem = problem
+        self._on_error(problem)
 
     def _number(self) -> int:
         """Return the number of this writer's claim; 0 without one."""

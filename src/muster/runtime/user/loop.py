@@ -224,6 +224,8 @@ class Loop:
             say(f"{problem}; step {state.position.step} is done, but its checkpoint is not written")
             engine.leave()
             return
+        if not engine.requested & LEAVE:
+            self._saving.check_last()
         if engine.requested & LEAVE and not self._is_done():
             engine.leave("stopped")
             raise LeftError(0)

@@ -25,6 +25,8 @@ class Saving:
         self.checkpoints: Checkpoints | None = None
         """Where the state is saved; None: nowhere."""
         self._every: int | None = None
+        self.asked = False
+        """Whether the script asked for checkpoints, or the daemon only."""
         self.engine: StepEngine | None = None
         """Set when training begins."""
 
@@ -68,6 +70,12 @@ class Saving:
                 engine.lose()
                 engine.redo()
         engine.end()
+
+    def check_last(self) -> None:
+        """Raise if the last checkpoint that the script asked for was not written."""
+        found = self.checkpoints
+        if found is not None and found.problem and self.asked:
+            raise BadCheckpointError(f"the training is complete, but its last {found.problem}")
 
     def restore(self, state: TrainingState) -> bool:
         """Load the latest checkpoint, as the one that writes the next; False if there is none."""

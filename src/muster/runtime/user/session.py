@@ -97,6 +97,7 @@ class Session:
         """Whether gradients change between sum and update."""
         if settings.checkpoint:
             self.checkpoint(settings.checkpoint, every=UNASKED)
+            self._saving.asked = False
 
     @property
     def alone(self) -> bool:
@@ -203,6 +204,7 @@ class Session:
         are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         self._saving.into(folder, every, keep, resume_from)
+        self._saving.asked = True
 
     def export(self, path: str) -> None:
         """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
