@@ -118,7 +118,7 @@ def _requeue_if_long(draft: ReactionDraft) -> bool:
 def are_workers_done(draft: ReactionDraft) -> bool:
     """Whether every worker of a job without the runtime has succeeded."""
     workers = [slot for slot in draft.placement.slots if slot.role == "worker"]
-    return set(workers) <= set(draft.gang.done)
+    return len(workers) <= len(draft.gang.done) and set(workers) <= set(draft.gang.done)
 
 
 def _is_up(draft: ReactionDraft) -> bool:
@@ -127,6 +127,10 @@ def _is_up(draft: ReactionDraft) -> bool:
     A job that could be resized live is not up until it has named its members: it could not be resized
     before. One that never does is of fixed size.
     """
+    if not draft.gang.live and len(draft.sight.running) + len(draft.gang.done) < len(
+        draft.placement.slots
+    ):
+        return False  # looking at each slot would cost a large gang much at each start
     slots, tasks = set(draft.placement.slots), draft.gang.tasks
     if draft.gang.live:
         names = {each.task.name for each in tasks}

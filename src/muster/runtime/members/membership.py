@@ -168,6 +168,7 @@ class Membership:
         """End the training for the coordinator; the workers can still reach each other."""
         crew = self.crew
         step = self.state.position.step
+        self.buckets.watching = False
         self.before_leaving()
         self.donor.close()
         if self._joiner is not None:

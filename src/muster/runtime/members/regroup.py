@@ -213,13 +213,23 @@ class Meeting:
                 silent = tuple(task for task in absent if silence[task] < math.inf)
                 if silent and answered is None:
                     answered = self._asked(silent)
-                if not silent or (answered and answered()):
+                if not silent or (answered and self._hears(answered)):
                     return self._decide(place, [m for m in others if m.task in present])
                 # They may come back, or be on the side with the coordinator.
                 silence |= dict.fromkeys(silent, 0.0)
                 until = time.monotonic() + place.plan.deadline
             with self._change:
                 self._change.wait(LOOK)
+
+    def _hears(self, answered: Callable[[], bool]) -> bool:
+        """Whether the coordinator answers, if it is there at all."""
+        until = time.monotonic() + NOTED
+        while not answered():
+            if time.monotonic() > until:
+                return False
+            with self._change:
+                self._change.wait(LOOK)
+        return True
 
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
         """Return the seconds of its silence: 0 if it answers, infinite if nobody listens or it has

@@ -35,7 +35,7 @@ from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
-from muster.runtime.step.exchange import Exchange
+from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
@@ -48,7 +48,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, ready_order
+from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -70,7 +70,7 @@ class Session:
         self._deadline = deadline
         self._engine: StepEngine | None = None
         self._loop: Loop | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: RowExchange | None = None
         if settings.coordinator is not None:
             sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
@@ -505,7 +505,7 @@ class Session:
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
         engine = self._member(state, feed, context)
-        self._exchange = Exchange(engine)
+        self._exchange = RowExchange(engine)
         for model in state.models:
             connect(model, self._exchange)
         feed.least = least_share(state.models)
@@ -521,7 +521,9 @@ class Session:
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export)
         buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
-        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        refuse_unwrapped(engine)
+        return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""
