@@ -80,7 +80,7 @@ def test_one_worker_that_stops_stops_all_with_a_checkpoint(form: str, tmp_path: 
 
 
 def test_a_busy_worker_is_waited_for_however_long(tmp_path: Path) -> None:
-    args = ("--form", "none", "--busy", "3=7", "--epochs", "2")
+    args = ("--form", "none", "--busy", "3=5", "--epochs", "2")
     with Job(tmp_path, *args, script=TOGETHER, workers=2, deadline=2.0) as job:
         job.wait_step(3, LONG)
         job.resize(3)  # it can join as soon as the others go on
