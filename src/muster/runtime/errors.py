@@ -13,6 +13,14 @@ class ExcludedError(MusterError):
     """The other members continue without this one."""
 
 
+class CannotJoinError(ExcludedError):
+    """This worker's script differs from the others' and cannot take over their state."""
+
+
+class DivergedError(ExcludedError):
+    """This worker's state differs from that of most others, who continue without it."""
+
+
 class LostServerError(MusterError):
     """A server of an asynchronous training is lost, with its part of the parameters."""
 

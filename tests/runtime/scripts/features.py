@@ -34,6 +34,7 @@ class Plain:
     def __init__(self, steps: int, batch: int = tasks.BATCH) -> None:
         self._steps, self._batch = steps, batch
         self.step = self.first = self.total = self.share = 0
+        self.applied = True
 
     def batches(self, data: TensorDataset) -> Iterator[Any]:
         """Yield the whole batch of each step."""
@@ -81,6 +82,7 @@ class Made:
     loose: dict[str, Tensor] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     wrap: dict[str, Any] = field(default_factory=dict)
+    keep: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> dict[str, Tensor]:
         """Return all tensors by name."""
@@ -403,6 +405,7 @@ def main() -> None:
     for model, optimizer in made.models:
         ctx.wrap(model, optimizer, **made.wrap)
     ctx.data(made.data, global_batch=tasks.BATCH, epochs=options.epochs, **made.options)
+    ctx.keep(**made.keep)
     for batch in ctx.steps():
         if not Path(options.release).is_file():
             time.sleep(options.pace)

@@ -73,7 +73,7 @@ class Membership:
         self._stores = Stores(self.peers)
         self._meeting = Meeting(self.peers, self.me, settings.token, self._tell_silent)
         self.donor = Donor(state)
-        self.peers.on("state", self.donor.serve)
+        self.donor.listen(self.peers)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
         self.owned = OwnedState(state, buckets, self.peers, settings)
         self._builder = Builder(settings, buckets, self.owned.after_sum)
@@ -455,7 +455,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.updates)
+            self.donor.open(self.state.updates, whole=True)
         self._call(crew)
 
     # losing members

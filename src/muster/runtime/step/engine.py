@@ -32,6 +32,7 @@ from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
+from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -87,6 +88,7 @@ class StepEngine(Membership):
     ) -> None:
         super().__init__(settings, state, buckets, feed, deadline)
         self.device, self.stopwatch = device, Stopwatch(device)
+        self.agreement = Agreement(state, device)
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -130,6 +132,7 @@ class StepEngine(Membership):
         self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
+        self._settle(position.step)
         if self.holds:
             self.donor.open(self.state.updates)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
@@ -144,6 +147,16 @@ class StepEngine(Membership):
             self.lose()
         self._begin_buckets(crew)
         return self.part
+
+    def _settle(self, step: int) -> None:
+        """Take over what a joiner gets at the beginning of a step; begin the checks of this one."""
+        if self._joiner is not None:
+            try:
+                self._joiner.settle(self.state.updates)
+            except BrokenGroupError:
+                self.lose()
+        self.state.numbers.begin(step)
+        self.agreement.begin(step, self.holds and self.works, self.updates)
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
@@ -181,7 +194,7 @@ class StepEngine(Membership):
         self.skipping = False
         self.stopwatch.lap()
         if self.holds and self._phase > self._done and not self.void:
-            self.donor.open(self.state.updates)
+            self.donor.open(self.state.updates, between=True)
 
     def apply(self) -> None:
         """Note that the current phase is applied."""
@@ -226,6 +239,7 @@ class StepEngine(Membership):
             crew.communicator.put(len(self.buckets.host))
             self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
+        self.agreement.check(self._votes, crew, self.holds and self.works)
         self._check_turns(crew)
         self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
@@ -316,6 +330,7 @@ class StepEngine(Membership):
             scaled=float(ours.scaled),
             drawn=drawn.checksum,
             sketch=drawn.sketch,
+            **self.agreement.opinion(),
         )
 
     def without_samples(self, losses: Tensor) -> None:
@@ -425,6 +440,7 @@ class StepEngine(Membership):
             return  # all are here: samples did not fit, and the caps are known now
         self._broken = False
         began = time.monotonic()
+        self.state.numbers.redo()
         before = set(self.crew.tasks if self.crew else ())
         self.buckets.abandon()
         self._recover()

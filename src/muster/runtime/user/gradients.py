@@ -27,6 +27,10 @@ class Gradients:
         self.engine: StepEngine | None = None
         """Set when training begins."""
         self.part = StepPart(0, 0, 0)
+        self.runs = 0
+        """Runs of the loop so far: a redone step is another one."""
+        self.applied = False
+        """Whether the last run of the loop counted, or the current one once its update is done."""
         self.micro: int | None = None
         """Samples of a micro-batch; None: a share is one batch."""
         self._rows = 0
@@ -48,6 +52,7 @@ class Gradients:
 
     def begin(self, part: StepPart) -> None:
         """Begin a step with this worker's samples."""
+        self.runs, self.applied = self.runs + 1, self._applied
         self.part, self._ours, self._reached, self._hidden = part, None, set(), []
         self._called = self._summed = self._applied = self._more = False
         self._rows = 0
@@ -156,6 +161,7 @@ class Gradients:
             return step(*args, **kwargs)
         if not self._summed:
             raise BadTrainingError("optimizer.step() was called before ctx.backward(losses)")
+        self.applied = not engine.void
         if engine.void:
             return None
         if engine.is_applied:
@@ -164,6 +170,7 @@ class Gradients:
         self._check_used(engine, optimizer)
         if not self._applied:
             self._apply(engine)
+        self.applied = not engine.void
         if engine.void or engine.skipping or engine.updates:
             optimizer._opt_called = True  # torch's schedulers check it
             return None
@@ -302,9 +309,19 @@ class Guarded:
     """Wraps a bound method in a check."""
 
     def __init__(self, method: Callable[..., Any], guard: Callable[..., Any]) -> None:
-        self._method, self._guard = method, guard
-        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers check it
+        self._method, self.guard = method, guard
         self.__self__ = getattr(method, "__self__", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._guard(self._method, *args, **kwargs)
+        return self.guard(self._method, *args, **kwargs)
+
+    @property
+    def __func__(self) -> Callable[..., Any]:
+        """A schedule that is made later calls this in its own wrapper of `optimizer.step`."""
+        return lambda _, *args, **kwargs: self(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Show what torch's schedules leave on a method."""
+        if name.startswith("__") or name == "_method":
+            raise AttributeError(name)
+        return getattr(self._method, name)

@@ -1,6 +1,7 @@
 """When and by whom a training's state is saved, and what it starts from."""
 
-from muster.runtime.errors import BadCheckpointError, BrokenGroupError
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadCheckpointError, BadTrainingError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.checkpoint import Checkpoints
@@ -27,6 +28,8 @@ class Saving:
         self._every: int | None = None
         self.asked = False
         """Whether the script asked for checkpoints, or the daemon only."""
+        self.start: tuple[int, int] | None = None
+        """Epoch and step of it to start at if there is no checkpoint; None: the beginning."""
         self.engine: StepEngine | None = None
         """Set when training begins."""
 
@@ -78,7 +81,23 @@ class Saving:
             raise BadCheckpointError(f"the training is complete, but its last {found.problem}")
 
     def restore(self, state: TrainingState) -> bool:
-        """Load the latest checkpoint, as the one that writes the next; False if there is none."""
+        """Load the latest checkpoint, as the one that writes the next; False: start from scratch."""
+        return self._load(state) or self._start_at(state)
+
+    def _start_at(self, state: TrainingState) -> bool:
+        """Start where the user said; False: at the beginning."""
+        if state.position.step:
+            return False  # under way: the state is lost
+        if self.start is not None:
+            state.position = position_at(state, *self.start)
+        elif any(optimizer.state for optimizer in state.optimizers):
+            say(
+                "the optimiser has a state of its own and the data starts at sample 0: if this resumes "
+                "a training, call ctx.start_at(epoch=..., step=...) or use ctx.checkpoint"
+            )
+        return self.start is not None
+
+    def _load(self, state: TrainingState) -> bool:
         if self.checkpoints is None:
             return False
         self.checkpoints.take()
@@ -121,3 +140,18 @@ class Saving:
             say(f"checkpoints are written to {where}")
         if own:
             leave_link(where, own)
+
+
+def position_at(state: TrainingState, epoch: int, step: int) -> Position:
+    """Return the position this many steps after the beginning of an epoch."""
+    feed, position = state.feed, Position()
+    assert feed is not None
+    if feed.value() is not None:
+        raise BadTrainingError(
+            "start_at() needs a dataset with len() and dataset[i]: a stream has no position to start at"
+        )
+    while position.epoch < epoch:
+        position = feed.after(position, (), ())
+    for _ in range(step):
+        position = feed.after(position, (), ())
+    return position

@@ -40,8 +40,9 @@ from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
-from muster.runtime.user.failures import FailureReporter
+from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Gradients, Guarded
+from muster.runtime.user.kept import Kept
 from muster.runtime.user.loop import Loop, Met, moved
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
@@ -87,6 +88,7 @@ class Session:
         self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
+        self._kept = Kept(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
         self._until: Met | None = None
@@ -149,8 +151,6 @@ class Session:
         self._gradients.allow_unused |= allow_unused
         for each in optimizers:
             each.step = Guarded(each.step, partial(self._gradients.update, each))
-        for each in schedulers:
-            each.step = Guarded(each.step, self._gradients.unless_void)
         return model, optimizer
 
     def data(
@@ -206,6 +206,27 @@ class Session:
         self._saving.into(folder, every, keep, resume_from)
         self._saving.asked = True
 
+    def keep(self, **things: Any) -> None:
+        """Keep objects of your own by name: `ctx.keep(ema=ema, scaler=scaler)`.
+
+        Anything with `state_dict` and `load_state_dict`: averages of the weights, a GradScaler, more
+        schedules, counters. Their state goes to workers that join, at the beginning of a step, and into
+        checkpoints, and must be the same on all workers. Call it on every worker, before `ctx.steps()`.
+        """
+        if self._engine is not None:
+            raise BadTrainingError("keep() was called inside the loop: call it before ctx.steps()")
+        self._kept.add(things)
+
+    def start_at(self, *, epoch: int = 0, step: int = 0) -> None:
+        """Start in the middle of the data, after a model that you have restored yourself.
+
+        `step`: steps done since the beginning of that epoch. A checkpoint of this training
+        (`ctx.checkpoint`) has the last word.
+        """
+        if epoch < 0 or step < 0:
+            raise BadTrainingError(f"start_at(epoch={epoch}, step={step}): neither can be negative")
+        self._saving.start = epoch, step
+
     def export(self, path: str) -> None:
         """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
         self._export = path
@@ -240,6 +261,15 @@ class Session:
     def epoch(self) -> int:
         """The current epoch, from 0."""
         return self._position.epoch
+
+    @property
+    def applied(self) -> bool:
+        """Whether the last step counted: after `optimizer.step()`, and at the top of the next loop.
+
+        False if a member was lost and the step is redone. Guard what counts steps with it:
+        `if ctx.applied: ema.update(model)`.
+        """
+        return self._gradients.applied
 
     @property
     def workers(self) -> int:
@@ -498,7 +528,8 @@ class Session:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
-        self._state.feed = self._feed
+        self._state.feed, self._state.kept = self._feed, self._kept.things
+        self._kept.find(self._state)
         self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
@@ -510,7 +541,7 @@ class Session:
             connect(model, self._exchange)
         feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
-        engine.before_leaving = self._saving.release
+        engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
