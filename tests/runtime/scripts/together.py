@@ -73,6 +73,7 @@ def evaluate() -> None:
 def train(batch: Any) -> None:
     """One step."""
     time.sleep(options.pace if not Path(options.release).exists() else 0)
+    print(f"step {ctx.step}, loss {ctx.loss:.3f}")  # a newcomer knows the last one, too
     if options.form == "head":
         evaluate()
     if options.fail == "joiner" and TASK not in ("worker-0", "worker-1"):
