@@ -1,6 +1,8 @@
 """Evaluations, means and the end, over workers that come, go and are killed meanwhile."""
 
 import json
+import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,10 @@ def check_notes(folder: Path) -> dict[int, Any]:
     """Every result counts each sample once, and all workers got the same; the results by step."""
     found: dict[int, Any] = {}
     for lines in notes(folder).values():
-        for step, means, average, _ in lines:
+        for step, means, average, _, counts in lines:
             assert means["number"] == MEAN
             assert average == {"step": step}
-            assert found.setdefault(step, means) == means
+            assert not counts or found.setdefault(step, means) == means
     return found
 
 
@@ -106,3 +108,21 @@ def test_newcomers_that_fail_leave_the_job_alone(tmp_path: Path) -> None:
         f"worker-{n}": f"KeyError: 'worker-{n} lacks what the others have'" for n in (2, 3, 4)
     }
     check_result(tmp_path, "cnn", 100 * tasks.STEPS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_kills_at_any_moment(seed: int, tmp_path: Path) -> None:
+    chance, form = random.Random(seed), ("head", "tail", "epochs")[seed % 3]
+    args = ("--form", form, "--pace", "0.01", "--epochs", "60")
+    with Job(tmp_path, *args, script=TOGETHER, workers=3, replace=True) as job:
+        for _ in range(4):
+            job.wait_members(3, LONG)
+            job.ahead(chance.randint(2, 6))
+            time.sleep(chance.random() / 10)  # anywhere in a step
+            job.kill(chance.choice(sorted(job.pids)))
+        job.wait_members(3, LONG)
+        outcome = job.finish()
+    assert set(outcome.history.lost.values()) == {"signal 9"}
+    check_notes(tmp_path)
+    check_result(tmp_path, "cnn", 60 * tasks.STEPS)

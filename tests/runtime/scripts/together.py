@@ -64,7 +64,8 @@ def evaluate() -> None:
     numbers = torch.utils.data.TensorDataset(torch.arange(COUNT, dtype=torch.float64)[:, None])
     found = ctx.evaluate(numbers, batch=4, metric=metric)
     mean = ctx.mean({"step": ctx.step}, n=2)
-    noted.write(json.dumps([ctx.step, found, mean, ctx.workers]) + "\n")
+    counts = options.form != "tail" or ctx.applied  # else the model lacks a step that is redone
+    noted.write(json.dumps([ctx.step, found, mean, ctx.workers, counts]) + "\n")
     assert model.training
     if 0 <= options.stop <= ctx.step and ctx.primary:
         ctx.stop()
