@@ -41,8 +41,8 @@ class RayCluster(Daemon):
         return found
 
     def agent_pid(self, node: str) -> int:
-        """Of a node's agent."""
-        return int((self.agent_folder(node) / "agent.lock").read_text(encoding="ascii"))
+        """Of a node's agent; 0: it is just starting."""
+        return int((self.agent_folder(node) / "agent.lock").read_text(encoding="ascii") or 0)
 
     def kill_node(self, node: str) -> None:
         """A machine's power fails: kill -9 of all that runs there, of Ray, the agent and its tasks."""

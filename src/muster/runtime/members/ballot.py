@@ -49,6 +49,8 @@ class Vote:
     """1 if this rank wants no update of this sum."""
     scaled: float = 0.0
     """1 if a scaler looks for overflows: a loss may be infinite."""
+    layout: float = 0.0
+    """Checksum of what it trains from this step on; 0: what it trained before."""
     drawn: float = 0.0
     sketch: float = 0.0
     """Of the step's samples over all workers: see `feed.Drawn`."""
@@ -98,6 +100,8 @@ class MemberStatus:
     updates: float = 0.0
     partial: float = 0.0
     """Of the step under way: see `TrainingState`."""
+    changes: float = 0.0
+    """How often what it trains has changed."""
     samples: float = 0.0
     contents: float = 0.0
     sketch: float = 0.0

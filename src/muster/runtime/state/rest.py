@@ -6,6 +6,7 @@ joiner gets it at the beginning of a step, as it was there.
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from muster.runtime.state.kept_values import (
     set_kept,
 )
 from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.state.tree import mapped_tensors
 
 
 def fixed_of(state: TrainingState) -> dict[str, Tensor]:
@@ -37,6 +39,7 @@ def rest_of(state: TrainingState, changed: Collection[str] | None = None) -> Pac
         "kept": {name: kept_value(thing) for name, thing in state.kept.items()},
         "calls": [calls_of(each) for each in (*state.schedulers, *state.kept.values())],
         "optimizers": [_own_of(each) for each in state.optimizers],
+        "frozen": {name: optimizer.state[p] for name, optimizer, p in _frozen(state)},
         "numbers": state.numbers.changed(),
     }
 
@@ -55,7 +58,27 @@ def set_rest(state: TrainingState, rest: Packed) -> None:
         set_calls(thing, calls)
     for optimizer, own_values in zip(state.optimizers, rest["optimizers"], strict=True):
         _set_own(optimizer, own_values)
+    for name, optimizer, parameter in _frozen(state, rest["frozen"]):
+        optimizer.state[parameter] = mapped_tensors(rest["frozen"][name], partial(_beside, parameter))
     state.numbers.set(rest["numbers"])
+
+
+def _beside(parameter: Tensor, tensor: Tensor) -> Tensor:
+    """Return a part of an optimiser's state where its parameter is; counters stay in host memory."""
+    return tensor.to(parameter.device) if tensor.dim() else tensor
+
+
+def _frozen(
+    state: TrainingState, named: Collection[str] | None = None
+) -> Iterator[tuple[str, Any, Any]]:
+    """Return parameters that were trained before, with their optimiser, which has kept their state."""
+    trained = {id(p) for p in state.parameters}
+    for name, parameter in state.all_parameters():
+        optimizer = state.optimizer_of(parameter)
+        if optimizer is None or id(parameter) in trained:
+            continue
+        if name in named if named is not None else optimizer.state.get(parameter):
+            yield name, optimizer, parameter
 
 
 def _untrained(state: TrainingState) -> Iterator[tuple[str, Tensor]]:

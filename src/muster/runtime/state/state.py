@@ -1,5 +1,6 @@
 """The state of a training: parameters, optimisers, schedules, position in the data."""
 
+import zlib
 from collections.abc import Iterator, Mapping
 from math import nan
 from typing import Any
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.checkpoint import signature_of_all
 from muster.runtime.state.kept_values import kept_value, schedule_value
 from muster.runtime.state.module_numbers import ModuleNumbers
@@ -53,6 +55,8 @@ class TrainingState:
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.changes = 0
+        """How often what is trained has changed since the beginning."""
         self.run, self.owner = 0, ""
         """A number for the run, kept for as long as its owner continues it; 0: none yet."""
         self.add(model, optimizer, scheduler)
@@ -64,11 +68,54 @@ class TrainingState:
         self.schedulers += as_list(schedulers)
         self.find_trained()
         self.numbers.start()
+        self._first_groups = [len(group["params"]) for group in self._groups()]
+
+    def is_changed(self) -> bool:
+        """Whether something else is trained than was found: unfrozen, frozen, or added to a group."""
+        flags = [parameter.requires_grad for parameter in self._all.values()]
+        return flags != self._flags or self._held_count() != self._count
+
+    def change(self) -> int:
+        """Return a checksum of what is trained now, found or not; not 0."""
+        names = [name for name, parameter in self._all.items() if parameter.requires_grad]
+        groups = [[len(g["params"]) for g in each.param_groups] for each in self.optimizers]
+        return zlib.crc32(repr((names, groups)).encode()) + 1
+
+    def layout(self) -> Packed:
+        """Return what is trained and by which group of which optimiser, by name."""
+        names = {id(parameter): name for name, parameter in self._all.items()}
+        groups = [
+            [[names[id(p)] for p in group["params"]] for group in each.param_groups]
+            for each in self.optimizers
+        ]
+        return {"changes": self.changes, "trained": self.names, "groups": groups}
+
+    def set_layout(self, layout: Packed) -> None:
+        """Train what another member trains, or a checkpoint did."""
+        trained = set(layout["trained"])
+        for name, parameter in self._all.items():
+            parameter.requires_grad_(name in trained)
+        for optimizer, groups in zip(self.optimizers, layout["groups"], strict=True):
+            known = {name for group in groups for name in group} - set(self._all)
+            if known:
+                raise BadTrainingError(
+                    f"the others train {sorted(known)[0]}, which this script does not make before "
+                    "ctx.wrap: make all tensors first, and unfreeze them later"
+                )
+            last = optimizer.param_groups[-1]
+            optimizer.param_groups += [dict(last) for _ in groups[len(optimizer.param_groups) :]]
+            for group, names in zip(optimizer.param_groups, groups, strict=True):
+                group["params"] = [self._all[name] for name in names]
+        self.find_trained()
+        self.changes = int(layout["changes"])
 
     def find_trained(self) -> None:
         """Find the trained parameters: those that require gradients, in models and optimisers."""
         self.loose = self._find_loose()
-        trained = [(name, p) for name, p in self.all_parameters() if p.requires_grad]
+        self._all = dict(self.all_parameters())
+        self._flags = [parameter.requires_grad for parameter in self._all.values()]
+        self._count = self._held_count()
+        trained = [(name, p) for name, p in self._all.items() if p.requires_grad]
         self.names, self.parameters = [name for name, _ in trained], [p for _, p in trained]
         self._keepers = {id(p): optimizer for optimizer, _, p in self._held()}
 
@@ -95,6 +142,7 @@ class TrainingState:
         """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
         return {
+            "layout": self.layout() if self.changes else None,
             **{_named("model", i): model.state_dict() for i, model in enumerate(self.models)},
             **{_named("optimizer", i): each.state_dict() for i, each in enumerate(self.optimizers)},
             "scheduler": None,
@@ -112,6 +160,8 @@ class TrainingState:
 
     def restore(self, whole: Packed) -> None:
         """Restore a checkpoint."""
+        if whole.get("layout"):  # older checkpoints have none
+            self.set_layout(whole["layout"])
         for i, model in enumerate(self.models):
             model.load_state_dict(whole[_named("model", i)])
         for i, optimizer in enumerate(self.optimizers):
@@ -143,7 +193,7 @@ class TrainingState:
         tensors = {
             f"{x}{name}": t for x, m in self.named_models() for name, t in m.state_dict().items()
         }
-        return signature_of_all({**tensors, **self.loose}, self.optimizers)
+        return signature_of_all({**tensors, **self.loose}, self.optimizers, self._first_groups)
 
     def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
         """Return one parameter with its optimiser state: a description, and tensors."""
@@ -207,6 +257,9 @@ class TrainingState:
         """Return the models with their prefixes."""
         for i, model in enumerate(self.models):
             yield f"{_named('model', i)}:" if i else "", model
+
+    def _held_count(self) -> int:
+        return sum(len(group["params"]) for group in self._groups())
 
     def _groups(self) -> list[Packed]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]

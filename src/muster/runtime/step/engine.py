@@ -57,6 +57,8 @@ class Ours:
     """It wants no update."""
     scaled: bool = False
     """A scaler looks for overflows."""
+    layout: int = 0
+    """Checksum of what it trains from now on; 0: no change."""
 
 
 NOTHING = Ours()
@@ -109,6 +111,8 @@ class StepEngine(Membership):
         """Sum of the losses of the phase under way."""
         self.skipping = False
         """A member wants no update in this phase."""
+        self._relaid = False
+        """All members train something else from now on."""
         self.exchanged = False
         """Workers exchanged tensors since the last sum: each must do its backward pass."""
         self._buffers = BufferKeeper(state.models)
@@ -239,8 +243,8 @@ class StepEngine(Membership):
             crew.communicator.put(len(self.buckets.host))
             self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
-        self.agreement.check(self._votes, crew, self.holds and self.works)
         self._check_turns(crew)
+        self.agreement.check(self._votes, crew, self.holds and self.works)
         self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
@@ -267,6 +271,7 @@ class StepEngine(Membership):
         samples, weight = (sum(getattr(vote, n) for vote in self._votes) for n in ("samples", "weight"))
         if any(vote.failed for vote in self._votes):
             self.void = True
+            self._check_layouts(crew)
             self._agreed.learn(self._votes[: crew.workers])
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
@@ -289,6 +294,35 @@ class StepEngine(Membership):
                     "sampler and seed must be the same on every worker, and a sampler may draw from "
                     "the generators of torch, random and numpy and from its own `generator` alone"
                 )
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something else is trained than the buckets are made for."""
+        return type(self.buckets) is Buckets and self.state.is_changed()
+
+    def _check_layouts(self, crew: Crew) -> None:
+        """Have the buckets laid out again if all workers train something else; raise if some do."""
+        layouts = [vote.layout for vote in self._votes[: crew.workers]]
+        if len(set(layouts)) > 1:
+            other = next(rank for rank, layout in enumerate(layouts) if layout != layouts[0])
+            raise BadTrainingError(
+                f"{crew.tasks[other]} trains other parameters than {crew.tasks[0]} from step "
+                f"{self.state.position.step + 1} on: unfreeze and add groups on every worker, in the "
+                "same step"
+            )
+        self._relaid = bool(layouts[0])
+
+    def _lay_out_again(self) -> None:
+        """Sum what is trained now; whoever gets the state begins again, since its order has changed."""
+        crew = self._crew()
+        self._relaid = False
+        self.state.find_trained()
+        self.state.changes += 1
+        self._renew_buckets(crew)
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+            self._take_sides(crew, [rank for rank, able in enumerate(self._agreed.able) if able])
 
     def _share_out(self, crew: Crew, samples: float, losses: float, weight: float) -> None:
         """Give everyone the gradient of the mean over the whole batch."""
@@ -328,6 +362,7 @@ class StepEngine(Membership):
             turn=self.state.updates * TURNS + self._sums,
             skip=float(ours.skip),
             scaled=float(ours.scaled),
+            layout=float(ours.layout),
             drawn=drawn.checksum,
             sketch=drawn.sketch,
             **self.agreement.opinion(),
@@ -437,7 +472,10 @@ class StepEngine(Membership):
 
     def _recover_if_broken(self) -> None:
         if not self._broken:
-            return  # all are here: samples did not fit, and the caps are known now
+            # All are here: samples did not fit, and the caps are known now; or others are trained.
+            if self._relaid:
+                self._lay_out_again()
+            return
         self._broken = False
         began = time.monotonic()
         self.state.numbers.redo()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.state.state import as_list
 from muster.runtime.step.device import DeviceNumber
 from muster.runtime.step.engine import Ours, StepEngine
 from muster.runtime.user.losses import check_losses, weight_of
@@ -110,6 +111,9 @@ class Gradients:
             raise BadTrainingError(
                 'weight= and optimizer= need gradients that owners do not have: use owners="reduce"'
             )
+        if engine.is_changed:
+            self._give_up(engine, Ours(failed=True, layout=engine.state.change()))
+            return
         chosen = self._chosen(engine, optimizer)
         if self._ours is None:
             engine.begin_sum(chosen)
@@ -135,6 +139,8 @@ class Gradients:
             self._pretend(engine)
         elif self._summed:
             engine.skipping = True
+        elif engine.is_changed:
+            self._give_up(engine, Ours(failed=True, layout=engine.state.change()))
         else:
             self._give_up(engine, Ours(skip=True))
 
@@ -175,6 +181,14 @@ class Gradients:
             optimizer._opt_called = True  # torch's schedulers check it
             return None
         return self._step(engine, step, *args, **kwargs)
+
+    def add_group(self, optimizer: Any, add: Callable[..., Any], group: dict[str, Any]) -> Any:
+        """Replace the user's optimizer.add_param_group(): a redone step has done it before."""
+        new = group["params"]
+        held = {id(p) for other in optimizer.param_groups for p in other["params"]}
+        if self.engine is not None and all(id(p) in held for p in as_list(new)):
+            return None
+        return add(group)
 
     def unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the user's scheduler.step(): skip it if the step is void."""

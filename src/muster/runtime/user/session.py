@@ -32,7 +32,7 @@ from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
-from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buckets import Buckets, ready_order
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.exchange import RowExchange
@@ -49,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -151,6 +151,9 @@ class Session:
         self._gradients.allow_unused |= allow_unused
         for each in optimizers:
             each.step = Guarded(each.step, partial(self._gradients.update, each))
+            each.add_param_group = Guarded(
+                each.add_param_group, partial(self._gradients.add_group, each)
+            )
         return model, optimizer
 
     def data(
@@ -433,6 +436,16 @@ class Session:
         """
         return self._exchange.together(rows) if self._exchange is not None else rows
 
+    def unfreeze(self, what: Any) -> None:
+        """Train a module or some parameters from this step on; call it before `ctx.backward`.
+
+        On every worker in the same step. Those that join later train the same, and so does a training
+        that resumes from a checkpoint. `what.requires_grad_(...)` and `optimizer.add_param_group(...)`
+        do the same.
+        """
+        for parameter in what.parameters() if hasattr(what, "parameters") else as_list(what):
+            parameter.requires_grad_(True)
+
     def skip(self) -> None:
         """Leave out the update on all workers, as with a bad batch; its samples count as seen.
 
@@ -551,8 +564,10 @@ class Session:
             shards = Shards(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export)
-        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
+        known = order(context)
+        buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine.ready = known
         refuse_unwrapped(engine)
         return engine
 
