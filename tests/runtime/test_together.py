@@ -114,7 +114,7 @@ def test_newcomers_that_fail_leave_the_job_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_kills_at_any_moment(seed: int, tmp_path: Path) -> None:
     chance, form = random.Random(seed), ("head", "tail", "epochs")[seed % 3]
-    args = ("--form", form, "--pace", "0.01", "--epochs", "60")
+    args = ("--form", form, "--pace", "0.02", "--epochs", "10000")
     with Job(tmp_path, *args, script=TOGETHER, workers=3, replace=True) as job:
         for _ in range(4):
             job.wait_members(3, LONG)
@@ -122,7 +122,6 @@ def test_kills_at_any_moment(seed: int, tmp_path: Path) -> None:
             time.sleep(chance.random() / 10)  # anywhere in a step
             job.kill(chance.choice(sorted(job.pids)))
         job.wait_members(3, LONG)
-        outcome = job.finish()
+        outcome = job.end()
     assert set(outcome.history.lost.values()) == {"signal 9"}
     check_notes(tmp_path)
-    check_result(tmp_path, "cnn", 60 * tasks.STEPS)
