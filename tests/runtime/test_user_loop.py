@@ -178,7 +178,7 @@ def test_a_last_checkpoint_that_cannot_be_written_is_an_error(made: Made, tmp_pa
     ctx, step = made(steps=2)
     folder = tmp_path / "saved"
     ctx.checkpoint(str(folder), every=10)
-    with pytest.raises(BadCheckpointError, match="is complete, but its last checkpoint of step 2"):
+    with pytest.raises(BadCheckpointError, match="the last checkpoint of step 2 could not be"):
         for batch in ctx.steps():
             step(batch)
             shutil.rmtree(folder, ignore_errors=True)

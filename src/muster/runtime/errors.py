@@ -9,6 +9,10 @@ class BrokenGroupError(MusterError):
     """The group is unusable: a member is lost or hangs, or the group was closed."""
 
 
+class MinorityError(BrokenGroupError):
+    """Some members differ from the majority, to which this one belongs, and leave."""
+
+
 class ExcludedError(MusterError):
     """The other members continue without this one."""
 

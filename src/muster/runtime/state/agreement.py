@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from muster.runtime.errors import BadTrainingError, BrokenGroupError, DivergedError
+from muster.runtime.errors import BadTrainingError, DivergedError, MinorityError
 from muster.runtime.members.ballot import Vote, exchange
 from muster.runtime.state.entries import CAUSES
 from muster.runtime.state.guard import Comparison, Guard, compare, differ, hardware
@@ -61,7 +61,7 @@ class Agreement:
             raise DivergedError(text)
         if crew.rank == found.most[0]:
             self.tell(text)
-        raise BrokenGroupError(text)  # the others leave, and the step is redone
+        raise MinorityError(text)  # the others leave, and the step is redone
 
 
 def difference(found: Comparison, tasks: Sequence[str], step: int) -> str:

@@ -20,7 +20,7 @@ from math import isfinite
 from operator import or_
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Drawn, Feed, StepPart
@@ -33,6 +33,7 @@ from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -91,6 +92,8 @@ class StepEngine(Membership):
         super().__init__(settings, state, buckets, feed, deadline)
         self.device, self.stopwatch = device, Stopwatch(device)
         self.agreement = Agreement(state, device)
+        self.is_due: Callable[[int], bool] = lambda _: False
+        """Whether a checkpoint belongs after a step."""
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -354,7 +357,7 @@ class StepEngine(Membership):
             fixed=line[0],
             per_sample=line[1],
             noise=self._gauge.noise(),
-            request=self._request,
+            request=self._request | self._due(),
             failed=float(ours.failed),
             finished=self.part.finished,
             far=self.part.far,
@@ -367,9 +370,6 @@ class StepEngine(Membership):
             sketch=drawn.sketch,
             **self.agreement.opinion(),
         )
-
-    def without_samples(self, losses: Tensor) -> None:
-        """Do what a worker without samples must for the others: nothing."""
 
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm; return their norm before."""
@@ -417,8 +417,7 @@ class StepEngine(Membership):
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
-        if self.requested:
-            self._request = 0
+        self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
         self.on_commit(before, losses)
@@ -435,9 +434,23 @@ class StepEngine(Membership):
             self._turning = False
             self._switch(self._crew())
 
+    def _due(self) -> int:
+        """Ask all for a checkpoint after this step, if the primary's script wants one."""
+        return SAVE if self.primary and self.is_due(self.state.position.step + 1) else 0
+
+    def check_whole(self) -> None:
+        """Raise unless all members have the same state; a collective, between two steps."""
+        self.agreement.check_whole(self._crew(), self.holds and self.works)
+
     def gather(self, wanted: bool) -> Packed | None:
         """Collect the optimiser's state from updating owners for the primary; all others wait."""
         return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    saves_parts = False
+    """Whether each member writes a part of a checkpoint."""
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
 
     def end(self) -> None:
         """Wait until all members are done: each keeps what another may need."""
@@ -467,6 +480,7 @@ class StepEngine(Membership):
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
         self._buffers.redo()
+        self.state.numbers.redo()
         self._void_step = 0
         self._recover_if_broken()
 
@@ -478,7 +492,6 @@ class StepEngine(Membership):
             return
         self._broken = False
         began = time.monotonic()
-        self.state.numbers.redo()
         before = set(self.crew.tasks if self.crew else ())
         self.buckets.abandon()
         self._recover()

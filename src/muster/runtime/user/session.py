@@ -26,9 +26,9 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.kept_parts import check_sharded
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
@@ -99,7 +99,6 @@ class Session:
         """Whether gradients change between sum and update."""
         if settings.checkpoint:
             self.checkpoint(settings.checkpoint, every=UNASKED)
-            self._saving.asked = False
 
     @property
     def alone(self) -> bool:
@@ -207,7 +206,6 @@ class Session:
         are refused; `resume_from` names a folder to start from, whoever wrote it.
         """
         self._saving.into(folder, every, keep, resume_from)
-        self._saving.asked = True
 
     def keep(self, **things: Any) -> None:
         """Keep objects of your own by name: `ctx.keep(ema=ema, scaler=scaler)`.
@@ -561,9 +559,9 @@ class Session:
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
-            shards = Shards(state.model, self._kinds)
+            shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
-            return ShardedEngine(*task, self._mirror, self._export)
+            return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
