@@ -7,11 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.state.state import Packed, TrainingState, schedule_of
+from muster.runtime.state.kept_values import kept_value, schedule_value, set_kept
+from muster.runtime.state.state import Packed, TrainingState
 
 
 class ShardedState(TrainingState):
     """All but parameters and their optimiser state, which are in `Parts`."""
+
+    in_parts = True
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
         super().__init__(model, optimizer, scheduler)
@@ -33,14 +36,16 @@ class ShardedState(TrainingState):
     def extras(self) -> Tensor:
         """Return buffers and schedules."""
         packed = io.BytesIO()
-        schedules = [schedule_of(each) for each in self.schedulers]
-        torch.save({"buffers": self._buffers(), "schedulers": schedules}, packed)
+        schedules = [schedule_value(each) for each in self.schedulers]
+        kept = {name: kept_value(thing) for name, thing in self.kept.items()}
+        torch.save({"buffers": self._buffers(), "schedulers": schedules, "kept": kept}, packed)
         return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
 
     def set_extras(self, packed: Tensor) -> None:
         """Adopt another member's."""
         read = io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel()))
         extras = torch.load(read, "cpu", weights_only=True)
+        set_kept(self.kept, extras["kept"])
         self.model.load_state_dict(extras["buffers"], strict=False)
         for scheduler, kept in zip(self.schedulers, extras["schedulers"], strict=True):
             scheduler.load_state_dict(kept)

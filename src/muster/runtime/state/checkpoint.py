@@ -79,6 +79,8 @@ class Checkpoints:
         self._buffers = _Buffers()
         self._thread: Thread | None = None
         self._preparing = False
+        self.failed = ""
+        """Why the last checkpoint was not written; empty: it was."""
 
     @property
     def where(self) -> str:
@@ -98,7 +100,7 @@ class Checkpoints:
             if self._lock is not None:
                 self._lock.take()  # the primary may have changed
         except BadCheckpointError as problem:
-            self._on_error(f"checkpoint of step {step} is not written: {problem}")
+            self._fail(f"checkpoint of step {step} is not written: {problem}")
             return False
         copy = self._buffers.copied(state)
         self._thread = Thread(
@@ -198,9 +200,14 @@ class Checkpoints:
                 self._fence.check()
             self._prune(step)
         except Exception as problem:  # training continues, and the last one is intact
-            self._on_error(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
+            self._fail(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
         else:
+            self.failed = ""
             self._on_saved(step, self.place.address(name), time.monotonic() - begun)
+
+    def _fail(self, text: str) -> None:
+        self.failed = text
+        self._on_error(text)
 
     def _number(self) -> int:
         """Return the number of this writer's claim; 0 without one."""
@@ -230,16 +237,22 @@ def signature_of(model: Any, optimizer: Any) -> str:
     return signature_of_all(model.state_dict(), [optimizer])
 
 
-def signature_of_all(state: Mapping[str, Any], optimizers: Sequence[Any]) -> str:
-    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers."""
+def signature_of_all(
+    state: Mapping[str, Any], optimizers: Sequence[Any], groups: Sequence[int] | None = None
+) -> str:
+    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers.
+
+    `groups`: of parameters, before any was added while training; None: as they are.
+    """
     tensors = {
         name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
         for name, value in state.items()
         if isinstance(value, Tensor)
     }
     kinds = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
-    groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
-    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": groups})
+    if groups is None:
+        groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
+    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": list(groups)})
 
 
 def _saved_in(place: Place) -> "list[_Saved]":
@@ -249,25 +262,33 @@ def _saved_in(place: Place) -> "list[_Saved]":
 
 
 def _saved_of(other: Path | str) -> "list[_Saved]":
-    """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
+    """Return the checkpoints to resume from, newest first: of a file, a folder or URL, or one below."""
+    found: Sequence[Path | str]
     if isinstance(other, str) and is_url(other):
-        saved = _saved_in(place_of(other))
-        if not saved:
-            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
-        return saved
-    path = Path(other)
-    try:
-        if path.is_file():
-            return [_Saved(place_of(path.parent), path.name)]
-        found = [path] if _saved_in(place_of(path)) else _folders_below(path)
-    except OSError as problem:
-        raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
+        found = _urls_below(other.rstrip("/"), DEPTH)
+    else:
+        path = Path(other)
+        try:
+            if path.is_file():
+                return [_Saved(place_of(path.parent), path.name)]
+            found = [path] if _saved_in(place_of(path)) else _folders_below(path)
+        except OSError as problem:
+            raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
     if not found:
         raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
     if len(found) > 1:
         names = ", ".join(str(each) for each in found)
         raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
     return _saved_in(place_of(found[0]))
+
+
+def _urls_below(url: str, depth: int) -> list[str]:
+    """Return the places with checkpoints at or below a URL; what is below a place with some is not."""
+    place = place_of(url)
+    if _saved_in(place):
+        return [url]
+    below = sorted(place.names()) if depth else []
+    return [found for name in below for found in _urls_below(f"{url}/{name}", depth - 1)]
 
 
 def _folders_below(folder: Path) -> list[Path]:
