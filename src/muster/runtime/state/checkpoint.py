@@ -76,9 +76,11 @@ class Checkpoints:
         self._claim = claim
         self._lock = _lock_of(self.place, claim)
         self._fence = WriterFence(self.place, claim, terms) if claim is not None else None
-        self._buffers = _Buffers()
+        self._buffers = HostCopies()
         self._thread: Thread | None = None
         self._preparing = False
+        self.source = self.where
+        """Where the last checkpoint was read."""
         self.failed = ""
         """Why the last checkpoint was not written; empty: it was."""
 
@@ -132,10 +134,11 @@ class Checkpoints:
         if self._lock is not None:
             self._lock.release()
 
-    def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
+    def latest(self, signature: str | None = None) -> tuple[int, dict[str, Any]] | None:
         """Return step and state of the newest intact checkpoint; None if there are none.
 
-        Without one of its own, a training starts from those it was told to resume from.
+        Without one of its own, a training starts from those it was told to resume from. `signature`
+        None: of any model.
         """
         other = self._claim.resume_from if self._claim is not None else None
         found = self._newest(_saved_in(self.place), signature, self._check_owner)
@@ -144,12 +147,14 @@ class Checkpoints:
         return self._newest(_saved_of(other), signature, self._tell_source)
 
     def _newest(
-        self, files: "list[_Saved]", signature: str, check: "Check"
+        self, files: "list[_Saved]", signature: str | None, check: "Check"
     ) -> tuple[int, dict[str, Any]] | None:
         damaged = []
         for saved in files:
             try:
-                return _read(saved, signature, check)
+                found = _read(saved, signature, check)
+                self.source = saved.folder
+                return found
             except FileNotFoundError:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
@@ -350,7 +355,7 @@ class _DamagedError(Exception):
     """A file that is not as it was written."""
 
 
-class _Buffers:
+class HostCopies:
     """Copies of a state's tensors in host memory, reused by the next save."""
 
     def __init__(self) -> None:
@@ -453,7 +458,7 @@ def _write_file(descriptor: int, state: dict[str, Any], manifest: dict[str, Any]
     os.fsync(descriptor)
 
 
-def _read(saved: _Saved, signature: str, check: Check) -> tuple[int, dict[str, Any]]:
+def _read(saved: _Saved, signature: str | None, check: Check) -> tuple[int, dict[str, Any]]:
     """Return step and state of a checkpoint; `check` may refuse its manifest."""
     path = saved.address
     with saved.place.opened(saved.name) as file:
@@ -464,18 +469,39 @@ def _read(saved: _Saved, signature: str, check: Check) -> tuple[int, dict[str, A
                 f"this one knows {FORMAT}); install that one here"
             )
         check(saved, manifest)
-        if manifest["signature"] != signature:
+        if signature is not None and manifest["signature"] != signature:
             how = _difference(manifest["signature"], signature)
             raise BadCheckpointError(f"checkpoint {path} is of another model: {how}")
-        file.seek(0)
+        return manifest["step"], _load(file, length, path)
+
+
+def _load(file: BinaryIO, length: int, path: str) -> dict[str, Any]:
+    file.seek(0)
+    try:
+        # Not mapped: a mapped file must not be replaced.
+        state: dict[str, Any] = torch.load(
+            _Content(file, length), map_location="cpu", weights_only=True
+        )
+        return state
+    except OSError:
+        raise
+    except Exception as problem:
+        raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
+
+
+def write_file(place: Place, name: str, state: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Write a file of a checkpoint, with its digest."""
+    place.write(name, lambda descriptor: _write_file(descriptor, state, manifest))
+
+
+def read_file(place: Place, name: str) -> dict[str, Any]:
+    """Read such a file; `BadCheckpointError` if it is damaged."""
+    with place.opened(name) as file:
         try:
-            # Not mapped: a mapped file must not be replaced.
-            state = torch.load(_Content(file, length), map_location="cpu", weights_only=True)
-            return manifest["step"], state
-        except OSError:
-            raise
-        except Exception as problem:
-            raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
+            length, _ = _checked(file)
+        except _DamagedError as problem:
+            raise BadCheckpointError(f"{place.address(name)} is damaged: {problem}") from problem
+        return _load(file, length, place.address(name))
 
 
 def _checked(file: BinaryIO) -> tuple[int, dict[str, Any]]:

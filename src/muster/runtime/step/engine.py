@@ -20,7 +20,7 @@ from math import isfinite
 from operator import or_
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Drawn, Feed, StepPart
@@ -33,6 +33,7 @@ from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -370,9 +371,6 @@ class StepEngine(Membership):
             **self.agreement.opinion(),
         )
 
-    def without_samples(self, losses: Tensor) -> None:
-        """Do what a worker without samples must for the others: nothing."""
-
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm; return their norm before."""
         return float(nn.utils.clip_grad_norm_(self.buckets.parameters, max_norm))
@@ -447,6 +445,12 @@ class StepEngine(Membership):
     def gather(self, wanted: bool) -> Packed | None:
         """Collect the optimiser's state from updating owners for the primary; all others wait."""
         return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    saves_parts = False
+    """Whether each member writes a part of a checkpoint."""
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
 
     def end(self) -> None:
         """Wait until all members are done: each keeps what another may need."""

@@ -121,12 +121,11 @@ class Gradients:
         engine.stopwatch.mark()
         if engine.exchanged and self._rows and self._rows < self.part.count:
             raise BadTrainingError(
-                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
+                "SyncBatchNorm, ctx.gather() and shard= need a worker's samples at once: leave out "
+                "micro_batch"
             )
         if (self.part.count or engine.exchanged) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
-        elif not engine.void:
-            engine.without_samples(losses)
         engine.keep_pace()
         engine.stopwatch.mark()
         if not self._more:

@@ -8,6 +8,7 @@ from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadCheckpointError, BadTrainingError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
 from muster.runtime.settings import TaskSettings
+from muster.runtime.sharded.sharded_state import opened
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.fence import WriterTerm, WriterTerms
 from muster.runtime.state.own_place import leave_link, own_place, path_or_url
@@ -59,6 +60,9 @@ class Saving:
     def save(self, engine: StepEngine, state: TrainingState, wait: bool = False) -> None:
         """Save on the primary; if owners update, all members take part."""
         if self.checkpoints is None and not wait:
+            return
+        if engine.saves_parts:
+            engine.save_parts(self.checkpoints, wait)
             return
         optimizer = engine.gather(self.checkpoints is not None)
         if self.checkpoints is not None and engine.primary:
@@ -126,7 +130,7 @@ class Saving:
             raise
         self._tell_folder(self.checkpoints.where)
         if found is not None:
-            state.restore(found[1])
+            state.restore(opened(found[1], self.checkpoints.source, state))
         return found is not None
 
     def release(self) -> None:

@@ -26,9 +26,9 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.kept_parts import check_sharded
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
@@ -296,6 +296,17 @@ class Session:
         return crew.formation if crew else 0
 
     @property
+    def entered(self) -> bool:
+        """Whether this worker has the whole state; a joiner's first steps are without."""
+        return self._engine is None or self._engine.is_whole
+
+    @property
+    def step_loss(self) -> float:
+        """Mean loss of the current step over all workers, once its update is done."""
+        state, total = self._state, self._gradients.part.total
+        return state.partial / total if state is not None and total else nan
+
+    @property
     def primary(self) -> bool:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
@@ -559,9 +570,9 @@ class Session:
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
-            shards = Shards(state.model, self._kinds)
+            shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
-            return ShardedEngine(*task, self._mirror, self._export)
+            return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
@@ -577,4 +588,5 @@ class Session:
         alone, works = self.settings.coordinator is None, self.settings.role == "worker"
         if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
-        return capture(state.model, self._forward, example, feed.samples, size)
+        found = capture(state.model, self._forward, example, feed.samples, size)
+        return replace(found, micro_batch=self._gradients.micro or 0)
