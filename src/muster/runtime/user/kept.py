@@ -103,7 +103,8 @@ class ScalerGuard:
         engine = self._gradients.engine
         if engine is None:
             return method(*args, **kwargs)
-        engine.learn()
+        if self._gradients.is_pending:
+            engine.learn()
         if engine.void:
             self._scaler._per_optimizer_states.clear()  # whatever it has done in this step
             return None
