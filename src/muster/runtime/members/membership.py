@@ -543,6 +543,11 @@ class Membership:
         return self.crew is not None and bool(self.crew.holdings)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether this task has the whole state, as of the beginning of the step."""
+        return self.holds or (self._joiner is not None and self._joiner.complete is not None)
+
+    @property
     def primary(self) -> bool:
         """Whether this task speaks for all: the first member that holds the state."""
         crew = self.crew

@@ -297,6 +297,17 @@ class Session:
         return crew.formation if crew else 0
 
     @property
+    def entered(self) -> bool:
+        """Whether this worker has the whole state; a joiner's first steps are without."""
+        return self._engine is None or self._engine.is_whole
+
+    @property
+    def step_loss(self) -> float:
+        """Mean loss of the current step over all workers, once its update is done."""
+        state, total = self._state, self._gradients.part.total
+        return state.partial / total if state is not None and total else nan
+
+    @property
     def primary(self) -> bool:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
@@ -578,4 +589,5 @@ class Session:
         alone, works = self.settings.coordinator is None, self.settings.role == "worker"
         if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
-        return capture(state.model, self._forward, example, feed.samples, size)
+        found = capture(state.model, self._forward, example, feed.samples, size)
+        return replace(found, micro_batch=self._gradients.micro or 0)
