@@ -12,6 +12,7 @@ from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout, mirrors
 from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.shards.ownership import merged
+from muster.runtime.shards.state_pieces import Piece
 
 HOSTS = st.lists(st.sampled_from("abcd"), min_size=2, max_size=9)
 
@@ -74,7 +75,7 @@ def make(width: int) -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def kept(
-    width: int, layout: ShareLayout, rank: int, pieces: list[object] | None = None
+    width: int, layout: ShareLayout, rank: int, pieces: list[Piece] | None = None
 ) -> tuple[KeptParts, nn.Module]:
     """A worker that began with everything, or got its part in pieces."""
     model, optimizer = make(width)
@@ -82,7 +83,7 @@ def kept(
         for parameter in model.parameters():
             parameter.data.zero_()
     parts = KeptParts(ShardedModel(model, True), optimizer, torch.device("cpu"))
-    parts.keep(layout, rank, pieces or [])  # type: ignore[arg-type]
+    parts.keep(layout, rank, pieces or [])
     return parts, model
 
 
