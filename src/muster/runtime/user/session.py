@@ -24,7 +24,7 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
-from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.blocks import Kinds, move_buffers
 from muster.runtime.sharded.engine import ShardedEngine
 from muster.runtime.sharded.kept_parts import check_sharded
 from muster.runtime.sharded.sharded_model import ShardedModel
@@ -136,6 +136,7 @@ class Session:
         if shard is not False:
             check_sharded(self._state, model, optimizers)
             self._kinds, self._mirror = shard, mirror
+            move_buffers(model, self.device)
         else:
             model.to(self.device)
         for each in optimizers:
