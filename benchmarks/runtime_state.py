@@ -4,7 +4,8 @@ checksum  thread time of a step's checksums, over a whole cycle, against thread 
           the same model in the same process, on one core
 join      a model with 201 M frozen parameters (805 MB) and 0.8 M trained ones (LoRA) goes from one
           worker to two: the longest the first one stands still between two steps or before an update,
-          less the longest while it was alone; and its memory before and after
+          less the longest while it was alone; and its memory before and after. Once with the same
+          frozen weights on both, as from one file, and once with others, which are all sent
 
 Prints tables, then one line per target.
 """
@@ -42,12 +43,13 @@ def main() -> None:
         "model step-ms checksum-ms share",
         ((name, f"{1e3 * s:.1f}", f"{1e3 * c:.3f}", f"{c / s:.5f}") for name, (s, c) in found.items()),
     )
-    joined = None if options.quick or options.no_join else join(options.layers)
+    kinds = [] if options.quick or options.no_join else ["same", "sent"]
+    joined = {kind: join(options.layers, kind) for kind in kinds}
     for name, (step, checks) in found.items():
         bar(f"checksum-cost-{name}", checks / step, CHECKSUM)
-    if joined is not None:
-        bar("lora-join-stall-s", joined[0], STALL)
-        bar("lora-donor-memory", joined[1], MEMORY)
+    for kind, (stall, memory) in joined.items():
+        bar(f"lora-join-stall-{kind}-s", stall, STALL)
+        bar(f"lora-donor-memory-{kind}", memory, MEMORY)
 
 
 def checksum_share(name: str) -> tuple[float, float]:
@@ -77,7 +79,7 @@ def checksum_share(name: str) -> tuple[float, float]:
     return median(spent), (time.thread_time() - began) / CYCLE
 
 
-def join(layers: int) -> tuple[float, float]:
+def join(layers: int, kind: str) -> tuple[float, float]:
     """Return the longest stall of the first worker in s, and its memory after the join by before."""
     from muster.runtime.launch.launcher import Launch
     from support.runtime_peers import SCRIPTS, end_well
@@ -85,7 +87,7 @@ def join(layers: int) -> tuple[float, float]:
     end_well()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        args = ("--out", name, "--layers", str(layers))
+        args = ("--out", name, "--layers", str(layers), *(["--unlike"] if kind == "sent" else []))
         with Launch(SCRIPTS / "lora_train.py", args, 1, threads=1, logs=folder) as job:
             job.wait_step(STEADY, PATIENCE)
             job.resize(2)
@@ -101,7 +103,7 @@ def join(layers: int) -> tuple[float, float]:
     stall, before = longest(joining), longest(alone)
     memory = joining[-1][3] / alone[-1][3]
     print_table(
-        "phase steps longest-ms resident-MB",
+        f"{kind} steps longest-ms resident-MB",
         (
             ("alone", str(len(alone)), f"{1e3 * before:.1f}", f"{alone[-1][3] / 1e6:.0f}"),
             ("joining", str(len(joining)), f"{1e3 * stall:.1f}", f"{joining[-1][3] / 1e6:.0f}"),

@@ -1,6 +1,7 @@
 """A training with 200 M frozen parameters and small trained ones beside them, as with LoRA."""
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -35,9 +36,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, help="folder of the marks")
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--unlike", action="store_true", help="each worker draws its own weights")
     options = parser.parse_args()
     threads_from_environment()
-    torch.manual_seed(1)
+    torch.manual_seed(os.getpid() if options.unlike else 1)
     model = nn.Sequential(*(Adapted() for _ in range(options.layers)))
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
     ctx = muster.init()
