@@ -92,7 +92,7 @@ class Training:
         self._sampling = {"loaders": loaders, "sampler": sampler}
         if asynchronous and (loaders or sampler is not None or global_batch is None):
             raise BadTrainingError(
-                "an asynchronous training needs a dataset and global_batch=, and takes no sampler= or loaders="
+                "an asynchronous training needs global_batch=, and takes neither sampler= nor loaders="
             )
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
         self._resume_from = resume_from
