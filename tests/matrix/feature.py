@@ -50,6 +50,9 @@ class Feature:
     note = ""
     """For the page: what to write, or why it is not exact."""
 
+    def begin(self) -> None:
+        """Prepare a process that trains under Muster."""
+
     def build(self) -> Parts:
         """Make model, optimiser and data, the same in every process."""
         torch.manual_seed(3)

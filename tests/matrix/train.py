@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--pace", type=float, default=0.02)
     options = parser.parse_args()
     feature = features()[options.feature]
+    feature.begin()
     torch.set_default_dtype(torch.float64)
     parts = feature.build()
     ctx = muster.init()
