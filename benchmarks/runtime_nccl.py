@@ -15,23 +15,26 @@ PYTHONPATH=src python benchmarks/runtime_nccl.py. Prints tables and a line per t
 """
 
 import argparse
+import math
 import random
 import signal
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 
 from muster.runtime.launch.launcher import Launch
 from support.bars import bar, print_table
-from support.gpu_runs import PATIENCE, Runs, Size, difference, stall, steps
-from support.gpu_train import Record
+from support.gpu_runs import PATIENCE, Runs, Size, difference, stall
 
 SIZE = Size("small", 8, 16, 48, 480)
 WORKERS = 3
 SLOW = 0.002
 """Seconds per sample, so that a blow falls into any part of a step."""
+STOPS = 4
 STEADY = 10
 """Steps between the return of one worker and the end of the next."""
 STEPS = 40
@@ -58,7 +61,7 @@ def main() -> None:
     parts: dict[str, Callable[[], None]] = {
         "resize": lambda: resize(runs),
         "kill": lambda: kill(runs, kills),
-        "stop": lambda: stop(runs, 6),
+        "stop": lambda: stop(runs, STOPS),
     }
     try:
         for name, part in parts.items():
@@ -97,32 +100,27 @@ def resize(runs: Runs) -> None:
 def kill(runs: Runs, blows: int) -> None:
     """One after the other, at each of three ranks in turn."""
     path, total = runs.file("killed"), 150 + 60 * blows
-    records, struck = _strike(runs, blows, signal.SIGKILL, total, ("--save", path))
-    lost = _lost(records, struck)
-    print_table(
-        "killed lost-s", [(task, f"{s:.2f}") for (_, task), s in zip(struck, lost, strict=True)]
-    )
-    bar("nccl-kill-lost-s", max(lost), LOST)
+    lost = _strike(runs, blows, signal.SIGKILL, total, ("--save", path))
+    print_table("killed lost-s", [(task, f"{seconds:.2f}") for task, seconds in lost])
+    bar("nccl-kill-lost-s", max(seconds for _, seconds in lost), LOST)
     bar("nccl-kill-difference", difference(path, _plain(runs, total)), DIFFERENCE)
 
 
 def stop(runs: Runs, blows: int) -> None:
     """The same with workers that are stopped."""
-    total = 1_000_000
-    records, struck = _strike(runs, blows, signal.SIGSTOP, total, (), end=True)
-    lost = _lost(records, struck)
-    rows = [
-        (task, f"{s:.2f}", f"{s / DEADLINE:.2f}") for (_, task), s in zip(struck, lost, strict=True)
-    ]
+    lost = _strike(runs, blows, signal.SIGSTOP, 1_000_000, ())
+    rows = [(task, f"{seconds:.2f}", f"{seconds / DEADLINE:.2f}") for task, seconds in lost]
     print_table("stopped lost-s deadlines", rows)
-    bar("nccl-stop-deadlines", max(lost) / DEADLINE, WAITS)
+    bar("nccl-stop-deadlines", max(seconds for _, seconds in lost) / DEADLINE, WAITS)
 
 
 def _strike(
-    runs: Runs, blows: int, number: int, total: int, words: Sequence[str], end: bool = False
-) -> tuple[dict[str, Record], list[tuple[float, str]]]:
+    runs: Runs, blows: int, number: int, total: int, words: Sequence[str]
+) -> list[tuple[str, float]]:
+    """Strike workers with a signal; return each with the seconds lost by its survivors."""
     struck: list[tuple[float, str]] = []
-    chance = random.Random(5)
+    chance, times = random.Random(5), runs.file("times")
+    stopped = number == signal.SIGSTOP
 
     def drive(job: Launch) -> None:
         for blow in range(blows):
@@ -136,37 +134,31 @@ def _strike(
             job.wait_formation(formation + 1, PATIENCE)
             job.wait_step(job.look(lambda seen: seen.step) + 2, PATIENCE)
             job.kill(victim)
-        if end:
+        if stopped:
             job.stop("measured")
 
-    deadline = DEADLINE if number == signal.SIGSTOP else 30.0
-    records = runs.muster(
-        SIZE,
-        total,
-        [runs.device] * WORKERS,
-        *WORDS,
-        *words,
-        replace=True,
-        deadline=deadline,
-        drive=drive,
-    )
-    return records, struck
+    runs.muster(
+        SIZE, total, [runs.device] * WORKERS, *WORDS, "--times", times, *words,
+        replace=True, deadline=DEADLINE if stopped else 30.0, drive=drive,
+    )  # fmt: skip
+    return _lost(times, struck)
 
 
-def _lost(records: dict[str, Record], struck: Sequence[tuple[float, str]]) -> list[float]:
-    """Seconds of the gap over each blow, for the survivor that waited longest, less a typical step."""
-    typical = sorted(each for record in records.values() for each in steps(record))
-    usual = typical[len(typical) // 2]
-    return [
-        max(
-            after - before
-            for task, record in records.items()
-            for before, after in pairwise(record.begun)
-            if task != victim and before < at < after
-        )
-        - usual
-        for at, victim in struck
-    ]
+def _lost(times: str, struck: Sequence[tuple[float, str]]) -> list[tuple[str, float]]:
+    """The gap over each blow, for the survivor that waited longest, less a typical step; in s."""
+    gaps: dict[str, list[tuple[float, float]]] = {}
+    for path in Path(times).parent.glob(f"{Path(times).name}.*.times"):
+        begun = [float(line) for line in path.read_text(encoding="ascii").splitlines()[:-1]]
+        gaps[path.name.split(".")[-2]] = list(pairwise(begun))
+    usual = statistics.median(after - before for each in gaps.values() for before, after in each)
+    ends = [at for at, _ in struck[1:]] + [math.inf]
+
+    def lost(victim: str, at: float, end: float) -> float:
+        # A blow may fall when its worker has done its part of the step: the next one shows it.
+        others = (gap for task, each in gaps.items() if task != victim for gap in each)
+        return max(after - before - usual for before, after in others if after > at and before < end)
+
+    return [(victim, lost(victim, at, end)) for (at, victim), end in zip(struck, ends, strict=True)]
 
 
 def _plain(runs: Runs, total: int) -> str:

@@ -3,6 +3,8 @@
 With `--check` nothing is written; the exit code is 1 if anything is stale.
 """
 
+import ast
+import inspect
 import io
 import re
 import sys
@@ -110,6 +112,29 @@ def demo() -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
 
 
+def session() -> str:
+    """Return what a training script can call, from the docstrings of the session.
+
+    Read, not imported: the pages are generated without torch.
+    """
+    file = Path(__file__).parents[1] / "src/muster/runtime/user/session.py"
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Session"]
+    members = [node for node in found[0].body if isinstance(node, ast.FunctionDef)]
+    return "\n\n".join(_member(node) for node in members if not node.name.startswith("_"))
+
+
+def _member(node: ast.FunctionDef) -> str:
+    """Return a method's heading, signature and description."""
+    words = inspect.cleandoc(ast.get_docstring(node) or "")
+    if any(isinstance(mark, ast.Name) and mark.id == "property" for mark in node.decorator_list):
+        return f"### `ctx.{node.name}`\n\n{words}"
+    given = ast.unparse(node.args).removeprefix("self").removeprefix(", ")
+    back = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    call = f"ctx.{node.name}({given}){back.removesuffix(' -> None')}"
+    return f"### `ctx.{node.name}`\n\n```text\n{call}\n```\n\n{words}"
+
+
 def profiles() -> str:
     """Return what `muster profile` prints: the list, and one model."""
     shown = {"muster profile": shipped_table(), "muster profile resnet50": described("resnet50")}
@@ -141,6 +166,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/planner.md": plans,
     "reference/profiles.md": profiles,
     "reference/reasons.md": reasons,
+    "reference/session.md": session,
 }
 """Pages with a generated part."""
 

@@ -47,6 +47,8 @@ class Record:
     """When the first step was computed."""
     saving: float = 0.0
     """When the state began to be saved."""
+    live: str = ""
+    """A file that tells when each turn began, as it begins."""
 
 
 class Block(nn.Module):  # type: ignore[misc]
@@ -128,6 +130,8 @@ def with_muster(options: argparse.Namespace) -> None:
     ctx.wrap(model, optimizer)
     ctx.data(data, global_batch=options.batch, steps=options.steps)
     record = Record(os.environ.get("MUSTER_TASK", "alone"), str(ctx.device))
+    if options.times:  # of those that are killed, too
+        record.live = f"{options.times}.{record.task}.times"
     pause, idle = _pause(options, record.task), settle_device(ctx.device)
     try:
         for x, y in ctx.steps():
@@ -210,6 +214,9 @@ def _note(record: Record, rows: int, idle: Callable[[], None]) -> None:
         record.warm = time.monotonic()
     record.begun.append(time.monotonic())
     record.rows.append(rows)
+    if record.live:
+        with Path(record.live).open("a", encoding="ascii") as file:
+            file.write(f"{record.begun[-1]}\n")
 
 
 def _end(record: Record, idle: Callable[[], None]) -> None:
@@ -269,6 +276,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--hosts", action="store_true", help="a host name for each task, for NCCL")
     parser.add_argument("--feeders", type=int, default=0, help="threads of a worker with a GPU")
     parser.add_argument("--slow", default="", help="TASK=SECONDS per sample,...")
+    parser.add_argument("--times", default="", help="file for the beginning of each turn, as it begins")
     parser.add_argument("--save", default="", help="file for the final parameters")
     parser.add_argument("--keep", default="", help="file for all that a restart needs")
     parser.add_argument("--load", default="", help="file to go on from")

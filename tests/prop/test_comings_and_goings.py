@@ -1,5 +1,7 @@
 """What must hold while nodes join, change, leave, are lost and return: each test is one sentence."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -29,6 +31,14 @@ def test_each_device_of_a_node_that_is_there_is_free_or_held_once(history: Histo
             whole = cluster.configuration_of(node).all_devices
             free = 0 if node.state is NodeState.LOST else whole & ~held[node.name]
             assert node.free == free
+
+
+@given(open_histories())
+@EVERY
+def test_devices_are_counted_as_if_they_were_counted_afresh(history: History) -> None:
+    for frame in history.play(history.world()):
+        cluster = frame.after.cluster
+        assert cluster.present() == replace(cluster).present()
 
 
 def follows(history: History, policy: Policy) -> None:

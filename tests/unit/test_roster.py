@@ -13,6 +13,7 @@ from muster.wire.messages import (
     Ready,
     StepDone,
     Stop,
+    TaskBusy,
     TrainingEnded,
 )
 
@@ -211,6 +212,59 @@ def test_the_users_error_ends_the_job_at_once() -> None:
         Finish("worker-1: ValueError: a mean")
     ]
     assert roster.exited("worker-1", "exit code 1") == []
+
+
+def fail_newcomer(roster: Roster, name: str) -> list[Act]:
+    """One that has not done a step fails."""
+    assert come(roster, name)
+    assert roster.heard(Failed(name, "KeyError: 'x'", joining=True)) == []
+    return roster.exited(name, "exit code 1")
+
+
+def test_newcomers_that_fail_are_replaced_and_then_no_more_are_started() -> None:
+    roster = running(1)
+    assert roster.resize(2) == [Begin("worker-1", "worker")]
+    assert fail_newcomer(roster, "worker-1") == [Begin("worker-2", "worker")]
+    assert roster.refusal == ""
+    assert fail_newcomer(roster, "worker-2") == [Begin("worker-3", "worker")]
+    assert fail_newcomer(roster, "worker-3") == []
+    assert roster.refusal == (
+        "3 workers in a row failed before their first step: worker-3: KeyError: 'x'"
+    )
+    assert roster.lost == {f"worker-{n}": "KeyError: 'x'" for n in (1, 2, 3)}
+    assert roster.over is None
+
+
+def test_a_newcomers_error_ends_the_job_if_nobody_trains_without_it() -> None:
+    roster = Roster()
+    roster.resize(2, 0)
+    come(roster, "worker-0", "worker-1")
+    assert Finish("worker-1: KeyError: 'x'") in roster.heard(
+        Failed("worker-1", "KeyError: 'x'", joining=True)
+    )
+
+
+def test_a_step_of_its_own_ends_a_row_of_failures() -> None:
+    roster = running(1)
+    roster.resize(2)
+    fail_newcomer(roster, "worker-1")
+    fail_newcomer(roster, "worker-2")
+    come(roster, "worker-3")
+    roster.heard(changed(roster._highest, "worker-0", "worker-3"))
+    roster.heard(stepped("worker-3", roster.formation))
+    roster.resize(3)
+    assert Begin("worker-5", "worker") in fail_newcomer(roster, "worker-4")
+
+
+def test_a_plan_waits_for_a_busy_member() -> None:
+    roster = running(1)
+    roster.resize(2)
+    plan = plans(come(roster, "worker-1"))["worker-0"]
+    roster.heard(TaskBusy("worker-0", True))
+    for _ in range(3):
+        assert roster.check_plan(plan.formation) == [Check(90.0, plan.formation)]
+    roster.heard(TaskBusy("worker-0", False))
+    assert plans(roster.check_plan(plan.formation)), "made anew"
 
 
 def test_finished_when_all_workers_have_ended() -> None:

@@ -120,6 +120,7 @@ class Agent:
     async def run(self) -> str:
         """Serve daemons until the end; return why it came."""
         self._loop = loop = asyncio.get_running_loop()
+        self._executor.prepare()
         self._courier.adopt()
         self._executor.listen(partial(_wake, loop, self._courier.collect))
         self._follow_signals(loop)

@@ -66,6 +66,7 @@ class RunningEngine:
             expect=self.executor.expect,
             gone=self.executor.hear_provider,
             agents=self.executor.agents,
+            blind=self.executor.blind,
             want=self._want if self.provider.name != MACHINES else None,
         )
 

@@ -77,6 +77,8 @@ class Site:
     """The nodes with agents, and how they are."""
     want: Callable[[View], None] | None = None
     """Called after each cycle, to ask for nodes or give some back."""
+    blind: Callable[[], tuple[str, ...]] = tuple
+    """The nodes with agents that do not see the daemon's files."""
 
 
 class RunningDaemon:
@@ -165,7 +167,7 @@ async def _attached(
     def wake() -> None:
         loop.call_soon_threadsafe(daemon.wake)
 
-    daemon.agents = site.agents
+    daemon.agents, daemon.blind = site.agents, site.blind
     if site.want is not None:
         daemon.decided.append(site.want)
     site.expect(state.view.cluster.nodes)

@@ -9,7 +9,7 @@ import json
 import random
 import re
 import socket
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.model.job import Role
@@ -76,6 +76,8 @@ class GangEnvironment:
     """By rank."""
     servers: tuple[TaskPlace, ...] = field(init=False, repr=False, compare=False)
     _seats: Mapping[TaskPlace, "_Seat"] = field(init=False, repr=False, compare=False)
+    _addresses: str = field(init=False, repr=False, compare=False)
+    """Of all tasks, for TensorFlow, as JSON: written once, since every task gets it."""
 
     def __post_init__(self) -> None:
         workers, servers = (
@@ -87,6 +89,9 @@ class GangEnvironment:
         object.__setattr__(
             self, "_seats", _seats(workers, self.virtual) | _seats(servers, self.virtual)
         )
+        kinds = {"chief": workers[:1], "worker": workers[1:], "ps": servers}
+        found = {kind: [self._address(one) for one in who] for kind, who in kinds.items() if who}
+        object.__setattr__(self, "_addresses", json.dumps(found))
 
     def of(self, task: TaskPlace) -> dict[str, str]:
         return {
@@ -162,14 +167,12 @@ class GangEnvironment:
 
     def _tensorflow(self, task: TaskPlace) -> dict[str, str]:
         """The first worker is the chief; TensorFlow counts the others from 0 again."""
-        kinds = {"chief": self.workers[:1], "worker": self.workers[1:], "ps": self.servers}
-        cluster = {kind: [self._address(one) for one in who] for kind, who in kinds.items() if who}
         rank = self._seats[task].rank
         if task.role is Role.SERVER:
             mine: dict[str, str | int] = {"type": "ps", "index": rank}
         else:
             mine = {"type": "worker", "index": rank - 1} if rank else {"type": "chief", "index": 0}
-        return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": mine})}
+        return {"TF_CONFIG": f'{{"cluster": {self._addresses}, "task": {json.dumps(mine)}}}'}
 
     def _horovod(self, task: TaskPlace) -> dict[str, str]:
         if task.role is not Role.WORKER:
@@ -273,7 +276,7 @@ def free_row(host: str, count: int, used: Container[int] = ()) -> int:
 
     `used`: ports given away that may not be bound yet.
     """
-    for first in random.sample(range(PORTS.start, PORTS.stop - count), ROWS):
+    for first in _drawn(range(PORTS.start, PORTS.stop - count)):
         if any(port in used for port in range(first, first + count)):
             continue
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
@@ -285,11 +288,19 @@ def free_row(host: str, count: int, used: Container[int] = ()) -> int:
 
 def unused_row(ports: range, count: int, used: Container[int] = ()) -> int:
     """Return the first of `count` ports in a row of which none is in use by us."""
-    starts = range(ports.start, ports.stop - count + 1)
-    for first in random.sample(starts, min(ROWS, len(starts))):
+    for first in _drawn(range(ports.start, ports.stop - count + 1)):
         if not any(port in used for port in range(first, first + count)):
             return first
     raise OSError(f"no {count} ports in a row are unused in {ports.start}-{ports.stop - 1}")
+
+
+def _drawn(starts: range) -> Iterator[int]:
+    """Yield some of these at random; the first is nearly always good, so that no more are drawn."""
+    if len(starts) <= ROWS:
+        yield from random.sample(starts, len(starts))
+        return
+    for _ in range(ROWS):
+        yield random.choice(starts)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -50,13 +50,17 @@ class Cluster:
     open: bool = False
     """Whether nodes may join and leave: then jobs may ask for more than there is now."""
     index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _present: Mapping[str, int] | None = field(default=None, init=False, repr=False, compare=False)
+    """The answer of `present`, once it was asked for: views are made with each fact, of thousands of
+    nodes."""
 
     def __post_init__(self) -> None:
         positions = {node.name: i for i, node in enumerate(self.nodes)}
         object.__setattr__(self, "index", positions)
 
-    def with_nodes(self, nodes: tuple[Node, ...]) -> "Cluster":
-        """Return the cluster with other node states; names and order must be the same."""
+    def with_nodes(self, nodes: tuple[Node, ...], *, recount: bool = True) -> "Cluster":
+        """Return the cluster with other node states; names and order must be the same. `recount`:
+        whether some may be lost, or present, that were not, or have other devices."""
         other = object.__new__(Cluster)
         for name, value in (
             ("name", self.name),
@@ -65,6 +69,7 @@ class Cluster:
             ("links", self.links),
             ("open", self.open),
             ("index", self.index),
+            ("_present", None if recount else self._present),
         ):
             object.__setattr__(other, name, value)
         return other
@@ -91,10 +96,15 @@ class Cluster:
                 found[kind.device_type] += kind.devices
         return found
 
-    def present(self) -> dict[str, int]:
+    def present(self) -> Mapping[str, int]:
         """The devices of each type on the nodes that are not lost."""
+        if self._present is None:
+            object.__setattr__(self, "_present", self._count_present())
+        assert self._present is not None
+        return self._present
+
+    def _count_present(self) -> dict[str, int]:
         found, lost = dict.fromkeys(self.device_types(), 0), NodeState.LOST
-        # Counted by configuration set: views are made with each fact, of thousands of nodes.
         names = [node.configuration for node in self.nodes if node.state is not lost]
         for name, count in Counter(names).items():
             kind = self.configurations[name]

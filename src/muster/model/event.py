@@ -134,11 +134,12 @@ class TasksLost:
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """The user changed the job's numbers of tasks."""
+    """The job's numbers of tasks were changed, by its user or because it cannot use more."""
 
     job: int
     roles: tuple[RoleSpec, ...]
     at: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

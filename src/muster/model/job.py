@@ -114,6 +114,8 @@ class Program:
     """URL or absolute path of its checkpoints; empty: in a folder of the job's own."""
     at_most_once: bool = False
     """Whether a task that may still run somewhere keeps its successor from starting."""
+    finish_grace: float = 600.0
+    """Seconds for what its script does after a training of the runtime."""
 
 
 @dataclass(frozen=True, slots=True)

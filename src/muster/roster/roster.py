@@ -19,10 +19,14 @@ from muster.wire.messages import (
     Ready,
     StepDone,
     Stop,
+    TaskBusy,
     TrainingEnded,
 )
 
 CLEAN_EXIT = "exit code 0"
+
+JOIN_FAILURES = 3
+"""Newcomers in a row that may fail before their first step; then no more are started."""
 
 DEADLINES = 3
 """Deadlines for a plan to take effect: one to build it, one for the current step, one for the step at
@@ -45,6 +49,10 @@ class _Task:
     gone: str = ""
     """How its process ended."""
     lost: bool = False
+    error: str = ""
+    """What its user code failed with before its first step."""
+    stepped: bool = False
+    """It has done a step of its own."""
     named: bool = False
     """A plan has named it."""
     joined: bool = False
@@ -96,6 +104,12 @@ class Roster:
     """Plans for this formation that did not take effect."""
     _stopping: str = ""
     _leave: bool = False
+    _join_failures: int = 0
+    """Newcomers in a row that failed before their first step."""
+    refusal: str = ""
+    """Why no more workers are started; empty: they are."""
+    _busy: set[str] = field(default_factory=set)
+    """Members that do something long between two steps: plans wait for them."""
 
     def resize(
         self, workers: int, servers: int | None = None, leave: Collection[str] = ()
@@ -123,12 +137,19 @@ class Roster:
             retired=set(self.retired),
             _tasks={name: replace(task) for name, task in self._tasks.items()},
             _missed=dict(self._missed),
+            _busy=set(self._busy),
         )
 
     def is_news(self, done: StepDone) -> bool:
         """Whether a step changes anything: steps come often and seldom do."""
         task = self._tasks.get(done.task)
-        return task is not None and task.holds != done.holds
+        return task is not None and (
+            task.holds != done.holds or (done.samples > 0 and not task.stepped)
+        )
+
+    def is_forgiven(self, name: str) -> bool:
+        """Whether a task failed as a newcomer, and the others train on."""
+        return name in self._tasks and bool(self._tasks[name].error)
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
         """End all tasks after their step; `leave`: end their processes as well."""
@@ -165,9 +186,12 @@ class Roster:
     def heard(self, message: Message) -> list[Act]:
         """Handle a task's message."""
         if isinstance(message, Failed):
-            return self._finish(f"{message.task}: {message.error}")
+            return self._note_failure(message)
         if isinstance(message, StepDone):
             return self._note_holder(message)
+        if isinstance(message, TaskBusy):
+            self._busy = self._busy - {message.task} | ({message.task} if message.busy else set())
+            return []
         if not isinstance(message, Ready | Changed | TrainingEnded) or message.task not in self._tasks:
             return []
         if isinstance(message, Changed):
@@ -184,7 +208,7 @@ class Roster:
         """Note that a task's process has ended: "exit code 1", "signal 9"."""
         was_expected = name in self.expected
         self.expected.discard(name)
-        if name in self.lost:
+        if name in self.lost and not self.is_forgiven(name):
             self.lost[name] = how
         if name not in self.retired:
             task = self._know(name)
@@ -209,6 +233,8 @@ class Roster:
         the members alone have agreed before."""
         if self.over or self._plan is None or self._plan.formation != formation:
             return []
+        if any(self._tasks[name].alive for name in self._busy & set(self.members)):
+            return [Check(DEADLINES * self.terms.deadline, formation)]
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
         self._plan, self._refused = None, self._refused + 1
         if self._refused < 2 or not self.members:
@@ -244,11 +270,30 @@ class Roster:
             self._lose(name)
         return kills + self._steer()
 
+    def _note_failure(self, failed: Failed) -> list[Act]:
+        """Fail the job, unless a newcomer failed that the others can do without."""
+        others = [task for name, task in self._tasks.items() if name != failed.task]
+        trains = any(task.alive and task.joined and task.stepped for task in others)
+        if not (failed.joining and trains and failed.task in self._tasks):
+            return self._finish(f"{failed.task}: {failed.error}")
+        task = self._tasks[failed.task]
+        self._join_failures += not task.error
+        task.error = failed.error
+        if self._join_failures >= JOIN_FAILURES:
+            self.refusal = (
+                f"{self._join_failures} workers in a row failed before their first step: "
+                f"{failed.task}: {failed.error}"
+            )
+        return []  # its process ends by itself
+
     def _note_holder(self, done: StepDone) -> list[Act]:
         """Continue a resize in which leavers wait for another holder of the state."""
         if not self.is_news(done):
             return []
-        self._tasks[done.task].holds = done.holds
+        task = self._tasks[done.task]
+        task.holds = done.holds
+        if done.samples and not task.stepped:
+            task.stepped, self._join_failures, self.refusal = True, 0, ""
         return self._steer() if any(self._tasks[name].unwanted for name in self.members) else []
 
     def _lose(self, name: str) -> None:
@@ -256,9 +301,12 @@ class Roster:
         if task.lost:
             return
         task.lost = True
-        self.lost[name] = task.gone or NO_ANSWER
+        self.lost[name] = task.error or task.gone or NO_ANSWER
         if task.unwanted:
             return  # not needed
+        if task.error:
+            self._missed[task.role] += bool(self.refusal)
+            return
         # Do not retry a task that never was a member: it may be its start that fails.
         if not (self.terms.replace and task.joined):
             self._missed[task.role] += 1

@@ -15,14 +15,17 @@ PRUNED_EVERY = 1_000
 LONGEST = 300
 """Characters of a detail: what was asked for may be long."""
 
+_APPEND, _LAST = insert(audit), select(audit.c.id).order_by(audit.c.id.desc()).limit(1)
+"""Made once: making a statement takes longer than running it."""
+
 
 def append(connection: Connection, acts: Sequence[ActRecord]) -> None:
     """Append entries, and now and then remove the oldest beyond the limit."""
     if not acts:
         return
     rows = [{**asdict(act), "detail": act.detail[:LONGEST]} for act in acts]
-    connection.execute(insert(audit), rows)
-    last = connection.scalar(select(audit.c.id).order_by(audit.c.id.desc()).limit(1)) or 0
+    connection.execute(_APPEND, rows)
+    last = connection.scalar(_LAST) or 0
     if last // PRUNED_EVERY > (last - len(acts)) // PRUNED_EVERY:
         connection.execute(delete(audit).where(audit.c.id <= last - KEEP))
 

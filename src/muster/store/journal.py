@@ -13,6 +13,9 @@ from muster.store.schema import jobs, journal
 PRUNED_AT_ONCE = 50_000
 """Rows removed at once: writes wait some 0.1 s."""
 
+_APPEND, _LAST = insert(journal), select(func.max(journal.c.seq))
+"""Made once: making a statement takes longer than running it."""
+
 NewFact = tuple[Fact, str]
 """A fact and its encoded body."""
 
@@ -36,13 +39,13 @@ def append(connection: Connection, facts: Sequence[NewFact]) -> tuple[int, int]:
             }
             for seq, (fact, body) in enumerate(facts, before + 1)
         ]
-        connection.execute(insert(journal), rows)
+        connection.execute(_APPEND, rows)
     return before + 1, before + len(facts)
 
 
 def last(connection: Connection) -> int:
     """Return the number of the last fact, which is never pruned; 0: none."""
-    return connection.scalar(select(func.max(journal.c.seq))) or 0
+    return connection.scalar(_LAST) or 0
 
 
 def read(connection: Connection, after: int, limit: int) -> list[Journalled]:

@@ -1,9 +1,10 @@
 """Tables beside the journal: rows of jobs, keys, predictions and notes, and pages of jobs."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, Insert, Table, delete, func, insert, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from muster.store.codec import decode_record, encode_record
@@ -40,12 +41,18 @@ def prediction_rows(made: Sequence[tuple[int, PredictionRecord]]) -> list[Row]:
 
 def put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows, replacing those with the same primary key."""
-    if not rows:
-        return
-    new = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+    if rows:
+        connection.execute(_upsert(table, connection.dialect.name), rows)
+
+
+@cache
+def _upsert(table: Table, dialect: str) -> Insert:
+    """Return the statement of `put`: making it takes longer than running it."""
+    new = (sqlite if dialect == "sqlite" else postgresql).insert(table)
     changed = {c.name: new.excluded[c.name] for c in table.columns if not c.primary_key}
     key = [column.name for column in table.primary_key]
-    connection.execute(new.on_conflict_do_update(index_elements=key, set_=changed), rows)
+    statement: Insert = new.on_conflict_do_update(index_elements=key, set_=changed)
+    return statement
 
 
 def add(connection: Connection, table: Table, rows: Sequence[Row]) -> None:

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from muster.store import agents, audit_log, journal, lists
 from muster.store.batch import Batch, Journalled, Note, Snapshot, SubmissionKey
@@ -175,7 +185,7 @@ class Store:
 
     def key(self, user: str, key: str) -> SubmissionKey | None:
         """Return what a caller submitted with this key."""
-        rows = self._rows(select(keys).where(keys.c.user == user, keys.c.key == key))
+        rows = self._rows(_KEY, {"of_user": user, "of_key": key})
         return SubmissionKey(**rows[0]._mapping) if rows else None
 
     def predictions(self, number: int) -> list[PredictionRecord]:
@@ -302,9 +312,9 @@ class Store:
         """Close the store and release the claim."""
         self._database.close()
 
-    def _rows(self, query: Select[Any]) -> list[Any]:
+    def _rows(self, query: Select[Any], values: dict[str, Any] | None = None) -> list[Any]:
         with self._database.reading() as connection:
-            return list(connection.execute(query))
+            return list(connection.execute(query, values or {}))
 
     def _job(self, query: Select[Any]) -> JobRecord | None:
         rows = self._rows(query)
@@ -324,6 +334,8 @@ def _wanted(user: str | None, pool: str | None, name: str | None) -> list[Column
     return [column == value for column, value in columns if value is not None]
 
 
+_KEY = select(keys).where(keys.c.user == bindparam("of_user"), keys.c.key == bindparam("of_key"))
+"""Made once, since every submission asks: making a statement takes longer than running it."""
 _TOKENS = select(tokens.c.name, tokens.c.user, tokens.c.role, tokens.c.created, tokens.c.used)
 
 

@@ -203,6 +203,14 @@ class MembersSilent:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskBusy:
+    """A worker does something long between two steps, or has done it: the others wait for it."""
+
+    task: str
+    busy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Straggling:
     """A worker that is slow even with a small share of the batch: worth replacing."""
 
@@ -226,12 +234,14 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The user's code or input is at fault: the job fails."""
+    """The user's code or input is at fault: the job fails, unless only a newcomer does."""
 
     task: str
     error: str
     """One line."""
     trace: str = ""
+    joining: bool = False
+    """Whether the task has not done a step of its own yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +266,7 @@ Message = (
     | Transferred
     | Changed
     | MembersSilent
+    | TaskBusy
     | Straggling
     | Saved
     | Failed

@@ -1,6 +1,7 @@
 """Everyday trainings in float64, elastic with Muster or plain in one process: see FEATURES."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -317,6 +318,38 @@ def scaled() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def clipped() -> Made:
+    """A clip in the loop, which owners that update cannot do."""
+    made = two_losses()
+    model, optimizer = made.models[0]
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        ctx.backward(errors(model(x), y))
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+
+    return Made(made.models, made.data, step)
+
+
+def uneven() -> Made:
+    """One worker calls backward once more than the other."""
+    made = two_losses()
+    model, optimizer = made.models[0]
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        ctx.backward(errors(model(x), y))
+        if os.environ["MUSTER_TASK"] == "worker-1" and ctx.step == 3:
+            ctx.backward(errors(model(x), y))
+        optimizer.step()
+
+    return Made(made.models, made.data, step)
+
+
+REFUSED: dict[str, Callable[[], Made]] = {"clipped": clipped, "uneven": uneven}
+
 FEATURES: dict[str, Callable[[], Made]] = {
     "gan": gan,
     "two_optimizers": two_optimizers,
@@ -365,7 +398,7 @@ def main() -> None:
     torch.manual_seed(7)
     global elastic
     elastic = True
-    made = FEATURES[options.feature]()
+    made = {**FEATURES, **REFUSED}[options.feature]()
     ctx = muster.init()
     for model, optimizer in made.models:
         ctx.wrap(model, optimizer, **made.wrap)

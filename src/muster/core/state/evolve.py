@@ -92,6 +92,7 @@ class _Draft:
 
     __slots__ = (
         "_names",
+        "_recount",
         "_regrouped",
         "_tenants",
         "_touched",
@@ -107,6 +108,8 @@ class _Draft:
     def __init__(self, view: View) -> None:
         self._view = view
         self._touched = False
+        self._recount = False
+        """Whether devices have come or gone with a node."""
         self._regrouped = False
         self.version = view.version
         self.nodes = list(view.cluster.nodes)
@@ -124,7 +127,7 @@ class _Draft:
         if self._regrouped:
             cluster = replace(cluster, nodes=tuple(self.nodes), configurations=self.configurations)
         elif self._touched:
-            cluster = cluster.with_nodes(tuple(self.nodes))
+            cluster = cluster.with_nodes(tuple(self.nodes), recount=self._recount)
         names = self._view.names if self._names is None else self._names
         return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks, names)
 
@@ -165,7 +168,10 @@ class _Draft:
 
     def put(self, node: Node) -> None:
         """Replace the node of this name."""
-        self.nodes[self.index[node.name]] = node
+        place = self.index[node.name]
+        before, lost = self.nodes[place], NodeState.LOST
+        self._recount |= (before.state is lost) != (node.state is lost)
+        self.nodes[place] = node
         self._touched = True
 
     def add(self, node: Node) -> None:

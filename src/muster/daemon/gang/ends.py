@@ -70,7 +70,8 @@ def _kept(draft: ReactionDraft, event: Exited) -> str:
 def _live_task_ended(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, name = event.report, task.task.name
     leaving = task.slot not in draft.placement.slots
-    fault = is_fault(report) and not leaving
+    forgiven = draft.sight.roster.is_forgiven(name)
+    fault = is_fault(report) and not leaving and not forgiven
     lost = report.code is None and not fault and not leaving
     joined = name in draft.sight.roster.members
     _drop(draft, report, event.tail if fault else "", fault=fault, lost=lost)

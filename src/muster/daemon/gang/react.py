@@ -33,12 +33,12 @@ from muster.daemon.gang.steer import (
     act,
     aim,
     begin,
+    end_grace,
     fill,
     kill_left,
     new_roster,
     resize_roster,
     stop,
-    terminate,
 )
 from muster.daemon.gang.transitions import Goal, Trigger
 from muster.model.event import MigrateBegun, NodeLost, PreemptBegun, ResizeBegun, StartBegun
@@ -103,7 +103,8 @@ def _hear(draft: ReactionDraft, message: Message) -> None:
         act(draft, draft.roster.hello(message))
     elif draft.gang.live:
         acts = draft.roster.heard(message)
-        if isinstance(message, Failed) and draft.gang.goal is Goal.RUN:
+        over = draft.roster.over is not None
+        if isinstance(message, Failed) and over and draft.gang.goal is Goal.RUN:
             aim(draft, Trigger.FAILED, failed(message.task, message.error, message.trace))
         act(draft, acts)
 
@@ -118,7 +119,7 @@ def _time_out(draft: ReactionDraft, event: Timeout) -> None:
         case LimitReached(run=number) if number == draft.job.run:
             reach_limit(draft)
         case Terminate(stop=number) if number == draft.sight.stops:
-            terminate(draft)
+            end_grace(draft)
         case KillLeft(stop=number) if number == draft.sight.stops:
             kill_left(draft)
         case Unheard(generation=number) if number == draft.job.generation:

@@ -118,7 +118,7 @@ def _requeue_if_long(draft: ReactionDraft) -> bool:
 def are_workers_done(draft: ReactionDraft) -> bool:
     """Whether every worker of a job without the runtime has succeeded."""
     workers = [slot for slot in draft.placement.slots if slot.role == "worker"]
-    return set(workers) <= set(draft.gang.done)
+    return len(workers) <= len(draft.gang.done) and set(workers) <= set(draft.gang.done)
 
 
 def _is_up(draft: ReactionDraft) -> bool:
@@ -127,6 +127,10 @@ def _is_up(draft: ReactionDraft) -> bool:
     A job that could be resized live is not up until it has named its members: it could not be resized
     before. One that never does is of fixed size.
     """
+    if not draft.gang.live and len(draft.sight.running) + len(draft.gang.done) < len(
+        draft.placement.slots
+    ):
+        return False  # looking at each slot would cost a large gang much at each start
     slots, tasks = set(draft.placement.slots), draft.gang.tasks
     if draft.gang.live:
         names = {each.task.name for each in tasks}
@@ -163,12 +167,29 @@ def _is_short(draft: ReactionDraft) -> bool:
     return set(roster.members) == names and wanted <= len(names) < len(draft.placement.slots)
 
 
+def _stop_growing(draft: ReactionDraft, left: Placement) -> None:
+    """Take no more workers: those that came failed, and the next ones would."""
+    why = draft.sight.roster.refusal
+    roles = tuple(
+        replace(spec, least=min(spec.least, count), most=count)
+        for spec in draft.job.job.roles
+        for count in (left.count(spec.role),)
+    )
+    draft.note(Reshaped(draft.key, roles, draft.now, why))
+
+
 def _give_back(draft: ReactionDraft) -> None:
     """Give back the slots of lost tasks; a job without a whole gang fails."""
     held = draft.gang.held
     left = Placement(tuple(slot for slot in draft.placement.slots if slot in held))
     if all(left.count(spec.role) >= spec.gang for spec in draft.job.job.roles):
         draft.note(TasksLost(draft.key, draft.job.generation + 1, left, draft.now))
+        if draft.sight.roster.refusal:
+            _stop_growing(draft, left)
     else:
-        error = draft.gang.error or "more tasks were lost than the gang can do without"
+        error = (
+            draft.sight.roster.refusal
+            or draft.gang.error
+            or "more tasks were lost than the gang can do without"
+        )
         aim(draft, Trigger.FAILED, error)

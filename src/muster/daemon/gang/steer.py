@@ -9,6 +9,7 @@ from muster.daemon.gang.events import KillLeft, Rested, RosterTimeout, Terminate
 from muster.daemon.gang.state import fold
 from muster.daemon.gang.transitions import Goal, Trigger, advance
 from muster.daemon.gang.verdict import QUICK
+from muster.model.duration import spelt
 from muster.model.job import Role
 from muster.model.task import GangStopping
 from muster.model.view import Phase
@@ -21,8 +22,6 @@ RESTARTS = 1_000_000
 """How often all workers of a job may be lost, for the roster: the gang has a budget of its own."""
 KILL_AGAIN = 5.0
 """s after which SIGKILL is sent again: a process inside a system call dies late."""
-LINGER = 600.0
-"""s that workers have for what their script does after the training."""
 _GENTLY = (Goal.PREEMPT, Goal.CANCEL, Goal.RESTART)
 
 
@@ -156,13 +155,23 @@ def stop(draft: ReactionDraft, *, kill: bool = False) -> None:
         kill_left(draft)
     elif goal is Goal.FINISH and live:
         # Training is complete; give the script time for what it does afterwards.
-        draft.do(SetTimer(LINGER, Terminate(number)))
+        draft.do(SetTimer(program.finish_grace, Terminate(number)))
     elif live and goal in _GENTLY:
         act(draft, draft.roster.stop(goal.value, leave=True))
         draft.do(SetTimer(program.grace, Terminate(number)))
     elif asks:
         draft.signal(signal.Signals[asks])
         draft.do(SetTimer(program.checkpoint_grace, Terminate(number)))
+    else:
+        terminate(draft)
+
+
+def end_grace(draft: ReactionDraft) -> None:
+    """Handle the end of a grace period; a script that has not ended after its training has failed."""
+    names = ", ".join(each.task.name for each in draft.gang.tasks)
+    if draft.gang.goal is Goal.FINISH and draft.gang.live and names:
+        limit = spelt(draft.job.job.program.finish_grace)
+        aim(draft, Trigger.FAILED, f"{names} still ran {limit} after the training (finish_grace)")
     else:
         terminate(draft)
 

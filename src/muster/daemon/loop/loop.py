@@ -32,6 +32,7 @@ from muster.daemon.gang.perform import Performer
 from muster.daemon.gang.state import Sight
 from muster.daemon.learn import Beliefs
 from muster.daemon.loop.cycle_thread import CycleThread, next_start, startable
+from muster.daemon.loop.due import cycle_within
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
@@ -45,7 +46,7 @@ from muster.files.snapshot import CycleSnapshot
 from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
-from muster.model.task import Decided, Fact, TaskExited, TaskFact, TaskId, TaskStarted
+from muster.model.task import Decided, Fact, TaskExited, TaskId, TaskStarted
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Agents, Clock, Executor
@@ -77,6 +78,8 @@ class Pace:
     """Between cycles when nothing happens."""
     gather: float = 0.02
     """From the first change to the cycle, so that changes that come together are decided together."""
+    calm: float = 0.25
+    """From a change that calls for no decision by itself: a cycle for others may come first."""
     rest: float = 1.0
     """Between two cycles, as a multiple of the time the last one took: submissions get the rest."""
     retry: float = 1.0
@@ -119,6 +122,8 @@ class Daemon:
         """Called after each cycle."""
         self.agents: Agents = dict
         """The nodes with agents; set by who has any."""
+        self.blind: Callable[[], tuple[str, ...]] = tuple
+        """Those of them that do not see the daemon's files."""
         self.seq = store.last_seq()
         self.news = asyncio.Condition()
         """Notified whenever the journal has grown."""
@@ -290,8 +295,8 @@ class Daemon:
         self.metrics.journalled(time.monotonic() - began, len(turn.facts))
         self._clear_trouble()
         self._unsaved += len(turn.facts)
-        if any(not isinstance(fact, TaskFact) for fact in turn.facts):
-            self._due = min(self._due, time.monotonic() + self.pace.gather)
+        within = cycle_within(turn.facts, turn.state.view, self.pace)
+        self._due = min(self._due, time.monotonic() + within)
         self._adopt(turn, summaries)
         async with self.news:
             self.news.notify_all()

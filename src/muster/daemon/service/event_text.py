@@ -48,7 +48,7 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.TasksLost():
             return f"lost tasks; continues with {_tasks(fact.placement)}"
         case e.Reshaped():
-            return f"now asks for {workers_asked(asked_of(fact.roles))}"
+            return f"now asks for {workers_asked(asked_of(fact.roles))}" + _because(fact.why)
         case e.Ended():
             return f"{fact.outcome.value}{f': {headline(fact.error)}' if fact.error else ''}"
         case e.Requeued():

@@ -1,17 +1,9 @@
 """Whether the nodes of a job see its files: a shared file system is found out, not assumed."""
 
-from collections.abc import Mapping
-
 from muster.model.cluster import Cluster
 from muster.model.job import Job
-from muster.wire.records import NodeHealth
 
 _NAMED = 3
-
-
-def blind_nodes(agents: Mapping[str, NodeHealth]) -> tuple[str, ...]:
-    """Return the nodes that do not see the daemon's file system."""
-    return tuple(sorted(name for name, health in agents.items() if health.shares is False))
 
 
 def reach_problem(job: Job, cluster: Cluster, blind: tuple[str, ...]) -> str:

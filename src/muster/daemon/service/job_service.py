@@ -15,7 +15,7 @@ from muster.daemon.loop.state import State
 from muster.daemon.service.administration import Administration
 from muster.daemon.service.audit import audited
 from muster.daemon.service.event_text import change_of
-from muster.daemon.service.file_reach import blind_nodes, reach_caveats, reach_problem
+from muster.daemon.service.file_reach import reach_caveats, reach_problem
 from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
@@ -195,7 +195,7 @@ class JobService(Administration):
 
     def _out_of_reach(self, job: Job) -> str:
         """Why its tasks would not see the same files; empty if they do."""
-        return reach_problem(job, self._daemon.view.cluster, blind_nodes(self._daemon.agents()))
+        return reach_problem(job, self._daemon.view.cluster, self._daemon.blind())
 
     @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
@@ -270,7 +270,7 @@ class JobService(Administration):
         """What this job asks for and does not get here: limits, files that its nodes see."""
         limited = any(spec.need.memory or spec.need.millicores for spec in job.roles)
         limits = tuple(each for each in self._caveats if limited and UNENFORCED in each)
-        return limits + reach_caveats(job, blind_nodes(self._daemon.agents()))
+        return limits + reach_caveats(job, self._daemon.blind())
 
     @audited("stop")
     async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:

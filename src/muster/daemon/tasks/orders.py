@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from muster.daemon.gang.state import GangState
@@ -53,11 +53,23 @@ class Surroundings:
         return self.folder / name
 
 
+@dataclass(slots=True)
+class _Meeting:
+    """A gang as it is, and how its tasks see it on nodes that are alike. The orders of a gang are made
+    one after the other: each by itself would look at all tasks again."""
+
+    state: JobState
+    gang: GangState
+    seen: dict[tuple[bool, str], GangEnvironment] = field(default_factory=dict)
+    """By what differs between nodes: whether devices are made of cores, and the network interface."""
+
+
 class Orders:
     """Makes orders, and keeps the ports at which the tasks of a generation meet."""
 
     def __init__(self, around: Surroundings, rows: PortRows | None = None) -> None:
         self._around, self._rows = around, rows or PortRows(None)
+        self._meeting: _Meeting | None = None
 
     def make(self, state: JobState, gang: GangState, wanted: TaskId) -> TaskOrder | None:
         """Return the order for a task, None if it has ended meanwhile."""
@@ -103,8 +115,17 @@ class Orders:
         )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
+        own, last = self._around.places(task.slot.node), self._meeting
+        if last is None or last.state is not state or last.gang is not gang:
+            last = self._meeting = _Meeting(state, gang)
+        alike = (own.virtual, own.interface)
+        if alike not in last.seen:
+            last.seen[alike] = self._seen_from(own, state, gang)
+        return last.seen[alike]
+
+    def _seen_from(self, own: NodePlace, state: JobState, gang: GangState) -> GangEnvironment:
+        """Return what a gang looks like to its tasks on a node."""
         around, job = self._around, state.job
-        own = around.places(task.slot.node)
         nodes = {each.slot.node: around.places(each.slot.node) for each in gang.tasks}
         meeting = GangEnvironment(
             job=job.name,
@@ -130,10 +151,13 @@ class Orders:
     def note_exit(self, report: TaskExited) -> None:
         """Give a job other ports after another process has taken one of its own."""
         if report.port:
+            self._meeting = None
             self._rows.forget(report.task.number)
 
     def forget(self, number: int) -> None:
         """Drop what is kept of a job that has ended."""
+        if self._meeting is not None and self._meeting.state.number == number:
+            self._meeting = None
         self._rows.forget(number)
 
 

@@ -33,8 +33,8 @@ LOOK = 0.5
 """s between two looks for silent agents."""
 CLOSING = 3
 """Iterations of the event loop in which asyncio closes what was aborted: TLS, socket, stream."""
-AGE_STEP = 1.0
-"""s by which the age of a node's health may be off: requests that ask for all nodes are frequent."""
+AGE_STEP = 5.0
+"""s by which the age of a node's health may be off: all nodes are looked at every 2 s."""
 ANSWER = 30.0
 """s for the fleet's thread to answer."""
 
@@ -150,6 +150,10 @@ class FleetExecutor:
         names = list(self._fleet.lines)
         self._shown = {name: _shown(heard.get(name), before.get(name), now) for name in names}
         return {name: shown.health for name, shown in self._shown.items()}
+
+    def blind(self) -> tuple[str, ...]:
+        """Return the nodes whose agents are connected and do not see this machine's files."""
+        return tuple(sorted(name for name in list(self._fleet.blind) if name in self._fleet.lines))
 
     # ---
 

@@ -121,6 +121,8 @@ class Fleet:
         self.lines: dict[str, AgentLine] = {}
         self.health: dict[str, tuple[float, NodeHealth]] = {}
         """What each agent last said of its node's health, and when (monotonic)."""
+        self.blind: set[str] = set()
+        """Nodes whose agents last said that they do not see the daemon's files."""
         self._tracks: dict[TaskId, _Track] = {}
         self._over: set[TaskId] = set()
         """Ended tasks: ordered again, they do not run again."""
@@ -242,7 +244,7 @@ class Fleet:
         match message:
             case AgentAlive():
                 if message.health:
-                    self.health[line.node] = self._monotonic(), read_health(message.health)
+                    self._hear_health(line.node, read_health(message.health))
                 line.send(DaemonAlive(self._epoch, message.beat))
             case AgentReport():
                 self._hear_report(line, message)
@@ -365,6 +367,10 @@ class Fleet:
             some = tasks[place : place + TASKS_AT_ONCE]
             line.send(AttachTasks(self._epoch, tuple(map(str, some))))
 
+    def _hear_health(self, name: str, health: NodeHealth) -> None:
+        self.health[name] = self._monotonic(), health
+        (self.blind.add if health.shares is False else self.blind.discard)(name)
+
     def _hear_report(self, line: AgentLine, message: AgentReport) -> None:
         run, last = self._reported[line.node]
         line.send(ReportStored(max(message.seq, last)))
@@ -414,6 +420,7 @@ class Fleet:
         if node.standing is NodeStanding.LEFT:
             del self.nodes[node.name]
             self.health.pop(node.name, None)
+            self.blind.discard(node.name)
         for effect in effects:
             self._carry_out(node.name, effect)
 

@@ -14,7 +14,7 @@ from muster.executors.local.listening import first_taken
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
 from muster.executors.local.shim import NOT_RUNNABLE, ORDER, remove_groups
-from muster.executors.local.spawn import spawn
+from muster.executors.local.shims import Shims
 from muster.executors.local.task_folder import Begun, End, Moment, TaskFolder, now
 from muster.executors.local.watch import ProcessWatcher
 from muster.executors.packs import PACKS, BadPackError, PackFolder
@@ -89,6 +89,7 @@ class LocalExecutor:
         self._reports: list[Report] = []
         self._wake: Callable[[], None] = lambda: None
         self._watch = ProcessWatcher("muster-executor")
+        self._shims = Shims()
         self._watch.post(self._trim)
         self._watch.post(self._clear_groups)
 
@@ -123,8 +124,13 @@ class LocalExecutor:
     def prune(self, older_than: float) -> int:
         return prune(self._folder, older_than)
 
+    def prepare(self) -> None:
+        """Do now what the first task would have to wait for."""
+        self._watch.post(self._shims.prepare)
+
     def close(self) -> None:
         self._watch.close()
+        self._shims.close()
 
     def unsettled(self) -> Iterator[tuple[TaskId, TaskFolder]]:
         """Yield the tasks whose end, or log, somebody waits for."""
@@ -190,7 +196,7 @@ class LocalExecutor:
             return []  # nothing was promised
 
     def _spawn(self, task: _Task) -> None:
-        task.shim, news = spawn(task.folder.path)
+        task.shim, news = self._shims.start(task.folder.path)
         self._watch.on_hang_up(news, partial(self._look, task))
         self._follow(task, task.shim)
 

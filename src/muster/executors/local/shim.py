@@ -1,4 +1,4 @@
-"""Runs one task and outlives it: `python -I -S shim.py FOLDER`.
+"""Runs one task and outlives it: `python -I -S shim.py FOLDER`, or forked by `shim_server.py`.
 
 A separate program on the standard library alone. It reads the order from the task's folder, and records
 there the process and how it ended, for any executor to read. Its standard output is a pipe to the
@@ -28,8 +28,8 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 DEAF = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to ignore: a shim outlives its task, and records its end even at shutdown."""
 
-END_DRAFT, ROOM = f"{ENDED}.{os.getpid()}", 4096
-"""Reserves bytes for the record of the end before the task begins: it may fill the disk."""
+ROOM = 4096
+"""Bytes reserved for the record of the end before the task begins: it may fill the disk."""
 
 RECORD_ATTEMPTS = 60
 """Attempts to record an end, a second apart: a full disk may get room."""
@@ -60,8 +60,6 @@ LEASE_CHECK = 0.5
 
 PR_SET_PDEATHSIG = 1
 """Linux' prctl(2): the signal to get when the parent dies."""
-
-CHILDREN = f"/proc/self/task/{os.getpid()}/children"
 
 
 class CannotRunError(Exception):
@@ -156,7 +154,7 @@ def run_task(order: dict[str, Any]) -> None:
     adopt_orphans()
     groups = order.get("groups", [])
     try:
-        overwrite(END_DRAFT, b"")
+        overwrite(end_draft(), b"")
         pid = begin(order)
     except CannotRunError as problem:
         remove_groups(groups)
@@ -177,12 +175,17 @@ def end(how: dict[str, Any]) -> None:
     content = json.dumps(how | moment()).encode("ascii")
     for _ in range(RECORD_ATTEMPTS):
         try:
-            overwrite(END_DRAFT, content)
-            os.replace(END_DRAFT, ENDED)
+            overwrite(end_draft(), content)
+            os.replace(end_draft(), ENDED)
         except OSError:
             time.sleep(1.0)
         else:
             return
+
+
+def end_draft() -> str:
+    """Return the file that becomes the record of the end."""
+    return f"{ENDED}.{os.getpid()}"
 
 
 def overwrite(name: str, content: bytes) -> None:
@@ -205,7 +208,7 @@ def hang_up() -> None:
 
 def adopt_orphans() -> None:
     """Adopt orphans of the task, if the system can list children."""
-    if os.path.exists(CHILDREN):
+    if os.path.exists(own_children()):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -463,10 +466,15 @@ def sweep() -> None:
             return
 
 
+def own_children() -> str:
+    """Return the file that lists the children of this process."""
+    return f"/proc/self/task/{os.getpid()}/children"
+
+
 def children() -> list[int]:
     """Return the children of this process, if the system lists them."""
     try:
-        with open(CHILDREN, encoding="ascii") as file:
+        with open(own_children(), encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []

@@ -278,6 +278,9 @@ class JobEntry(FileEntry):
     checkpoint_grace: Time = preset(
         "30s", "Time between that signal and SIGTERM, unless the task exits earlier."
     )
+    finish_grace: Time = preset(
+        "10m", "Time for what a script does after a training of the runtime; the job fails beyond it."
+    )
     time: SomeTime | None = optional(
         "Time limit of a run, from its start to its end; waiting does not count, and a preempted job "
         "starts over. Default: none.",

@@ -64,6 +64,7 @@ def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) 
         ship=kept.ship,
         checkpoint=kept.checkpoint,
         at_most_once=entry.at_most_once,
+        finish_grace=entry.finish_grace,
     )
 
 

@@ -5,6 +5,7 @@ So (1) no update is queued before the sums are known to be complete, (2) a watch
 soon as a member is gone, (3) communicators are connected when a formation is built.
 """
 
+import atexit
 import os
 import threading
 import time
@@ -31,6 +32,7 @@ _OURS = {
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
 }
+_aborts: list[threading.Thread] = []
 
 
 class Nccl(Ring):
@@ -50,6 +52,7 @@ class Nccl(Ring):
         self._why = ""
         """Why the group is broken; empty: it is not."""
         self._ending = threading.Lock()
+        self._aborting: threading.Thread | None = None
         module: Any = distributed
         self._sum = module.ReduceOp.SUM
         self._watch = Watch(group.store, self._break)
@@ -148,12 +151,21 @@ class Nccl(Ring):
         with self._ending:
             self._why = self._why or why
             pg, self._pg = self._pg, None
+            if pg is not None:
+                self._aborting = threading.Thread(target=pg.abort, name="muster-abort", daemon=True)
+                self._aborting.start()
+                _aborts.append(self._aborting)
         self._group.close()
         self._watch.close()
-        if pg is not None:
-            aborting = threading.Thread(target=pg.abort, name="muster-abort", daemon=True)
-            aborting.start()
-            aborting.join(ABORTED)
+        if self._aborting is not None:
+            self._aborting.join(ABORTED)
+
+
+@atexit.register
+def _finish_aborts() -> None:
+    """Let aborts end before the driver does: it ends the process for them."""
+    for aborting in _aborts:
+        aborting.join(ABORTED)
 
 
 def _within(seconds: float, act: Callable[[], None]) -> None:

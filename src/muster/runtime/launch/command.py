@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from muster.runtime.launch.history import History
-from muster.runtime.launch.launcher import Launch, LaunchOutcome, threads_each
+from muster.runtime.launch.launcher import FINISH_GRACE, Launch, LaunchOutcome, threads_each
 from muster.runtime.launch.screen import INTERRUPTED, Screen, describe_progress, summary
 from muster.runtime.settings import BadSettingError, from_environment
 
@@ -58,7 +58,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(problem)
     options.at.sort()
     most = max([options.workers, *(count for _, count in options.at)])
-    options.threads = options.threads or threads_each(most)
+    options.threads = options.threads or threads_each(most, os.environ)
     return options
 
 
@@ -104,6 +104,7 @@ def _launch(options: argparse.Namespace, screen: Screen) -> Launch:
         restarts=options.restarts,
         on_output=screen.output,
         environ=_environ(options.resume_from),
+        finish_grace=options.finish_grace,
     )
 
 
@@ -120,7 +121,7 @@ def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOu
         while changes and job.history.step >= changes[0][0]:
             job.resize(changes.pop(0)[1])
         _show(job, screen)
-    outcome = job.wait(STOP_GRACE)
+    outcome = job.wait(options.finish_grace + STOP_GRACE)
     _show(job, screen)
     if changes:
         screen.say(f"--at {changes[0][0]}={changes[0][1]}: the training ended before that step")
@@ -243,6 +244,8 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--devices", type=_devices, default=(), metavar="LIST", help=devices)
     restarts = "restarts from the last checkpoint when all workers are lost (0)"
     add("--restarts", type=_whole(0), default=0, metavar="N", help=restarts)
+    grace = "seconds for what the script does after its training (600)"
+    add("--finish-grace", type=_seconds, default=FINISH_GRACE, metavar="S", help=grace)
     add("--replace", action="store_true", help="start a new worker for each one that is lost")
     resume = "start from the checkpoints of another training: its folder, or one of its files"
     add("--resume-from", type=Path, metavar="PATH", help=resume)

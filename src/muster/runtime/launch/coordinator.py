@@ -86,6 +86,7 @@ class Coordinator:
             for act in decide():
                 self._carry_out(act)
             self.history.note_lost(self.roster.lost)
+            self.history.refusal = self.roster.refusal
             self.changed.notify_all()
             return True
 

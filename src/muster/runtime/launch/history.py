@@ -33,6 +33,8 @@ class History:
     stragglers: list[Straggling] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
     """Tasks that ended unannounced, and how."""
+    refusal: str = ""
+    """Why no more workers are started."""
     shape: dict[str, Any] = field(default_factory=dict)
     trace: str = ""
     """Of the error that failed the job."""
@@ -59,7 +61,7 @@ class History:
             if message not in self.stragglers:
                 self.stragglers.append(message)
         elif isinstance(message, Failed):
-            self.trace = self.trace or message.trace
+            self.trace = message.trace or self.trace
         elif isinstance(message, Captured) and not self.shape:
             self.shape = message.shape
 

@@ -24,8 +24,8 @@ Seen = TypeVar("Seen")
 HOST = "127.0.0.1"
 """All tasks run on this node."""
 
-EXIT_GRACE = 10.0
-"""Seconds for a finished task to end its process: exit handlers, open files."""
+FINISH_GRACE = 600.0
+"""Seconds for what a script does after its training, as for jobs of a daemon."""
 
 LONGEST_NAME = 63
 """Characters of the job's name, as for jobs of a daemon."""
@@ -71,17 +71,20 @@ class Launch:
         restarts: int = 0,
         on_output: Output | None = None,
         tasks: Tasks | None = None,
+        finish_grace: float = FINISH_GRACE,
     ) -> None:
         """Prepare a job that starts with the context.
 
-        `threads` None: share the cores among the workers; `logs`: a folder for the tasks' output;
-        `on_output`: called with each line of it; `tasks`: a running fork server to reuse.
+        `threads` None: `OMP_NUM_THREADS`, or the cores shared among the workers; `logs`: a folder for
+        the tasks' output; `on_output`: called with each line of it; `tasks`: a running fork server to
+        reuse; `finish_grace`: seconds for what the script does after its training.
         """
+        self._finish_grace = finish_grace
         self._script, self._args = str(Path(script).absolute()), tuple(args)
         self._count = (workers, servers)
         self._terms = Terms(deadline, sync, owners, balance, replace, restarts)
-        self._threads = threads if threads is not None else threads_each(workers)
         self._environ = dict(os.environ if environ is None else environ)
+        self._threads = threads if threads is not None else threads_each(workers, self._environ)
         self._logs, self._on_output = Path(logs).absolute() if logs else None, on_output
         self._devices, self._device_of = tuple(devices or ()), dict[str, str]()
         self._token, self._job = secrets.token_hex(16), Path(script).stem[:LONGEST_NAME]
@@ -89,6 +92,8 @@ class Launch:
         self._address = (HOST, 0)
         self._exits: list[ChildExited] = []
         """Exits not yet passed to a coordinator."""
+        self._failed: dict[str, str] = {}
+        """How tasks ended that did not end well."""
         self._used: set[str] = set()
         self._resized = False
         """Whether another number was asked for while no coordinator was there."""
@@ -223,10 +228,24 @@ class Launch:
             raise TimeoutError(f"the job still runs after {timeout:g} s; {self._where()}")
         outcome = self.outcome
         assert outcome is not None
-        grace = EXIT_GRACE if outcome.code == 0 else 0.0
-        if not self._tasks.wait_gone(min(grace, max(0.0, end - time.monotonic()))):
-            self.end_tasks()
-        return outcome
+        grace = self._finish_grace if outcome.code == 0 else 0.0
+        if self._tasks.wait_gone(min(grace, max(0.0, end - time.monotonic()))):
+            return self._after_training(outcome)
+        left = ", ".join(sorted(self._tasks.living))
+        if outcome.code == 0 and grace > timeout:
+            raise TimeoutError(f"the training is over, and {left} still runs after {timeout:g} s")
+        self.end_tasks()
+        late = f"{left} still ran {grace:g} s after the training (--finish-grace)"
+        return outcome if outcome.error else LaunchOutcome(late, self.history)
+
+    def _after_training(self, outcome: LaunchOutcome) -> LaunchOutcome:
+        """Return how a job has ended whose processes are gone: what a script does last counts, too."""
+        with self._changed:
+            failed = [task for task in self.history.members if task in self._failed]
+        if outcome.error or not failed:
+            return outcome
+        first = failed[0]
+        return LaunchOutcome(f"{first} failed after its training: {self._failed[first]}", self.history)
 
     def stop(self, reason: str) -> None:
         """Ask the tasks to end after their step."""
@@ -298,6 +317,8 @@ class Launch:
         return self._device_of[task]
 
     def _note_exit(self, event: ChildExited) -> None:
+        if event.code:
+            self._failed[event.task] = how_ended(event)
         while True:
             with self._changed:
                 one = self._coordinator
@@ -316,8 +337,12 @@ def how_ended(event: ChildExited) -> str:
     return f"signal {-event.code}" if event.code < 0 else f"exit code {event.code}"
 
 
-def threads_each(workers: int) -> int:
-    """Divide this node's cores by the workers: more threads than cores slow each other down."""
+def threads_each(workers: int, environ: Mapping[str, str]) -> int:
+    """Return what the user's environment says, else divide this node's cores by the workers: more
+    threads than cores slow each other down."""
+    wanted = environ.get("OMP_NUM_THREADS", "")
+    if wanted.isascii() and wanted.isdigit() and int(wanted):
+        return int(wanted)
     pinned = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count() or 1
     return max(1, cores // max(1, workers))

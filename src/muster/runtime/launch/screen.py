@@ -146,6 +146,8 @@ def summary(outcome: LaunchOutcome) -> list[str]:
     )
     lines += [f"  {describe_change(change)}" for change in seen.changes]
     lines += [f"  lost {task}: {how}" for task, how in seen.lost.items()]
+    if seen.refusal:
+        lines.append(f"  no more workers were started: {seen.refusal}")
     lines += [
         f"  {one.straggler} was {one.factor:.1f} times slower per sample at step {one.step:,}"
         for one in seen.stragglers

@@ -83,6 +83,12 @@ class MemberStatus:
     loss: float = 0.0
     epoch_loss: float = 0.0
     """Of the last step and the last complete epoch; NaN: none."""
+    results: float = 0.0
+    """Results of collectives that it knows; see `results.ResultLog`."""
+    void: float = 0.0
+    """The step that its user code is in and that is void; 0: none."""
+    run: float = 0.0
+    """The number of the run; see `TrainingState`."""
     phase: float = 0.0
     updates: float = 0.0
     partial: float = 0.0

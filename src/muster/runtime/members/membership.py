@@ -6,9 +6,12 @@ enter     call the roll: who holds the state, at which step; then donors and sha
 recover   drop the group, agree on a plan with the survivors, build and enter it
 """
 
+import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
@@ -19,9 +22,11 @@ from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedEr
 from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending
+from muster.runtime.members.exchange import exchange
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.members.peers import PeerServer, ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans, Meeting
+from muster.runtime.members.results import ResultLog
 from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.owned_state import OwnedState
@@ -38,11 +43,14 @@ from muster.wire.messages import (
     Message,
     Ready,
     Stop,
+    TaskBusy,
     TrainingEnded,
 )
 
 LEAST_PATIENCE = 2.0
 """Least seconds of silence before survivors continue without a member."""
+RUN_BITS = 48
+"""Of the number of a run: exact in a roll call."""
 STEPS_OF_PATIENCE = 5
 """A survivor notices a failure no later than the end of its own step."""
 
@@ -74,12 +82,19 @@ class Membership:
         self.crew: Crew | None = None
         self._before: Crew | None = None
         self._orders = threading.Lock()
+        self._next: tuple[MemberPlan, Crew | None] | None = None
+        """The plan that all have agreed to switch to before the next step."""
         self._early: MemberPlan | None = None
         """A plan that follows a formation this task has not entered yet."""
         self.holds = False
         """Whether this task holds the whole state."""
+        self.is_new = True
+        """It came to a training that others do, and has not done a step of its own yet."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
+        self.log = ResultLog()
+        self._void_step = self._dry_step = 0
+        """The void step that user code is in, here and on another worker; 0: none."""
         self._step_seconds = 0.0
         """Compute time of this task's last step."""
         self.cap = 0
@@ -120,6 +135,10 @@ class Membership:
             "a plan that does not name this task is not built before it is a member"
         )
         try:
+            self._meeting.await_turn(crew.plan)
+            if self._pending.built() > crew.formation:
+                crew.close()  # replaced meanwhile
+                return False
             self._enter(crew)
             return True
         except BrokenGroupError:
@@ -142,21 +161,43 @@ class Membership:
 
     def leave(self, how: str = "finished") -> None:
         """Say goodbye and close everything."""
+        self.say_goodbye(how)
+        self.close()
+
+    def say_goodbye(self, how: str = "finished") -> None:
+        """End the training for the coordinator; the workers can still reach each other."""
         crew = self.crew
         step = self.state.position.step
+        self.buckets.watching = False
         self.before_leaving()
         self.donor.close()
         if self._joiner is not None:
             self._joiner.close()
+        self._meeting.end()
         self.link.send(TrainingEnded(self.settings.task, crew.formation if crew else 0, step, how))
         self.link.flush(5.0)
         self.link.close()
+
+    def close(self) -> None:
+        """Close what others reach this task by."""
         self._meeting.close()
         self.peers.close()
-        for held in (self._before, crew):
+        self._forget_next()
+        for held in (self._before, self.crew):
             if held is not None:
                 held.close()
         self._pending.discard(1 << 62)
+
+    def set_busy(self, busy: bool) -> None:
+        """Ask the others to wait for this task, whatever the deadline; or no longer."""
+        self._meeting.busy += 1 if busy else -1
+        if self._meeting.busy == busy:
+            self.link.send(TaskBusy(self.settings.task, busy))
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """Samples of each worker in a full batch; 0: it lacks the state."""
+        return self._agreed.shares
 
     # changing members
 
@@ -164,14 +205,19 @@ class Membership:
         assert self.crew is not None, "no formation has been entered"
         return self.crew
 
-    def _switch(self, crew: Crew, votes: Sequence[Vote]) -> None:
-        """Switch to a plan that every member has built, between two steps."""
+    def _take_plan(self, votes: Sequence[Vote]) -> None:
+        """Take a plan that every member has built, to switch to before the next step."""
         built = {int(vote.built) for vote in votes}
         formation = built.pop()
-        if built or not formation:
+        if not built and formation:
+            self._next = self._pending.take(formation)
+
+    def _switch(self, crew: Crew) -> None:
+        """Switch to the plan that was taken, if any."""
+        if self._next is None:
             return
         began = time.monotonic()
-        plan, following = self._pending.take(formation)
+        (plan, following), self._next = self._next, None
         if following is None:
             self._part(plan)
         else:
@@ -213,6 +259,7 @@ class Membership:
             rows = self._call(crew)
         fresh = not any(row.holds for row in rows)
         if fresh:
+            self.is_new = False
             self.owned.forget()
             if crew.rank == 0:
                 self._start_over()
@@ -230,6 +277,7 @@ class Membership:
             self._take_sides(crew, holders)
             if fresh and crew.workers > 1:
                 self._hand_round(crew)
+        self._share_results(crew, rows)
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
@@ -239,6 +287,26 @@ class Membership:
         if early is not None:
             self._hear(early)
 
+    def _share_results(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
+        """Give each other the results of collectives that some have missed.
+
+        If user code is in a void step somewhere, it gets there everywhere, without a sum: whoever is
+        in it calls the collectives of its rest.
+        """
+        if not self.works:
+            return
+        known = self.exchange(self.log.value()) if any(row.results for row in rows) else []
+        step = self.state.position.step
+        self.log.adopt(known, step)
+        void = int(max(row.void for row in rows))
+        self._dry_step = void if void > step and void != rows[crew.rank].void else 0
+
+    def exchange(self, mine: Any) -> list[Any]:
+        """Return what every worker says (for JSON), by rank; a collective of the workers."""
+        crew = self._crew()
+        said = exchange(crew.group, crew.workers, json.dumps(mine).encode())
+        return [json.loads(each) for each in said]
+
     def _start_over(self) -> None:
         """Load the latest checkpoint or start from scratch: nobody holds the state."""
         if not self.restore() and self.state.position.step:
@@ -246,6 +314,7 @@ class Membership:
                 f"the last task that held the whole state of step {self.state.position.step} is lost"
             )
         self.holds = True
+        self.state.run = self.state.run or secrets.randbits(RUN_BITS)
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
@@ -305,6 +374,9 @@ class Membership:
             ended=float(self.ended),
             loss=self.state.loss,
             epoch_loss=self.state.epoch_loss,
+            results=self.log.count,
+            void=self._void_step,
+            run=self.state.run,
             phase=self.state.phase,
             updates=self.state.updates,
             partial=self.state.partial,
@@ -346,6 +418,7 @@ class Membership:
             self.state.partial = first.partial
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
 
@@ -409,11 +482,18 @@ class Membership:
             if crew is not None:
                 crew.close()
         self._before = None
+        self._forget_next()
         self.owned.abandon(self.crew.formation if self.crew else 0)
         if self._joiner is not None:
             self._joiner.close()
             self._joiner = None
         self._pending.discard(self.crew.formation if self.crew else 0)
+
+    def _forget_next(self) -> None:
+        """Drop a plan that will not take effect: its joiners wait for it."""
+        if self._next is not None and self._next[1] is not None:
+            self._next[1].close()
+        self._next = None
 
     # identity and messages
 
@@ -454,6 +534,8 @@ class Membership:
             self._pending.offer(plan)
 
     def _tell_silent(self, silent: tuple[str, ...]) -> Callable[[], bool]:
+        if self._meeting.ended:
+            return lambda: True  # nothing is trained any more that two halves could disagree on
         message = MembersSilent(self.settings.task, silent)
         self.link.send(message)
         return lambda: self.link.is_heard(message)

@@ -84,6 +84,11 @@ class Meeting:
         self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
         self._leading = False
+        self.busy = 0
+        """How many long things this task does: it is waited for, whatever the deadline."""
+        self._awaits_busy = False
+        self.ended = False
+        """Its training is over: it does not come back to redo a step."""
         self._unanswered: dict[str, float] = {}
         """Seconds for which more senior members did not answer: that silence counts, too."""
         peers.on("regroup", self._register)
@@ -93,6 +98,13 @@ class Meeting:
         """Set what peers are told; None: this task comes to no meeting."""
         with self._change:
             self._place = place
+            self._change.notify_all()
+
+    def end(self) -> None:
+        """Note that the training is over here."""
+        with self._change:
+            self.ended = True
+            self._change.notify_all()
 
     def agree(self, patience: float) -> MemberPlan:
         """Return the plan to continue with; `ExcludedError` if the others have one without this task.
@@ -114,6 +126,19 @@ class Meeting:
             if self._me.role != "worker":
                 raise ExcludedError(f"no worker answers {self._me.task}")
 
+    def await_turn(self, plan: MemberPlan) -> None:
+        """Wait until the members of the previous formation switch to a plan: they may be busy."""
+        first = plan.members[0]
+        if not plan.after or first.task == self._me.task:
+            return
+        request = {"kind": "formation", "reaches": plan.formation}
+        with (
+            contextlib.suppress(OSError, ValueError),
+            connect(first.address, request, self._token, NOTED) as connection,
+        ):
+            connection.settimeout(None)
+            receive_json(connection)
+
     def follow(self) -> MemberPlan | None:
         """Return the plan of a more senior leader, None without one: for tasks without the state."""
         place = self._place
@@ -129,20 +154,27 @@ class Meeting:
 
     def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
         """Register with a member; None if it is dead, hangs or gives up."""
-        request = {"kind": "regroup", "task": self._me.task, "formation": place.plan.formation}
+        request = {
+            "kind": "regroup",
+            "task": self._me.task,
+            "formation": place.plan.formation,
+            "ended": self.ended,
+        }
         limit, began = min(NOTED, place.plan.deadline / 2), time.monotonic()
         try:
             with connect(leader.address, request, self._token, limit) as connection:
                 answer = receive_json(connection)
                 began = math.inf  # it lives
-                if answer.get("noted"):
-                    connection.settimeout(place.plan.deadline + 2 * NOTED)
+                connection.settimeout(place.plan.deadline + 2 * NOTED)
+                while answer.get("noted"):
                     answer = receive_json(connection)
         except ConnectionRefusedError:
             self._unanswered[leader.task] = math.inf
             return None
         except (OSError, ValueError):
             self._unanswered[leader.task] = min(limit, max(0.0, time.monotonic() - began))
+            return None
+        if "ended" in answer:
             return None
         if "excluded" in answer:
             raise ExcludedError(
@@ -160,7 +192,7 @@ class Meeting:
             self.close()
             return None
         finally:
-            self._leading = False
+            self._leading = self._awaits_busy = False
 
     def _gather(self, place: CurrentPlans, patience: float) -> MemberPlan:
         until = time.monotonic() + place.plan.deadline
@@ -173,12 +205,15 @@ class Meeting:
             missing = [m for m in others if m.task not in present and silence[m.task] < patience]
             for member in missing:
                 silence[member.task] = self._silence(member, place, silence[member.task])
+                if silence[member.task] < 0:  # busy
+                    silence[member.task], until = 0.0, time.monotonic() + place.plan.deadline
+                    self._awaits_busy = True
             if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
                 absent = [m.task for m in others if m.task not in present]
                 silent = tuple(task for task in absent if silence[task] < math.inf)
                 if silent and answered is None:
                     answered = self._asked(silent)
-                if not silent or (answered and answered()):
+                if not silent or (answered and self._hears(answered)):
                     return self._decide(place, [m for m in others if m.task in present])
                 # They may come back, or be on the side with the coordinator.
                 silence |= dict.fromkeys(silent, 0.0)
@@ -186,8 +221,19 @@ class Meeting:
             with self._change:
                 self._change.wait(LOOK)
 
+    def _hears(self, answered: Callable[[], bool]) -> bool:
+        """Whether the coordinator answers, if it is there at all."""
+        until = time.monotonic() + NOTED
+        while not answered():
+            if time.monotonic() > until:
+                return False
+            with self._change:
+                self._change.wait(LOOK)
+        return True
+
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
-        """Return the seconds of its silence: 0 if it answers, infinite if nobody listens.
+        """Return the seconds of its silence: 0 if it answers, infinite if nobody listens or it has
+        ended, -1 if it is busy.
 
         Only time spent asking counts: if the whole machine stood still, nobody was silent.
         """
@@ -207,7 +253,9 @@ class Meeting:
             raise ExcludedError(
                 f"{member.task} is in formation {answer['formation']} without {self._me.task}"
             )
-        return 0.0
+        if answer.get("ended") and not self.ended:
+            return math.inf
+        return -1.0 if answer.get("busy") else 0.0
 
     def _decide(self, place: CurrentPlans, others: list[Member]) -> MemberPlan:
         with self._change:
@@ -234,6 +282,9 @@ class Meeting:
     def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Register a survivor; keep its connection until the plan is made (server's thread)."""
         task, formation = str(request["task"]), int(request["formation"])
+        if self.ended and not request.get("ended"):
+            send_json(connection, {"ended": True})
+            return
         with self._change:
             plan = self._place.plan if self._place else None
             if plan and plan.formation >= formation and task not in [m.task for m in plan.members]:
@@ -243,14 +294,32 @@ class Meeting:
             registered = _Registered(task, formation, connection, threading.Event())
             self._registered[task] = registered
             self._change.notify_all()
-        registered.gone.wait()
+        while not registered.gone.wait(NOTED):
+            with self._change:
+                waits = self._registered.get(task) is registered
+                if waits and (self.busy or self._awaits_busy):
+                    send_json(connection, {"noted": True})  # it waits as long as we do
 
-    def _tell(self, connection: socket.socket, _request: dict[str, Any]) -> None:
-        """Tell which formation we are in, and with whom (server's thread)."""
+    def _tell(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Tell which formation we are in, and with whom (server's thread).
+
+        `reaches`: not before we are in this one, unless we do not get there.
+        """
+        goal = int(request.get("reaches", 0))
+        with self._change:
+            self._change.wait_for(
+                lambda: self._place is None or self._place.plan.formation >= goal or self.ended
+            )
         place = self._place
         formation = place.plan.formation if place else 0
         members = [m.task for m in place.plan.members] if place else []
-        answer = {"formation": formation, "members": members, "leading": self._leading}
+        answer = {
+            "formation": formation,
+            "members": members,
+            "leading": self._leading,
+            "busy": bool(self.busy),
+            "ended": self.ended,
+        }
         send_json(connection, answer)
 
     def close(self) -> None:

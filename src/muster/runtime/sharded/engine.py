@@ -85,7 +85,7 @@ class ShardedEngine(StepEngine):
     ) -> None:
         """`mirror`: keep each part on two workers; `export`: where the whole model goes at the end."""
         super().__init__(settings, state, shards, feed, device, deadline)
-        self.shards = shards
+        self.shards, self.whole = shards, False
         shards.on_broken = self.lose
         self.parts = Parts(shards, state.optimizer, device)
         self._resharder = Resharder(self.parts, state, self.peers, settings, mirror)
@@ -322,6 +322,7 @@ class ShardedEngine(StepEngine):
         self.holds = True
         if any(row.ended for row in rows):
             self.requested |= STOP
+        self._share_results(crew, rows)
         self._agreed.enter(rows, [True] * crew.size, crew.plan)
         self.feed.staff(crew.tasks)
         self._pending.discard(crew.formation)

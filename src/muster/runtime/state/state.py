@@ -46,6 +46,8 @@ class TrainingState:
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.run, self.owner = 0, ""
+        """A number for the run, kept for as long as its owner continues it; 0: none yet."""
         self.add(model, optimizer, scheduler)
 
     def add(self, model: Any, optimizers: Any = None, schedulers: Any = None) -> None:
@@ -101,6 +103,7 @@ class TrainingState:
             "loss": self.loss,
             "epoch_loss": self.epoch_loss,
             "feed": self.feed.value() if self.feed else None,
+            "run": [self.run, self.owner],
         }
 
     def restore(self, whole: Packed) -> None:
@@ -120,6 +123,9 @@ class TrainingState:
         self.epoch_loss = float(whole.get("epoch_loss", nan))
         if self.feed and whole["feed"] is not None:
             self.feed.restore(whole["feed"], alive=False)
+        run, owner = whole.get("run", (0, ""))  # older checkpoints have none
+        if owner == self.owner:  # else another's, which this training starts from
+            self.run = int(run)
 
     def signature(self) -> str:
         """Describe what a checkpoint must match."""

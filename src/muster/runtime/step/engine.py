@@ -3,7 +3,8 @@
 begin     pick this task's samples; open the donor's window
 sum       sum gradients and ballots; lost members show here
 update    close the window, step the optimiser
-commit    advance; apply what the ballots say: shares, requests, the switch to a built plan
+commit    advance; apply what the ballots say: shares, requests
+turn      before the next step: save if due, switch to a plan that all have built
 redo      after a failure: regroup the survivors, split the step again and redo it
 
 A step has one or more *phases*, each of some sums and the update that uses them: a GAN has two. A
@@ -26,7 +27,7 @@ from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
-from muster.runtime.members.ballot import SAVE, Vote, fill, read, unused
+from muster.runtime.members.ballot import SAVE, STOP, Vote, fill, read, unused
 from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
@@ -92,6 +93,8 @@ class StepEngine(Membership):
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
+        self._step = 0
+        """The step that was begun last."""
         self.void = False
         """The current step failed and is redone."""
         self._broken = False
@@ -108,12 +111,20 @@ class StepEngine(Membership):
         """Workers exchanged tensors since the last sum: each must do its backward pass."""
         self._buffers = BufferKeeper(state.models)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
-        """Called with a step's position and sum of losses, before members change."""
+        """Called with a step's position and sum of losses."""
+        self.on_turn: Callable[[], None] = lambda: None
+        """Called before members change, once after each step that counts."""
+        self._turning = False
+        """A step counts, and `turn` has not come yet."""
+        self.whole = True
+        """Whether each worker has the whole model."""
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
         crew, position = self._crew(), self.state.position
-        self.void = self._broken = False
+        self.void, self._broken = position.step < self._dry_step, False
+        self._step = position.step + 1
+        self._void_step, self._dry_step = self._step if self.void else 0, 0
         self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
         self._done, self.skipping, self.exchanged = self.state.phase, False, False
         self._buffers.begin()
@@ -124,6 +135,8 @@ class StepEngine(Membership):
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
             self.part = StepPart(0, 0, self.feed.total(position))
+        if self.void:
+            return self.part
         try:
             self.owned.begin(crew)
             crew.communicator.begin()
@@ -348,6 +361,7 @@ class StepEngine(Membership):
             self._joiner.close()
             self._joiner, self.holds = None, True
         self.state.losses += losses
+        self.is_new = self.is_new and not mine.samples
         self._report(crew, mine, losses)
         if self._before is not None:
             # All have entered this formation: nobody waits in the previous one. Closing takes 10 ms.
@@ -361,14 +375,21 @@ class StepEngine(Membership):
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
         if self.requested:
             self._request = 0
+        self._turning = True
+        self._take_plan(self._votes)
+        self.on_commit(before, losses)
+
+    def turn(self) -> None:
+        """Between two steps: save if due, then change members if all are ready to."""
+        if not self._turning:
+            return
         try:
-            self.on_commit(before, losses)
+            self.on_turn()
         except BrokenGroupError:  # a checkpoint involves all members if owners update
-            self._request |= SAVE
-            self.lose()
-            self.redo()
+            self.mend()
         else:
-            self._switch(crew, self._votes)
+            self._turning = False
+            self._switch(self._crew())
 
     def gather(self, wanted: bool) -> Packed | None:
         """Collect the optimiser's state from updating owners for the primary; all others wait."""
@@ -390,17 +411,35 @@ class StepEngine(Membership):
                 step = self.state.position.step
                 self.link.send(Straggling(self.settings.task, task, crew.formation, step, factor))
 
+    def mend(self, step_open: bool = False) -> None:
+        """Regroup the survivors between two sums; a step that is open becomes void."""
+        if self._turning:  # some may have come to the turn, and others not
+            self._turning, self._request = False, self._request | SAVE
+        self._void_step = self._step if step_open else 0
+        self.lose()
+        self._recover_if_broken()
+        self.void = step_open
+
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
         self._buffers.redo()
+        self._void_step = 0
+        self._recover_if_broken()
+
+    def _recover_if_broken(self) -> None:
         if not self._broken:
             return  # all are here: samples did not fit, and the caps are known now
+        self._broken = False
         began = time.monotonic()
         before = set(self.crew.tasks if self.crew else ())
         self.buckets.abandon()
         self._recover()
         assert self.crew is not None
         self._tell_change("failure", began, tuple(sorted(before - set(self.crew.tasks))))
+
+    def ask_to_stop(self) -> None:
+        """End the training of all workers after the next sum."""
+        self._request |= STOP
 
     def lose(self) -> None:
         """Drop the broken group at once, so that nobody waits in it."""

@@ -18,7 +18,7 @@ TAG = 1 << 29
 """Of rows; chunks of gradients have small tags, see `comm/sharded.py`."""
 
 
-class Exchange:
+class RowExchange:
     """One worker's side of the exchanges of its steps."""
 
     def __init__(self, engine: StepEngine) -> None:
@@ -95,7 +95,7 @@ class _Gather(torch.autograd.Function):
     """All workers' rows; backward, each gets the sum of what they all did with its rows."""
 
     @staticmethod
-    def forward(ctx: Any, mine: Tensor, exchange: Exchange) -> Tensor:
+    def forward(ctx: Any, mine: Tensor, exchange: RowExchange) -> Tensor:
         count = len(mine) if exchange.counts else 0
         counts = [int(each) for each in exchange.rows(torch.tensor([count]))[:, 0]]
         room = mine.new_zeros((max(*counts, 1), *mine.shape[1:]))

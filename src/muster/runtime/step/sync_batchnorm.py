@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from muster.runtime.step.exchange import Exchange
+from muster.runtime.step.exchange import RowExchange
 
-_EXCHANGES: "WeakKeyDictionary[nn.Module, Exchange]" = WeakKeyDictionary()
+_EXCHANGES: "WeakKeyDictionary[nn.Module, RowExchange]" = WeakKeyDictionary()
 """By layer; copies of a model (averages, captures) have none and use their own batch."""
 
 
@@ -55,7 +55,7 @@ def convert(model: nn.Module) -> bool:
     return bool(found)
 
 
-def connect(model: nn.Module, exchange: Exchange) -> None:
+def connect(model: nn.Module, exchange: RowExchange) -> None:
     """Let a model's layers exchange their statistics."""
     for module in model.modules():
         if isinstance(module, ElasticSyncBatchNorm):
@@ -104,7 +104,7 @@ class _Normalise(torch.autograd.Function):
         weight: Tensor | None,
         bias: Tensor | None,
         count: float,
-        exchange: Exchange,
+        exchange: RowExchange,
     ) -> Tensor:
         shape = [1, -1, *[1] * (input.dim() - 2)]
         normal = (input.to(mean.dtype) - mean.view(shape)) * scale.view(shape)

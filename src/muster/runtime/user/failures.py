@@ -14,7 +14,8 @@ from muster.wire.messages import Failed
 class FailureReporter:
     """Reports uncaught errors: those of the user's code fail the job.
 
-    Exclusion by the other members and a lost parameter server do not.
+    Exclusion by the other members and a lost parameter server do not. Those of a newcomer do only if
+    nobody trains without it.
     """
 
     def __init__(
@@ -22,15 +23,17 @@ class FailureReporter:
         settings: TaskSettings,
         link: Callable[[], CoordinatorLink | None],
         before: Callable[..., Any],
+        is_new: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`link`: the training's own, once it has begun; `before`: the hook to call afterwards."""
-        self._settings, self._link, self._before = settings, link, before
+        """`link`: the training's own, once it has begun; `before`: the hook to call afterwards;
+        `is_new`: whether this task has not done a step of its own yet."""
+        self._settings, self._link, self._before, self._is_new = settings, link, before, is_new
 
     def __call__(self, kind: type[BaseException], problem: BaseException, trace: Any) -> None:
         if isinstance(problem, Exception) and not isinstance(problem, ExcludedError | LostServerError):
             line = f"{kind.__name__}: {problem}"
             text = "".join(traceback.format_exception(kind, problem, trace))
-            self._tell(Failed(self._settings.task, line, text))
+            self._tell(Failed(self._settings.task, line, text, self._is_new()))
         self._before(kind, problem, trace)
 
     def _tell(self, message: Failed) -> None:

@@ -52,6 +52,11 @@ class Gradients:
         self._called = self._summed = self._applied = self._more = False
         self._rows = 0
 
+    @property
+    def is_called(self) -> bool:
+        """Whether the loop did anything with its batch."""
+        return self._called
+
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
         if not self._called:
@@ -77,8 +82,10 @@ class Gradients:
 
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches; their gradients are summed with the last one's."""
-        rows = rows_of(batch)
-        size = self.micro or rows
+        if self.micro is None:
+            yield batch
+            return
+        rows, size = rows_of(batch), self.micro
         try:
             for first in range(0, rows, size):
                 self._rows, self._more = min(size, rows - first), first + size < rows

@@ -7,6 +7,7 @@ samples again, split among the survivors.
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from functools import partial
 from math import isnan, nan
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
+from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
@@ -28,20 +30,25 @@ from muster.runtime.sharded.parts import check_sharded
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
-from muster.runtime.step.exchange import Exchange
+from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
+from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter
 from muster.runtime.user.gradients import Gradients, Guarded
-from muster.runtime.user.loop import Ends, Loop, Met, moved
+from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
-from muster.runtime.user.wrapped import check_wrapped, ready_order
+from muster.runtime.user.together import Means, Together, means_of
+from muster.runtime.user.tracker import Tracker
+from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -62,11 +69,13 @@ class Session:
     def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
         self._deadline = deadline
         self._engine: StepEngine | None = None
-        self._exchange: Exchange | None = None
+        self._loop: Loop | None = None
+        self._exchange: RowExchange | None = None
         if settings.coordinator is not None:
-            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook)
+            sys.excepthook = FailureReporter(settings, self._link, sys.excepthook, self._is_new)
         keep_heap()
-        if settings.threads:
+        # Else torch has read it, and the user may have set another number since.
+        if settings.threads and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(settings.threads)
         self.device = torch.device(settings.device or default_device(settings.task))
         if self.device.type == "cuda":
@@ -78,7 +87,8 @@ class Session:
         self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
-        self._ends: Ends = lambda _: False
+        self._given: tuple[Any, DataOptions] | None = None
+        """What `data` was told."""
         self._until: Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
@@ -180,9 +190,8 @@ class Session:
             global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
             shards, prefetch, loader_init,
         )  # fmt: skip
-        self._ends = options.ends
-        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
-        self._gradients.micro = micro_size(micro_batch, self._feed.batch)
+        feed = self._give(dataset, options)
+        self._gradients.micro = micro_size(micro_batch, feed.batch)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -223,12 +232,12 @@ class Session:
     @property
     def step(self) -> int:
         """Steps done."""
-        return self._state.position.step if self._state else 0
+        return self._position.step
 
     @property
     def epoch(self) -> int:
         """The current epoch, from 0."""
-        return self._state.position.epoch if self._state else 0
+        return self._position.epoch
 
     @property
     def workers(self) -> int:
@@ -258,13 +267,113 @@ class Session:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
 
+    @property
+    def run_id(self) -> str:
+        """A name for the run, known from the first batch on: the same on all workers, and after
+        resizes, restarts and resumption from its own checkpoints."""
+        if self._state is None or not self._state.run:
+            raise BadTrainingError(
+                "ctx.run_id is known inside the loop over ctx.steps(): whether a run is continued "
+                "shows when it begins; ctx.tracker() opens what needs it"
+            )
+        return f"{self.settings.job}-{self._state.run:012x}"
+
+    def tracker(self, start: Callable[[str, int], Any], *, flush: float = 1.0) -> Any:
+        """Return a stand-in for an experiment tracker, which writes on the primary only.
+
+        `start(run_id, step)` opens it, at its first use and again where the primary has moved: it
+        continues the run after this step. Calls in a step that is redone are left out. `flush`: seconds
+        after which what was written is flushed, if the tracker can; a worker that is killed takes the
+        rest with it.
+        """
+        return Tracker(start, self._tracking, flush)
+
     # the loop
 
     def steps(self) -> Iterator[Any]:
-        """Yield this worker's batch of each step, until the training ends."""
-        state, feed = self._ready()
-        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
-        yield from Loop(self._engine, self._gradients, self._saving, self._ends, self._until).run()
+        """Yield this worker's batch of each step, until the training ends.
+
+        Within `for epoch in ctx.epochs()`: until the epoch ends.
+        """
+        if self._loop is None:
+            yield from self._make_loop().run()
+        elif self._loop.nested and not self._loop.ended:
+            yield from self._loop.run_epoch()
+        else:
+            raise BadTrainingError(ALL_EPOCHS)
+
+    def epochs(self, count: int | None = None) -> Iterator[int]:
+        """Yield the number of each epoch, from the current one, until the training ends.
+
+        `count`: epochs of the whole training, if `ctx.data` was not told.
+        """
+        if self._loop is not None:
+            raise BadTrainingError("ctx.epochs() was called after the training began: call it once")
+        if count is not None and self._given is not None:
+            dataset, options = self._given
+            self._give(dataset, replace(options, epochs=count))
+        yield from self._make_loop().run_epochs()
+
+    def stop(self) -> None:
+        """End the training on all workers, with a last checkpoint; one that says so is enough.
+
+        After an evaluation or an epoch of `ctx.epochs()` no further step is done; before
+        `ctx.backward` this step is the last, after it the next one.
+        """
+        self._begun_loop("ctx.stop()").stop()
+
+    # together
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        batch: int | None = None,
+        metric: Metric | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+    ) -> Means:
+        """Return the mean of a metric over a dataset, each sample counted once; on all workers.
+
+        `metric(model, *batch)` returns one number per sample, or a pair (sum, weight), or a mapping of
+        names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
+        that `ctx.forward` or `Training` was given. Models are in evaluation mode, without gradients; it
+        gets the first. A DataLoader is taken apart: its `batch_size` is the batch of one worker.
+        Every worker calls it in the same place: inside the loop or after it.
+        """
+        together = self._together("ctx.evaluate()")
+        if not together.engine.whole:
+            raise BadTrainingError(
+                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
+                "of it: ctx.export(path) writes it, to be evaluated afterwards"
+            )
+        chosen = metric or self._default_metric()
+        assert self._state is not None
+        one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
+        try:
+            with together.busy():
+                sums = together.call(lambda: one.run(together.engine.exchange, together.part))
+        finally:
+            one.close()
+        found = means_of(sums)
+        return found[""] if set(found) == {""} else found
+
+    def mean(self, value: Any, n: float = 1) -> Means:
+        """Return the mean of the workers' values, weighted by `n`; of a mapping, that of each.
+
+        Every worker calls it in the same place: inside the loop or after it. In a step without samples
+        of its own (`ctx.share` is 0) a worker's value does not count.
+        """
+        together, loop = self._together("ctx.mean()"), self._loop
+        counts = loop is None or not loop.in_step or self._gradients.part.count > 0
+        return together.mean(value, n if counts else 0)
+
+    def busy(self) -> AbstractContextManager[None]:
+        """Let the others wait for this worker during a `with` block, whatever the deadline.
+
+        For what takes long on one worker, such as writing a sample of pictures. A worker that dies or
+        hangs meanwhile is noticed as always.
+        """
+        return self._together("ctx.busy()").busy()
 
     def backward(
         self, losses: Tensor, *, weight: Any = None, optimizer: Any = None, scaler: Any = None
@@ -277,6 +386,7 @@ class Session:
         of samples. `optimizer`: sum the gradients of its parameters only. `scaler`: a GradScaler, which
         scales the gradients; the loss is reported as it is.
         """
+        self._come_to_sum()
         self._gradients.backward(losses, weight, optimizer, scaler)
 
     def parts(self, batch: Any) -> Iterator[Any]:
@@ -296,6 +406,7 @@ class Session:
 
         Instead of `ctx.backward`, one worker's call counts for all; after it, all must call it.
         """
+        self._come_to_sum()
         self._gradients.skip()
 
     def clip(self, max_norm: float) -> float:
@@ -304,6 +415,7 @@ class Session:
 
     def attempt(self, forward: Callable[[], Tensor], **options: Any) -> None:
         """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
+        self._come_to_sum()
         self._gradients.attempt(forward, **options)
 
     # internals
@@ -317,8 +429,63 @@ class Session:
         """Where the state is saved; None: nowhere."""
         return self._saving.checkpoints
 
+    def _come_to_sum(self) -> None:
+        if self._loop is not None:
+            self._loop.sum()
+
+    def _tracking(self) -> tuple[str, int] | None:
+        """Return run and step if this worker may write to a tracker now."""
+        if self._loop is None or not self.primary or self._loop.is_void:
+            return None
+        return self.run_id, self.step
+
+    def _is_new(self) -> bool:
+        return self._engine is None or self._engine.is_new
+
     def _link(self) -> CoordinatorLink | None:
         return self._engine.link if self._engine else None
+
+    @property
+    def _position(self) -> Position:
+        if self._loop is not None:
+            return self._loop.position
+        return self._state.position if self._state else Position()
+
+    def _give(self, dataset: Any, options: DataOptions) -> Feed:
+        self._given = dataset, options
+        self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
+        return self._feed
+
+    def _make_loop(self) -> Loop:
+        state, feed = self._ready()
+        assert self._given is not None
+        options = self._given[1]
+        if options.epochs is None and options.steps is None and self._until is None:
+            raise BadTrainingError(NO_END)
+        self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
+        self._loop = Loop(self._engine, self._gradients, self._saving, options.ends, self._until)
+        return self._loop
+
+    def _begun_loop(self, what: str) -> Loop:
+        if self._loop is None:
+            raise BadTrainingError(
+                f"{what} belongs inside the loop over ctx.steps(), or after it: before it, a worker "
+                "that joins later would be there alone; for the first step only, write "
+                "`if ctx.step == 0:`"
+            )
+        return self._loop
+
+    def _together(self, what: str) -> Together:
+        return self._begun_loop(what).together
+
+    def _default_metric(self) -> Metric:
+        losses = self._forward
+        if losses is guess_losses:
+            raise BadTrainingError(
+                "what should ctx.evaluate() measure? give metric=..., a function of model and batch "
+                "that returns one number per sample"
+            )
+        return lambda model, *batch: losses(model, batch[0] if len(batch) == 1 else list(batch))
 
     def _ready(self) -> tuple[TrainingState, Feed]:
         if self._state is None:
@@ -330,12 +497,13 @@ class Session:
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
         self._state.feed = self._feed
+        self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
         engine = self._member(state, feed, context)
-        self._exchange = Exchange(engine)
+        self._exchange = RowExchange(engine)
         for model in state.models:
             connect(model, self._exchange)
         feed.least = least_share(state.models)
@@ -351,7 +519,9 @@ class Session:
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export)
         buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
-        return StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        refuse_unwrapped(engine)
+        return engine
 
     def _capture(self, state: TrainingState, feed: Feed) -> Context:
         """Capture the training's shape, and load everything the first step needs."""

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from muster.runtime.errors import BadTrainingError
-from muster.runtime.state.state import TrainingState
+from muster.runtime.state.state import TrainingState, as_list
+from muster.runtime.user.evaluation import apply
 from muster.runtime.user.session import Session, init
 
 
@@ -63,6 +64,7 @@ class Training:
         asynchronous: bool = False,
         loaders: int = 0,
         sampler: Any = None,
+        micro_batch: int | str | None = None,
     ) -> None:
         """Declare what to train, on what, until when.
 
@@ -72,8 +74,8 @@ class Training:
         `checkpoint`: a folder of this job; `resume_from`: one of another, to start from. `clip`:
         largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
         parameter servers apply each worker's gradient at once: no common steps, samples at least once,
-        and a result that depends on timing. `dataset`, `global_batch`, `loaders`, `sampler`: as in
-        `Session.data`.
+        and a result that depends on timing. `dataset`, `global_batch`, `loaders`, `sampler`,
+        `micro_batch`: as in `Session.data`.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
@@ -89,11 +91,14 @@ class Training:
             "collate": collate,
             "augment": augment,
         }
-        self._sampling = {"loaders": loaders, "sampler": sampler}
-        if asynchronous and (loaders or sampler is not None or global_batch is None):
+        self._sampling = {"loaders": loaders, "sampler": sampler, "micro_batch": micro_batch}
+        if asynchronous and (any((loaders, sampler, micro_batch)) or global_batch is None):
             raise BadTrainingError(
-                "an asynchronous training needs global_batch=, and takes neither sampler= nor loaders="
+                "an asynchronous training needs a dataset and global_batch=, and takes no sampler=, "
+                "loaders= or micro_batch="
             )
+        if asynchronous and isinstance(optimizer, list | tuple):
+            raise BadTrainingError("an asynchronous training has one optimiser")
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
         self._resume_from = resume_from
         if resume_from is not None and checkpoint is None:
@@ -145,19 +150,19 @@ class Training:
 
     def losses(self, model: Any, batch: Any) -> Tensor:
         """Return one loss per sample of a batch."""
-        parts = list(batch) if isinstance(batch, list | tuple) else [batch]
-        if isinstance(self._loss, nn.Module):
-            return self._loss(model(*parts[:-1]), parts[-1])
-        return self._loss(model, *parts)
+        return cast(Tensor, apply(self._loss, model, batch))
 
     def _step(self, ctx: Session, batch: Any) -> None:
-        self.optimizer.zero_grad()
+        optimizers = as_list(self.optimizer)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
         for part in ctx.parts(batch):
             ctx.attempt(partial(self.losses, self.model, part))
         if self._clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
-        self.optimizer.step()
-        if self.scheduler is not None:
-            self.scheduler.step()
+        for optimizer in optimizers:
+            optimizer.step()
+        for scheduler in as_list(self.scheduler):
+            scheduler.step()
         if self._on_step is not None:
             self._on_step(ctx)

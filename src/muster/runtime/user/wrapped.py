@@ -1,10 +1,14 @@
-"""What may be handed to `ctx.wrap`."""
+"""What may be handed to `ctx.wrap`, and what must be."""
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.state import TrainingState
+from muster.runtime.step.engine import StepEngine
 
 
 def check_wrapped(before: TrainingState | None, model: Any, optimizers: Sequence[Any]) -> None:
@@ -35,3 +39,31 @@ def ready_order(state: TrainingState, known: Sequence[str]) -> list[int]:
     places = {name: place for place, name in enumerate(state.names)}
     found = [places[name] for name in known if name in places]
     return [*found, *(place for place in reversed(range(len(places))) if place not in set(found))]
+
+
+def refuse_unwrapped(engine: StepEngine) -> None:
+    """Raise if an optimiser that was not wrapped updates in a step: its gradients are one worker's."""
+    training = weakref.ref(engine)
+
+    def check(optimizer: Any, *_: Any) -> None:
+        engine = training()
+        if engine is None or not engine.buckets.watching:
+            return
+        if any(optimizer is other for other in engine.state.optimizers):
+            return
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        trained = [p for p in held if p.requires_grad and p.grad is not None]
+        if trained:
+            raise BadTrainingError(
+                f"{type(optimizer).__name__} updates {_called(engine.state, trained[0])}, but ctx.wrap "
+                "was not given this optimiser: its gradients would be this worker's own; wrap it with "
+                "its model before ctx.steps()"
+            )
+
+    weakref.finalize(engine, register_optimizer_step_pre_hook(check).remove)
+
+
+def _called(state: TrainingState, parameter: Any) -> str:
+    names = zip(state.names, state.parameters, strict=True)
+    found = next((name for name, other in names if other is parameter), None)
+    return found or f"a tensor of shape {list(parameter.shape)}"

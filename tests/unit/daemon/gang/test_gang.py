@@ -438,6 +438,36 @@ def test_an_error_after_the_training_fails_the_job() -> None:
     assert ended.outcome is Outcome.FAILED
 
 
+def test_a_script_that_does_not_end_after_its_training_fails_the_job() -> None:
+    rig = live()
+    for name in ("worker-0", "worker-1"):
+        rig.react(Heard(Left(name, 1, 9, "finished")))
+    rig.end("worker-1")
+    assert rig.done.signals == []
+    rig.pass_time()
+    assert rig.done.signals == [("worker-0", signal.SIGTERM)]
+    rig.end("worker-0", None, signal.SIGTERM)
+    assert rig.ended.outcome is Outcome.FAILED
+    assert rig.ended.error == "worker-0 still ran 10m after the training (finish_grace)"
+
+
+def test_newcomers_that_fail_leave_the_job_at_its_size() -> None:
+    rig = live()
+    rig.resize(THREE)
+    for number in (2, 3, 4):
+        name = f"worker-{number}"
+        rig.greet(name)
+        rig.react(Heard(Failed(name, "KeyError: 'x'", "Traceback", joining=True)))
+        rig.end(name, 1)
+    assert not rig.kinds(Ended)
+    assert rig.names == {"worker-0", "worker-1"}
+    assert rig.gang.failures == 0
+    (reshaped,) = rig.kinds(Reshaped)
+    assert isinstance(reshaped, Reshaped)
+    assert [(spec.least, spec.most) for spec in reshaped.roles] == [(1, 2)]
+    assert reshaped.why == "3 workers in a row failed before their first step: worker-4: KeyError: 'x'"
+
+
 def test_an_error_in_the_users_code_ends_a_live_job() -> None:
     rig = live()
     rig.react(Heard(Failed("worker-0", "ValueError: no", "Traceback: ValueError: no")))

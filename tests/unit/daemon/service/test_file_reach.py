@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.daemon.service.file_reach import blind_nodes, reach_caveats, reach_problem
+from muster.daemon.service.file_reach import reach_caveats, reach_problem
 from muster.model.job import Job, Need, Program, Role, RoleSpec
-from muster.wire.records import NodeHealth
 from tests.builders import cluster, node_set
 
 CLUSTER = cluster(3, node_set(devices=4))
@@ -16,11 +15,6 @@ NAMES = tuple(node.name for node in CLUSTER.nodes)
 def job(workers: int, **program: object) -> Job:
     spec = RoleSpec(Role.WORKER, Need(1), workers, workers, workers)
     return Job("train", roles=(spec,), program=replace(Program(), **program))  # type: ignore[arg-type]
-
-
-def test_only_an_agent_that_looked_and_did_not_see_is_blind() -> None:
-    agents = {"a": NodeHealth(shares=True), "b": NodeHealth(shares=False), "c": NodeHealth()}
-    assert blind_nodes(agents) == ("b",)
 
 
 def test_a_job_that_spans_nodes_without_common_files_is_refused_with_what_to_do() -> None:

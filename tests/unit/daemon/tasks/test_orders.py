@@ -2,7 +2,6 @@
 
 import contextlib
 import pwd
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,7 +172,7 @@ def test_two_jobs_never_get_the_same_ports_before_they_are_bound(
 ) -> None:
     """However often chance proposes them."""
     proposed = [20_000, 20_001, 20_002, 20_500]
-    monkeypatch.setattr(random, "sample", lambda population, count: proposed)
+    monkeypatch.setattr(environment, "_drawn", lambda starts: iter(proposed))
     monkeypatch.setattr(environment, "_bound", lambda host, port: contextlib.nullcontext())
     orders = Orders(around())
     ports = [port_of(orders, replace(asked(), number=number)) for number in (1, 2)]
@@ -229,3 +228,34 @@ def test_tasks_on_virtual_devices_get_threads_and_no_gpu() -> None:
     assert virtual is not None
     assert (real.environ["MUSTER_THREADS"], real.environ["MUSTER_DEVICE"]) == ("0", "cuda:0")
     assert (virtual.environ["MUSTER_THREADS"], virtual.environ["MUSTER_DEVICE"]) == ("2", "cpu")
+
+
+def test_the_orders_of_a_large_gang_look_at_its_tasks_once() -> None:
+    """512 orders would otherwise look at 512 tasks each."""
+    places = placement(*((f"n{number}", 0b1) for number in range(64)))
+    large = replace(asked(), roles=job("large", 64).roles)
+    tasks = tuple(
+        TaskOrdered(7, TaskId(7, 1, slot.role, slot.index), slot, 0.0) for slot in places.slots
+    )
+    looked: list[str] = []
+
+    def place(node: str) -> NodePlace:
+        looked.append(node)
+        return NodePlace(f"10.0.0.{node[1:]}", here=False)
+
+    orders, gang = Orders(around(places=place)), GangState(tasks=tasks)
+    state = running(large, places)
+    made = [orders.make(state, gang, each.task) for each in tasks]
+    assert len({order.environ["RANK"] for order in made if order}) == 64
+    assert len({order.environ["MASTER_PORT"] for order in made if order}) == 1
+    assert len(looked) == 2 * 64
+
+
+def test_a_gang_that_has_changed_is_looked_at_again() -> None:
+    orders = Orders(around())
+    state, gang = gang_of(asked())
+    first = orders.make(state, gang, gang.tasks[0].task)
+    alone = replace(gang, tasks=gang.tasks[:1])
+    second = orders.make(state, alone, gang.tasks[0].task)
+    assert first is not None and second is not None
+    assert (first.environ["WORLD_SIZE"], second.environ["WORLD_SIZE"]) == ("2", "1")

@@ -146,6 +146,18 @@ def test_an_agent_that_beats_is_answered_and_never_lost(world: World) -> None:
     assert world.fleet.health["gpu1"][1] == NodeHealth(load=1.0)
 
 
+def test_only_an_agent_that_looked_for_the_daemons_files_and_did_not_see_them_is_blind(
+    world: World,
+) -> None:
+    said: dict[str, dict[str, object]]
+    said = {"a": {"shares": True}, "b": {"shares": False}, "c": {"load": 1.0}}
+    for node, health in said.items():
+        world.fleet.heard(world.call(node), AgentAlive(health))
+    assert world.fleet.blind == {"b"}
+    world.fleet.heard(world.call("b"), AgentAlive({"shares": True}))
+    assert not world.fleet.blind
+
+
 def test_what_was_never_sent_has_never_begun_when_its_node_is_lost(world: World) -> None:
     talk = world.call()
     world.fleet.start(order(task(0)))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.executors.local.spawn import spawn
+from muster.executors.local.identity import ProcessIdentity
+from muster.executors.local.shims import Shims
 from muster.executors.local.task_folder import TaskFolder
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
@@ -35,6 +36,17 @@ time.sleep(1000)
 
 def wait_for_claims(data: Path, least: int) -> None:
     until(lambda: len(list(data.glob("tasks/1/1/*/claim.json"))) >= least)
+
+
+def late(folder: Path) -> ProcessIdentity:
+    """A shim that comes to a task's folder, has nothing to do there, and is gone."""
+    shims = Shims()
+    shim, told = shims.start(folder)
+    assert os.read(told, 1) == b""
+    os.close(told)
+    until(lambda: not shim.alive)
+    shims.close()
+    return shim
 
 
 def worker(index: int) -> TaskId:
@@ -169,10 +181,7 @@ def test_an_order_that_nobody_took_on_is_taken_back(bench: Bench) -> None:
     folder.put_order(order, output)
     bench.executor.attach([task])
     assert not bench.exited(task).begun
-    shim, told = spawn(folder.path)
-    assert os.read(told, 1) == b""
-    os.close(told)
-    os.waitpid(shim.pid, 0)
+    late(folder.path)
     assert not output.exists()
     bench.another()
     bench.order("true")
@@ -211,9 +220,6 @@ def test_who_attaches_while_a_shim_is_at_it_waits_for_it(
 def test_a_second_shim_leaves_the_task_to_the_first(bench: Bench) -> None:
     task = bench.shell("echo once; exec sleep 1000")
     bench.started(task)
-    shim, told = spawn(bench.task_folder(task))
-    assert os.read(told, 1) == b""
-    os.close(told)
-    assert os.waitpid(shim.pid, 0)[1] == 0
+    shim = late(bench.task_folder(task))
     assert bench.log_of(task, "once") == "once\n"
     assert json.loads((bench.task_folder(task) / "claim.json").read_bytes())["pid"] != shim.pid

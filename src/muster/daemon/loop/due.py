@@ -1,0 +1,48 @@
+"""How soon facts call for a cycle: at once, or with the next one that is run anyway."""
+
+from collections.abc import Iterable
+from math import inf
+from typing import Protocol
+
+from muster.model.event import (
+    Cancelled,
+    Checkpointed,
+    Ended,
+    JobHeld,
+    MigrateBegun,
+    PreemptBegun,
+    ResizeBegun,
+    StartBegun,
+    Started,
+)
+from muster.model.task import Fact, TaskFact
+from muster.model.view import Phase, View
+
+_CALM = (StartBegun, Started, ResizeBegun, MigrateBegun, PreemptBegun, Checkpointed, JobHeld)
+"""What was decided takes its course: nothing is asked for, and nothing has come free."""
+_ENDS = (Ended, Cancelled)
+
+
+class Delays(Protocol):
+    """s from a change to a cycle; as `Pace` has them."""
+
+    @property
+    def gather(self) -> float: ...
+    @property
+    def calm(self) -> float: ...
+
+
+def cycle_within(facts: Iterable[Fact], view: View, delays: Delays) -> float:
+    """Return the s within which these facts call for a cycle; `view`: after them."""
+    changes = [fact for fact in facts if not isinstance(fact, TaskFact)]
+    if not changes:
+        return inf
+    urgent = [fact for fact in changes if not isinstance(fact, _CALM)]
+    if not urgent or (all(isinstance(fact, _ENDS) for fact in urgent) and not _is_wanted(view)):
+        return delays.calm
+    return delays.gather
+
+
+def _is_wanted(view: View) -> bool:
+    """Whether some job could use what has come free."""
+    return any(state.phase is Phase.WAITING or state.job.elastic for state in view.jobs.values())
