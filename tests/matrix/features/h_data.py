@@ -134,7 +134,7 @@ class Files:
 
 class Sharded(ByLoss):
     title = "shards of a stream"
-    note = "leased: exactly once while workers come and go, at least once after a loss"
+    note = "leased: at least once when a worker leaves or dies, exactly once with `repeatable = True`"
 
     def dataset(self) -> Any:
         return Files(super().dataset())
