@@ -52,6 +52,8 @@ EVENTS: dict[str, tuple[int, Callable[[Job], None]]] = {"resize": (1, resize), "
 def run_cell(feature: Feature, event: str, folder: Path) -> Cell:
     """Train a feature through an event, in real processes, and judge the result."""
     workers, disturb = EVENTS[event]
+    if feature.verdict == REFUSED:
+        workers = max(2, workers)  # one alone has nobody to differ from; a newcomer is refused alone
     with Job(folder, "--feature", feature.title, script=TRAIN, workers=workers) as job:
         outcome = _trained(job, disturb)
         said = job.output()
