@@ -117,5 +117,6 @@ class Provider(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop; agents and their tasks keep running, for the next daemon."""
+        """Stop; tasks and their agents keep running, for the next daemon. Nothing is ordered any more:
+        nodes without tasks may be given back."""
         ...

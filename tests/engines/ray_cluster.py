@@ -9,7 +9,7 @@ from pathlib import Path
 from muster.providers.ray.provider import BRIDGE
 from tests.engines.ports import free_port
 from tests.engines.ray_lab import RayLab
-from tests.live.daemons import LONG, Daemon, processes, until
+from tests.live.daemons import LONG, Daemon, processes, until, with_children
 
 
 class RayCluster(Daemon):
@@ -41,13 +41,13 @@ class RayCluster(Daemon):
         return found
 
     def agent_pid(self, node: str) -> int:
-        """Of a node's agent."""
-        return int((self.agent_folder(node) / "agent.lock").read_text(encoding="ascii"))
+        """Of a node's agent; 0: it is just starting."""
+        return int((self.agent_folder(node) / "agent.lock").read_text(encoding="ascii") or 0)
 
     def kill_node(self, node: str) -> None:
         """A machine's power fails: kill -9 of all that runs there, of Ray, the agent and its tasks."""
         self.lab.kill_all(node)
-        for pid in processes(str(self.agent_folder(node))):
+        for pid in with_children(processes(str(self.agent_folder(node)))):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

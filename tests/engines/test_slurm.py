@@ -221,5 +221,45 @@ def test_without_another_node_a_training_is_saved_in_time_and_resumes(
     assert (record.failures, record.losses) == (0, 0)
 
 
+@pytest.mark.slow
+def test_a_daemon_that_stops_gives_idle_nodes_back_and_leaves_those_with_tasks(
+    lab: SlurmLab, on_slurm: Make
+) -> None:
+    daemon = on_slurm("--nodes", "2", "--time", "1h")
+    busy = _with_one_job(daemon)
+    assert daemon.stop() == 0
+    lab.until(lambda: list(lab.jobs()) == [busy], "the idle node is given back")
+    _finish_once(daemon)
+
+
+@pytest.mark.slow
+def test_nodes_without_tasks_outlive_a_killed_daemon_only_for_a_while(
+    lab: SlurmLab, on_slurm: Make
+) -> None:
+    daemon = on_slurm("--nodes", "2", "--time", "1h", "--engine-option", "away=2s")
+    busy = _with_one_job(daemon)
+    daemon.kill()
+    lab.until(lambda: list(lab.jobs()) == [busy], "the idle node has given itself back")
+    _finish_once(daemon)
+
+
+def _with_one_job(daemon: SlurmCluster) -> int:
+    """Start a daemon with two nodes and a job on one of them; the number of that node's pilot."""
+    daemon.start()
+    daemon.await_nodes(2)
+    daemon.sh(ONCE, name="stays")
+    daemon.await_status("stays", "running")
+    (task,) = daemon.detail("stays").tasks
+    return int(task.node.rpartition("-")[2])
+
+
+def _finish_once(daemon: SlurmCluster) -> None:
+    """The next daemon finds the job, which was started once."""
+    daemon.start()
+    (daemon.work("stays") / "go").touch()
+    assert daemon.client.handle("stays").wait(LONG).status == "succeeded"
+    assert len((daemon.work("stays") / "starts").read_text().splitlines()) == 1
+
+
 def _names(daemon: SlurmCluster) -> set[str]:
     return {node.name for node in daemon.client.nodes()}

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,20 @@ def processes(mark: str) -> dict[int, str]:
             continue
         if mark.encode() in known:
             found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def with_children(pids: Iterable[int]) -> set[int]:
+    """These processes, their children, and so on."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):  # it has ended meanwhile
+            if entry.name.isdigit():
+                stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
+                parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = set(pids)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
     return found
 
 

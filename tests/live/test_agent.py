@@ -16,6 +16,7 @@ from muster.model.job import Role
 from muster.model.task import TaskId
 from muster.store.store import Store, open_store
 from muster.wire.agent_messages import (
+    AgentAlive,
     AgentHello,
     AgentRefused,
     AgentReport,
@@ -388,9 +389,47 @@ def test_an_interrupted_agent_leaves_its_tasks(
     call.say(order(tmp_path, "exec sleep 1000"))
     pid = call.report("started").report["pid"]
     os.kill(agent.pid, signal.SIGTERM)
-    assert agent.wait() == 0
+    assert agent.wait() == 128 + signal.SIGTERM, "who keeps it tells this from a retirement"
     os.kill(pid, 0)
     assert "the agent ends (stopped); its tasks keep running" in agent.words()
+
+
+def test_an_agent_that_is_retired_ends_well(daemon: PretendedDaemon, agent: AgentProcess) -> None:
+    agent.start_joined()
+    call = daemon.accept()
+    call.welcome()
+    call.say(Retire(1, "given back"))
+    assert agent.wait() == 0
+    assert "the agent ends (retired: given back)" in agent.words()
+
+
+def test_an_agent_without_daemon_and_tasks_gives_its_node_back(
+    daemon: PretendedDaemon, agent: AgentProcess
+) -> None:
+    agent.start_joined("--away", "0.2")
+    call = daemon.accept()
+    call.welcome()
+    call.hear(AgentAlive)
+    call.close()
+    assert agent.wait() == 0
+    assert "the agent ends (no daemon for 0 s, and no task)" in agent.words()
+
+
+def test_an_agent_with_something_to_tell_waits_for_a_daemon(
+    daemon: PretendedDaemon, agent: AgentProcess, tmp_path: Path
+) -> None:
+    agent.start_joined("--away", "0.2")
+    call = daemon.accept()
+    call.welcome()
+    # Several times as long as the agent would wait without it, and looks for a daemon.
+    call.say(order(tmp_path, "sleep 3"))
+    call.report("started")
+    call.close()
+    ended = agent.folder / "tasks" / str(TASK) / "ended.json"
+    until(ended.exists)
+    call = daemon.accept()
+    call.welcome()
+    assert call.report("exited").report["code"] == 0
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

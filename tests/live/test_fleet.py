@@ -100,7 +100,7 @@ def test_a_job_waits_for_a_node_that_joins_and_the_node_leaves_again(fleet: Flee
     assert shown is not None
     assert "takes it back" in shown.why
     third.signal(signal.SIGINT)
-    assert third.await_end() == 0
+    assert third.await_end() == 128 + signal.SIGINT
     daemon.await_node(third.name, "gone")
     daemon.devices -= third.devices
 

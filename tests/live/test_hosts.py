@@ -1,5 +1,6 @@
 """Machines of their own, with links that break: jobs over several hosts lose nothing."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from muster.daemon.gang.steer import DEADLINE
+from muster.model.task import LEASE
 from support.netns import NoNetworkError, check
 from tests.live.daemons import until
 from tests.live.hosts import Lab, lab
@@ -18,6 +21,7 @@ pytestmark = pytest.mark.slow
 NAMES = ("gpu1", "gpu2", "gpu3")
 LOST_AFTER, SHORT = "6s", 3.0
 """Silence after which a node is lost, and s of a shorter one."""
+UNTIL_GO = "echo $$ >> runs; until test -e go; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -115,6 +119,58 @@ def test_a_host_that_never_returns_is_done_without(hosts: Lab) -> None:
     training.ahead()
     training.finish()
     assert hosts.state("gpu1") == "lost"
+
+
+def test_survivors_of_a_cut_go_on_as_soon_as_the_daemon_knows(hosts: Lab) -> None:
+    """Not at the training's own deadline, until which a cut link says nothing to them."""
+    hosts.start(*NAMES, devices=1)
+    training = Training(hosts.daemon, "elastic", devices="1..3")
+    training.await_workers(3)
+    training.ahead()
+    hosts.hosts["gpu3"].cut()
+    cut = time.monotonic()
+    hosts.await_state("gpu3", "lost")
+    training.ahead()
+    assert time.monotonic() - cut < DEADLINE
+    training.finish()
+
+
+def test_a_job_that_is_cut_off_while_it_grows_goes_on_from_where_it_was(hosts: Lab) -> None:
+    hosts.start("gpu1", "gpu2", devices=1)
+    training = Training(hosts.daemon, "elastic", devices="1..3")
+    training.await_workers(2)
+    training.ahead()
+    (first,) = training.pids()["worker-0"]
+    hosts.start("gpu3", devices=1)
+    until(lambda: hosts.daemon.record("elastic").status == "resizing", "it grows")
+    hosts.hosts["gpu3"].cut()
+    hosts.await_state("gpu3", "lost")
+    training.await_workers(2)
+    training.ahead()
+    training.finish()
+    assert training.pids()["worker-0"] == [first], "the first worker was never restarted"
+
+
+def test_a_task_that_may_run_once_is_dead_before_it_runs_again(hosts: Lab) -> None:
+    hosts.start("gpu1", "gpu2", devices=1)
+    job = hosts.daemon.sh(UNTIL_GO, name="once", at_most_once=True)
+    runs = hosts.daemon.work("once") / "runs"
+    until(lambda: runs.exists() and bool(runs.read_text()), "it runs")
+    first = int(runs.read_text())
+    where = node_of(first)
+    hosts.hosts[where].cut()
+    hosts.await_state(where, "lost")
+    os.kill(first, 0)  # nobody reaches it; its own node ends it when its lease is over
+    limit = time.monotonic() + 3 * LEASE
+    while len(runs.read_text().split()) == 1 and time.monotonic() < limit:
+        if Path(f"/proc/{first}").exists():
+            assert hosts.daemon.record("once").status != "running"
+        time.sleep(0.1)  # between two looks: what is tested is that nothing happens
+    _, second = map(int, runs.read_text().split())
+    assert not Path(f"/proc/{first}").exists()
+    assert node_of(second) != where
+    (hosts.daemon.work("once") / "go").touch()
+    assert job.wait(60).status == "succeeded"
 
 
 def test_the_daemon_cut_off_from_all_stops_nothing(hosts: Lab) -> None:

@@ -41,7 +41,7 @@ def test_a_shipped_job_saves_to_a_bucket_and_another_resumes_there(make: Make, t
         assert "checkpoints are written to s3://training/first/checkpoints" in said
         names = fsspec.filesystem("s3").ls("training/first/checkpoints", detail=False)
         assert [name for name in names if name.endswith("step-000000000008.pt")]
-        more = {"checkpoint": "s3://training/more", "resume_from": "s3://training/first/checkpoints"}
+        more = {"checkpoint": "s3://training/more", "resume_from": "first"}
         said = run("more", "3", **more)
         assert "resuming from step 8 of job first" in said
         assert "at step 12" in said

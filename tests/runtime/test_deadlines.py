@@ -31,6 +31,36 @@ def test_a_stopped_worker(victim: str, sync: str, tmp_path: Path) -> None:
         job.end()
 
 
+@pytest.mark.parametrize(("victim", "sync"), [("worker-0", "ring"), ("worker-2", "sharded")])
+def test_nobody_waits_for_a_task_that_the_coordinator_knows_is_lost(
+    victim: str, sync: str, tmp_path: Path
+) -> None:
+    """Its node is cut off: its sockets say nothing, and the deadline is far away."""
+    with Job(tmp_path, *ENDLESS, workers=3, sync=sync, deadline=100 * LONG) as job:
+        job.ahead(5)
+        job.kill(victim, signal.SIGSTOP)
+        job.give_up(victim)
+        wait_without(job, victim)
+        job.ahead(5)
+        job.kill(victim)
+        job.end()
+
+
+def test_a_second_loss_while_the_others_meet_is_not_waited_for_either(tmp_path: Path) -> None:
+    with Job(tmp_path, *ENDLESS, workers=4, deadline=100 * LONG) as job:
+        job.ahead(5)
+        for victim in ("worker-0", "worker-1"):
+            job.kill(victim, signal.SIGSTOP)
+        job.give_up("worker-2")  # alive: it must not go on beside the others
+        job.give_up("worker-0")
+        job.give_up("worker-1")
+        job._wait_for(lambda: job.history.members == ("worker-3",), "the last one goes on", LONG)
+        job.ahead(5)
+        for victim in ("worker-0", "worker-1"):
+            job.kill(victim)
+        job.end()
+
+
 def test_a_stopped_server(tmp_path: Path) -> None:
     where = Job(tmp_path, *ENDLESS, workers=2, servers=1, sync="dedicated", deadline=DEADLINE)
     with where as job:

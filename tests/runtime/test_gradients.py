@@ -188,11 +188,44 @@ def test_clipping_where_owners_update(tmp_path: Path) -> None:
     assert 'owners="reduce"' in outcome.error
 
 
-def test_workers_at_different_points_of_a_step(tmp_path: Path) -> None:
-    with Job(tmp_path, "--feature", "uneven", script=SCRIPT, workers=2) as job:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uneven", "worker-1 is at another point of its step than worker-0"),
+        ("strayed", "worker-1 trains other parameters than worker-0 from step 4 on"),
+    ],
+)
+def test_workers_that_do_different_things(name: str, words: str, tmp_path: Path) -> None:
+    with Job(tmp_path, "--feature", name, script=SCRIPT, workers=2) as job:
         outcome = job.wait(LONG)
     assert outcome.code == 1
-    assert "at another point of its step" in outcome.error
+    assert words in outcome.error
+
+
+def test_a_resumed_training_trains_what_was_unfrozen(tmp_path: Path) -> None:
+    def run(steps: int) -> nn.Sequential:
+        torch.manual_seed(2)
+        model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+        model[0].requires_grad_(False)
+        optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1, momentum=0.9)
+        ctx = Session(TaskSettings())
+        ctx.wrap(model, optimizer)
+        ctx.data(TensorDataset(torch.randn(16, 4)), global_batch=8, steps=steps)
+        ctx.checkpoint(str(tmp_path / f"saved-{len(parts)}"))
+        for (x,) in ctx.steps():
+            if ctx.step == 1:
+                ctx.unfreeze(model[0])
+                optimizer.add_param_group({"params": list(model[0].parameters())})
+            ctx.backward(losses(model, x))
+            optimizer.step()
+        return model
+
+    parts: list[int] = []
+    run(4)
+    resumed = run(8)
+    parts.append(1)  # another folder: in one go
+    for one, other in zip(resumed.parameters(), run(8).parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("shares", [(4, 4, 4, 4), (12, 11, 1), (1, 1), (3, 1, 5), (2, 1)])

@@ -133,6 +133,19 @@ def test_a_store_that_fails_for_a_while_is_tried_again(
     assert place.read("step") == b"content"
 
 
+def test_a_job_is_resumed_from_what_is_below_its_place(where: str, tmp_path: Path) -> None:
+    """As `--resume-from JOB` does: its script has named a folder there."""
+    writer(f"{where}/below", []).save(7, state(7), SIGNED, wait=True)
+    claim = WriterClaim(ADA, "2", where if "://" in where else Path(where))
+    other = Checkpoints(tmp_path / "own", claim=claim)
+    found = other.latest(SIGNED)
+    assert found is not None
+    assert found[0] == 7
+    writer(f"{where}/beside", []).save(8, state(8), SIGNED, wait=True)
+    with pytest.raises(BadCheckpointError, match="has several trainings"):
+        other.latest(SIGNED)
+
+
 def test_a_failed_upload_does_not_stop_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "PAUSES", ())
     told: list[str] = []

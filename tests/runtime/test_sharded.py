@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from muster.runtime.sharded.__main__ import export
 from tests.runtime.scripts import in_parts
 from tests.runtime.scripts.jobs import LONG, Job
 
@@ -79,3 +80,56 @@ def test_kills_at_random_points(kills: int, tmp_path: Path) -> None:
             assert job.kill(victim)
         end(job)
     assert list(job.history.lost.values()).count("signal 9") == kills
+
+
+def test_a_checkpoint_is_loaded_by_any_number_of_workers(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    resumed = {"MUSTER_RESUME_FROM": str(saved)}  # of another command line
+    for workers, steps, form in ((3, 7, ()), (2, 14, ()), (1, 20, ("--whole",)), (2, 24, ())):
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        args = ("--steps", str(steps), "--checkpoint", str(saved), *form)
+        with Job(folder, *args, workers=workers, script=SCRIPT, environ=resumed) as job:
+            outcome = job.finish()
+        check_result(folder, steps)
+        assert min(outcome.history.losses) == {7: 1, 14: 8, 20: 15, 24: 21}[steps]
+        assert export(str(saved), str(folder / "out.pt")) == steps
+        check_result(folder, steps)
+
+
+def test_old_parts_are_removed(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    args = ("--steps", "30", "--checkpoint", str(saved), "--every", "5", "--pace", "0.02")
+    with Job(tmp_path, *args, workers=2, script=SCRIPT) as job:
+        job.wait(LONG)
+    whole = {path.name[5:17] for path in saved.glob("step-*")}
+    parts = {path.name[5:17] for path in saved.glob("part-*")}
+    assert len(whole) == 3
+    assert parts == whole
+
+
+def test_without_mirrors_a_death_costs_the_steps_since_the_checkpoint(tmp_path: Path) -> None:
+    args = (*PACED, "--no-mirror", "--checkpoint", str(tmp_path / "saved"), "--every", "5")
+    with Job(tmp_path, *args, workers=3, script=SCRIPT) as job:
+        job.watch(lambda history: bool(history.saved), LONG)
+        job.kill("worker-1")
+        job.wait_members(2, LONG)
+        job.ahead(8)
+        end(job)
+    assert "went back from step" in job.output()
+
+
+def test_without_mirrors_and_checkpoints_a_death_ends_the_training(tmp_path: Path) -> None:
+    with Job(tmp_path, *PACED, "--no-mirror", workers=3, script=SCRIPT) as job:
+        job.ahead(3)
+        job.kill("worker-1")
+        outcome = job.wait(LONG)
+    assert outcome.code
+    assert "give the training a checkpoint folder" in outcome.error
+
+
+def test_gradients_clipped_by_hand_are_refused(tmp_path: Path) -> None:
+    with Job(tmp_path, "--wrong-clip", workers=2, script=SCRIPT) as job:
+        outcome = job.wait(LONG)
+    assert outcome.code
+    assert "ctx.clip(max_norm)" in outcome.error

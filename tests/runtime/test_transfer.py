@@ -72,6 +72,7 @@ def train_together(
     step, complete = first, False
     while True:
         donor.open(step)
+        joiner.settle(step)
         donor.shut()
         update(mine, step, [])
         update(theirs, step, joiner.before_update(step + 1))
@@ -87,7 +88,7 @@ def test_the_state_arrives_while_it_changes(
 ) -> None:
     mine, theirs = make_state(0), make_state(7)
     donor = Donor(mine)
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     for step in range(5):
         donor.open(step)
         donor.shut()
@@ -118,10 +119,10 @@ def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_joiners_at_once(peers: PeerServer) -> None:
     mine, second, third = make_state(0), make_state(1), make_state(2)
     donor = Donor(mine)
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiners = [join(second, peers), join(third, peers, "worker-2")]
     donor.await_joiners(2, LONG)
-    donor.open(0)
+    donor.open(0, whole=True)
     for joiner in joiners:
         joiner.wait_complete()
         joiner.close()
@@ -135,7 +136,7 @@ def test_two_joiners_at_once(peers: PeerServer) -> None:
 
 def test_a_donor_that_ends(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     donor.close()
@@ -153,7 +154,7 @@ def test_nobody_there() -> None:
 
 def test_a_joiner_that_goes_does_not_hold_up_the_donor(peers: PeerServer) -> None:
     donor = Donor(make_state(0))
-    peers.on("state", donor.serve)
+    donor.listen(peers)
     joiner = join(make_state(1), peers)
     donor.await_joiners(1, LONG)
     joiner.close()

@@ -10,6 +10,7 @@ from muster.wire.messages import (
     Failed,
     Hello,
     MemberPlan,
+    MembersLost,
     Ready,
     StepDone,
     Stop,
@@ -37,6 +38,15 @@ def plans(acts: list[Act]) -> dict[str, MemberPlan]:
         for act in acts
         if isinstance(act, Tell) and isinstance(act.message, MemberPlan)
     }
+
+
+def after_end(roster: Roster, task: str, how: str) -> list[Act]:
+    """What the roster does about a task that has ended, beside telling the others."""
+    return [
+        act
+        for act in roster.exited(task, how)
+        if not (isinstance(act, Tell) and isinstance(act.message, MembersLost))
+    ]
 
 
 def names(plan: MemberPlan) -> list[str]:
@@ -98,7 +108,7 @@ def test_the_newest_leave_and_are_told() -> None:
     assert set(told) == {"worker-0", "worker-1", "worker-2"}
     assert names(told["worker-2"]) == ["worker-0"]
     assert roster.heard(changed(2, "worker-0")) == []
-    assert roster.exited("worker-2", "exit code 0") == []
+    assert after_end(roster, "worker-2", "exit code 0") == []
     assert roster.lost == {}
     # Names are not used twice.
     assert roster.resize(2) == [Begin("worker-3", "worker")]
@@ -116,9 +126,11 @@ def test_a_plan_overtaken_by_a_failure_is_made_anew() -> None:
     assert roster.lost == {"worker-1": "signal 9"}
 
 
-def test_nobody_is_told_of_a_death_and_nothing_planned_before_the_members_know() -> None:
+def test_the_others_are_told_of_a_death_and_nothing_is_planned_before_they_have_met() -> None:
     roster = running(2)
-    assert roster.exited("worker-1", "signal 9") == []
+    told = Tell("worker-0", MembersLost(("worker-1",)))
+    assert roster.exited("worker-1", "signal 9") == [told]
+    assert roster.hello(hello("worker-0", formation=1)) == [told], "it may not have heard"
     assert [act for act in roster.resize(3) if isinstance(act, Tell)] == []
     assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == [
         Begin("worker-2", "worker"),
@@ -132,6 +144,7 @@ def test_a_member_that_hangs_is_killed_once_the_others_have_left_it() -> None:
     assert roster.lost == {"worker-1": "no answer"}
     assert roster.exited("worker-1", "signal 9") == []
     assert roster.lost == {"worker-1": "signal 9"}
+    assert roster.hello(hello("worker-0", formation=2)) == []
 
 
 def test_replacement_on_request() -> None:
@@ -140,7 +153,7 @@ def test_replacement_on_request() -> None:
     acts = roster.heard(changed(2, "worker-0", lost=("worker-1",)))
     assert acts == [Begin("worker-2", "worker")]
     # A replacement that does not even come up is not tried for ever.
-    assert roster.exited("worker-2", "exit code 1") == []
+    assert after_end(roster, "worker-2", "exit code 1") == []
 
 
 def test_a_joiner_that_dies_is_taken_out_of_the_plan() -> None:
@@ -183,7 +196,7 @@ def test_a_joiner_not_needed_any_more_is_sent_home() -> None:
     assert roster.resize(1) == [Kill("worker-1")]
     # Ordered, and not even born when it was dismissed: it shows up all the same.
     assert roster.hello(hello("worker-1")) == [Kill("worker-1")]
-    assert roster.exited("worker-1", "exit code 0") == []
+    assert after_end(roster, "worker-1", "exit code 0") == []
     assert roster.lost == {}
 
 
@@ -211,14 +224,14 @@ def test_the_users_error_ends_the_job_at_once() -> None:
     assert roster.heard(Failed("worker-1", "ValueError: a mean")) == [
         Finish("worker-1: ValueError: a mean")
     ]
-    assert roster.exited("worker-1", "exit code 1") == []
+    assert after_end(roster, "worker-1", "exit code 1") == []
 
 
 def fail_newcomer(roster: Roster, name: str) -> list[Act]:
     """One that has not done a step fails."""
     assert come(roster, name)
     assert roster.heard(Failed(name, "KeyError: 'x'", joining=True)) == []
-    return roster.exited(name, "exit code 1")
+    return after_end(roster, name, "exit code 1")
 
 
 def test_newcomers_that_fail_are_replaced_and_then_no_more_are_started() -> None:
@@ -270,20 +283,20 @@ def test_a_plan_waits_for_a_busy_member() -> None:
 def test_finished_when_all_workers_have_ended() -> None:
     roster = running(2, servers=1)
     assert roster.heard(TrainingEnded("worker-0", 1, 9, "finished")) == []
-    assert roster.exited("worker-0", "exit code 0") == []
+    assert after_end(roster, "worker-0", "exit code 0") == []
     assert roster.heard(TrainingEnded("worker-1", 1, 9, "finished")) == [Finish()]
 
 
 def test_a_death_after_the_finish_changes_nothing() -> None:
     roster = running(2)
     roster.heard(TrainingEnded("worker-0", 1, 9, "finished"))
-    assert roster.exited("worker-1", "signal 9") == [Finish()]
+    assert after_end(roster, "worker-1", "signal 9") == [Finish()]
 
 
 def test_all_gone_begins_again_from_the_checkpoint() -> None:
     roster = running(2, servers=1, terms=Terms(restarts=1))
     roster.exited("worker-0", "signal 9")
-    acts = roster.exited("worker-1", "signal 9")
+    acts = after_end(roster, "worker-1", "signal 9")
     # The server knows a formation that is no more: it goes as well.
     assert acts == [
         Kill("server-0"),
@@ -295,9 +308,9 @@ def test_all_gone_begins_again_from_the_checkpoint() -> None:
     # After nothing: nobody takes over from anybody; yet no formation is used twice.
     assert (told["worker-2"].formation, told["worker-2"].after) == (2, 0)
     roster.heard(changed(2, "worker-2", "worker-3", "server-1"))
-    assert roster.exited("server-0", "signal 9") == []
+    assert after_end(roster, "server-0", "signal 9") == []
     roster.exited("worker-2", "signal 9")
-    (end,) = roster.exited("worker-3", "exit code 3")
+    (end,) = after_end(roster, "worker-3", "exit code 3")
     assert isinstance(end, Finish)
     assert "worker-2 (signal 9), worker-3 (exit code 3)" in end.error
 
@@ -306,7 +319,7 @@ def test_the_last_member_dies_while_a_joiner_may_just_have_joined() -> None:
     roster = running(1, terms=Terms(deadline=4.0, restarts=0))
     roster.resize(2)
     come(roster, "worker-1")
-    assert roster.exited("worker-0", "signal 9") == [Wake(4.0, 1)]
+    assert after_end(roster, "worker-0", "signal 9") == [Wake(4.0, 1)]
     # It had joined: it goes on alone.
     assert roster.heard(changed(2, "worker-0", "worker-1")) == []
     assert roster.heard(changed(3, "worker-1", lost=("worker-0",))) == []
@@ -353,7 +366,7 @@ def test_a_new_coordinator_hears_that_one_died_meanwhile() -> None:
     roster.resize(2, 0)
     roster.hello(hello("worker-0", formation=1, ready=True))
     assert roster.heard(changed(1, "worker-0", "worker-1")) == []
-    assert roster.exited("worker-1", "signal 9") == []
+    assert after_end(roster, "worker-1", "signal 9") == []
     assert roster.heard(changed(2, "worker-0", lost=("worker-1",))) == []
     assert roster.over is None
     assert roster.members == ("worker-0",)
@@ -380,7 +393,7 @@ def test_who_left_unheard_is_not_lost() -> None:
     roster = Roster(used={"worker-0", "worker-1"}, expected={"worker-0", "worker-1"})
     roster.resize(1, 0)
     roster.hello(hello("worker-0", formation=2, ready=True))
-    assert roster.exited("worker-1", "exit code 0") == []
+    assert after_end(roster, "worker-1", "exit code 0") == []
     assert roster.heard(changed(2, "worker-0")) == []
     assert roster.lost == {}
     assert roster.target == {"worker": 1, "server": 0}
@@ -389,15 +402,15 @@ def test_who_left_unheard_is_not_lost() -> None:
 def test_a_script_that_never_trains_is_started_once() -> None:
     roster = Roster()
     assert len(roster.resize(2, 0)) == 2
-    assert roster.exited("worker-0", "exit code 0") == []
-    assert roster.exited("worker-1", "exit code 0") == [Finish()]
+    assert after_end(roster, "worker-0", "exit code 0") == []
+    assert after_end(roster, "worker-1", "exit code 0") == [Finish()]
 
 
 def test_joiners_do_not_outlive_the_training() -> None:
     roster = running(1)
     roster.resize(2)
     assert roster.heard(TrainingEnded("worker-0", 1, 9, "finished")) == [Kill("worker-1"), Finish()]
-    assert roster.exited("worker-1", "signal 9") == []
+    assert after_end(roster, "worker-1", "signal 9") == []
     assert roster.lost == {}
 
 
@@ -414,7 +427,7 @@ def test_who_is_named_leaves_and_whoever_else_stays() -> None:
     assert set(told) == {"worker-0", "worker-1", "worker-2"}
     assert names(told["worker-0"]) == ["worker-1", "worker-2"]
     assert roster.heard(changed(2, "worker-1", "worker-2")) == []
-    assert roster.exited("worker-0", "exit code 0") == []
+    assert after_end(roster, "worker-0", "exit code 0") == []
     assert roster.lost == {}
 
 
@@ -459,7 +472,7 @@ def test_who_is_to_leave_and_is_no_member_yet_is_sent_home() -> None:
     roster.resize(3)
     come(roster, "worker-1")
     assert roster.resize(2, leave=["worker-1", "worker-7"]) == [Kill("worker-1")]
-    assert roster.exited("worker-1", "signal 9") == []
+    assert after_end(roster, "worker-1", "signal 9") == []
     told = plans(come(roster, "worker-2"))
     assert names(told["worker-0"]) == ["worker-0", "worker-2"]
 
@@ -476,7 +489,7 @@ def test_a_leaver_that_a_plan_has_named_joins_and_leaves_again() -> None:
 def test_a_leaver_that_dies_is_not_replaced() -> None:
     roster = running(2, terms=Terms(replace=True))
     assert roster.resize(2, leave=["worker-0"]) == [Begin("worker-2", "worker")]
-    assert roster.exited("worker-0", "signal 9") == []
+    assert after_end(roster, "worker-0", "signal 9") == []
     assert roster.heard(changed(2, "worker-1", lost=("worker-0",))) == []
     assert roster.target == {"worker": 2, "server": 0}
     told = plans(come(roster, "worker-2"))
@@ -490,7 +503,7 @@ def test_a_leaver_that_dies_is_not_replaced() -> None:
 def test_a_move_whose_joiner_never_comes_up_leaves_the_only_worker_in_place() -> None:
     roster = running(1)
     roster.resize(1, leave=["worker-0"])
-    assert roster.exited("worker-1", "exit code 1") == []
+    assert after_end(roster, "worker-1", "exit code 1") == []
     assert (roster.members, roster.over) == (("worker-0",), None)
     # Asked again, it is tried again: who was to leave still is.
     assert roster.resize(1) == [Begin("worker-2", "worker")]

@@ -84,7 +84,7 @@ class Agent:
 
     def __init__(self, options: AgentOptions, folder: AgentFolder, offered: Offered) -> None:
         self._options, self._folder, self._offer = options, folder, offered.offer
-        self._run = secrets.token_hex(8)
+        self._run, self._began = secrets.token_hex(8), uptime()
         groups = find_groups(folder.path)
         if groups.caveat:
             _log.warning(groups.caveat)
@@ -112,6 +112,8 @@ class Agent:
         self._retired = ""
         self._ended = asyncio.Event()
         self._why = ""
+        self.code = 0
+        """Of the process: 0 if nobody wants the node, else another agent should follow."""
         self._health: dict[str, Any] = {}
         self._told_health = False
         self._share = ""
@@ -142,9 +144,9 @@ class Agent:
             self._fence.close()
         return self._why
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, code: int = 0) -> None:
         """End the agent; its tasks keep running."""
-        self._why = why
+        self._why, self.code = why, code
         self._ended.set()
 
     def depart(self, within: float, why: str) -> None:
@@ -157,10 +159,10 @@ class Agent:
 
     def _follow_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         grace = self._options.grace
-        loop.add_signal_handler(signal.SIGINT, self.end, "interrupted")
+        loop.add_signal_handler(signal.SIGINT, self.end, "interrupted", _killed(signal.SIGINT))
         loop.add_signal_handler(signal.SIGUSR1, self._take_notice)
         if grace is None:
-            loop.add_signal_handler(signal.SIGTERM, self.end, "stopped")
+            loop.add_signal_handler(signal.SIGTERM, self.end, "stopped", _killed(signal.SIGTERM))
         else:
             loop.add_signal_handler(
                 signal.SIGTERM, self.depart, grace, "its engine takes it back (SIGTERM)"
@@ -368,8 +370,22 @@ class Agent:
                 if self._fence.lapsed(lease):
                     # Its shim does so as well, unless that is dead.
                     self._executor.signal(task, signal.SIGKILL)
-            if self._retired and self._courier.idle:
-                self.end(f"retired: {self._retired}")
+            if self._courier.idle and (why := self._unwanted()):
+                self.end(why)
+
+    def _unwanted(self) -> str:
+        """Return why nobody needs this agent; empty: somebody may."""
+        if self._retired:
+            return f"retired: {self._retired}"
+        away = self._options.away
+        if away is not None and self._fence.silence(self._began) > away:
+            return f"no daemon for {away:.0f} s, and no task"
+        return ""
+
+
+def _killed(number: int) -> int:
+    """Return the exit code of a process that a signal ended, as shells write it."""
+    return 128 + number
 
 
 def _wake(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:

@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rack", default="", metavar="NAME")
     made.add_argument("--engine", default=MACHINES, metavar="NAME")
     made.add_argument("--grace", type=float, metavar="SECONDS")
+    made.add_argument("--away", type=float, metavar="SECONDS")
     made.add_argument("--log-format", choices=("text", "json"), default="text")
     made.add_argument("--describe", action="store_true")
     made.add_argument("--systemd", action="store_true")
@@ -93,11 +94,13 @@ def _run(given: argparse.Namespace) -> int:
         offer.user or "their submitters",
     )
 
-    async def serve() -> str:
-        return await Agent(options, folder, offered).run()
+    async def serve() -> tuple[str, int]:
+        agent = Agent(options, folder, offered)
+        return await agent.run(), agent.code
 
-    log.info("the agent ends (%s); its tasks keep running", asyncio.run(serve()))
-    return 0
+    why, code = asyncio.run(serve())
+    log.info("the agent ends (%s); its tasks keep running", why)
+    return code
 
 
 def _options(given: argparse.Namespace, invited: str) -> AgentOptions:
@@ -125,6 +128,7 @@ def _options(given: argparse.Namespace, invited: str) -> AgentOptions:
         rack=given.rack,
         engine=given.engine,
         grace=given.grace,
+        away=given.away,
     )
 
 

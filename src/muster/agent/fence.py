@@ -29,5 +29,9 @@ class Fence:
         """Whether a lease of this length is over."""
         return lease > 0 and uptime() - self._heard > lease
 
+    def silence(self, since: float) -> float:
+        """Return the s for which no daemon has answered, counted from `since` (s since boot)."""
+        return uptime() - max(self._heard, since)
+
     def close(self) -> None:
         os.close(self._file)

@@ -33,3 +33,5 @@ class AgentOptions:
     engine: str = MACHINES
     grace: float | None = None
     """s that the engine leaves after SIGTERM; None: SIGTERM ends the agent alone."""
+    away: float | None = None
+    """s without a daemon after which an agent that has no task ends; None: never."""

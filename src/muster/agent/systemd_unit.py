@@ -19,6 +19,8 @@ Restart=always
 RestartSec=2
 # It cannot be put right by another start: its identity or its options.
 RestartPreventExitStatus=2
+# By `systemctl stop`.
+SuccessExitStatus=143
 # Tasks outlive the agent, and the next one finds them.
 KillMode=process
 # It limits the memory and cores of tasks by cgroups of its own.

@@ -52,7 +52,7 @@ class RunningEngine:
         self.provider.begin(self.executor.hear_provider)
 
     def close(self) -> None:
-        """Stop bringing agents; those that are there stay, for the next daemon."""
+        """Stop bringing agents; those with tasks stay, for the next daemon."""
         self.provider.close()
 
     def equip(self, site: Site, options: UpOptions) -> Site:

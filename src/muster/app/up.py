@@ -196,9 +196,11 @@ async def _run(
             with contextlib.suppress(asyncio.CancelledError):
                 await watch
     finally:
-        if engine is not None:
-            engine.close()
-        await running.close()
+        try:
+            await running.close()
+        finally:
+            if engine is not None:  # now that no task is ordered any more
+                engine.close()
 
 
 def _announce(options: UpOptions, said: Listening, ready: Ready) -> None:

@@ -37,6 +37,8 @@ class Node:
     """Why it is draining or lost."""
     since: float | None = field(default=None, compare=False)
     """When it came into its state, in s; None: at the beginning."""
+    taken: float | None = None
+    """When its engine takes it back, in s; `until` is that or earlier. None: nobody does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,8 @@ class NodeDraining(_NodeFact):
     until: float | None = None
     """When it must be empty, in s; None: whenever its jobs have ended."""
     why: str = ""
+    taken: bool = False
+    """Whether its engine takes it back then: nobody else can move or withdraw that."""
 
 
 @dataclass(frozen=True, slots=True)

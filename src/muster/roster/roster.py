@@ -15,6 +15,7 @@ from muster.wire.messages import (
     Hello,
     Member,
     MemberPlan,
+    MembersLost,
     Message,
     Ready,
     StepDone,
@@ -181,6 +182,8 @@ class Roster:
             again.append(Tell(hello.task, Stop(self._stopping, self._leave)))
         elif self._plan and hello.task in self._concerned(self._plan):
             again.append(Tell(hello.task, self._plan))
+        if missed := tuple(name for name in self.members or self.lost if name in self.lost):
+            again.append(Tell(hello.task, MembersLost(missed)))
         return again + self._steer()
 
     def heard(self, message: Message) -> list[Act]:
@@ -220,7 +223,9 @@ class Roster:
                 self._missed[task.role] += not known
                 task.leaving = True
             if not task.leaving:
+                known = task.lost
                 self._lose(name)
+                return [*([] if known else self._tell_lost(name)), *self._steer()]
         return self._steer()
 
     def woken(self, formation: int) -> list[Act]:
@@ -310,6 +315,13 @@ class Roster:
         # Do not retry a task that never was a member: it may be its start that fails.
         if not (self.terms.replace and task.joined):
             self._missed[task.role] += 1
+
+    def _tell_lost(self, name: str) -> list[Act]:
+        """Tell the others of one that they may be waiting for."""
+        if self.over or not (self._tasks[name].joined or self._tasks[name].named):
+            return []
+        others = [each for each, task in self._tasks.items() if task.alive and task.address]
+        return [Tell(each, MembersLost((name,))) for each in others]
 
     def _steer(self) -> list[Act]:
         """Return the next commands towards the wanted members."""

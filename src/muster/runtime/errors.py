@@ -9,8 +9,20 @@ class BrokenGroupError(MusterError):
     """The group is unusable: a member is lost or hangs, or the group was closed."""
 
 
+class MinorityError(BrokenGroupError):
+    """Some members differ from the majority, to which this one belongs, and leave."""
+
+
 class ExcludedError(MusterError):
     """The other members continue without this one."""
+
+
+class CannotJoinError(ExcludedError):
+    """This worker's script differs from the others' and cannot take over their state."""
+
+
+class DivergedError(ExcludedError):
+    """This worker's state differs from that of most others, who continue without it."""
 
 
 class LostServerError(MusterError):

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from muster.model.cluster import Cluster
@@ -148,7 +148,7 @@ class VirtualExecutor:
             moment, _, life, _, _, decision = heapq.heappop(self._due)
             self._at = moment
             if decision is not None:
-                self._switch(life, decision, moment)
+                self._switch(life, _as_left(life, decision), moment)
                 events += self._said
                 self._said = []
             elif life.next_milestone()[1]:
@@ -180,8 +180,10 @@ class VirtualExecutor:
             if state is not None and state.placement is not None:
                 life.generation = state.generation
                 self._leave(life)
-                crew = held_on(state.placement, self._cluster, state.batch)
+                works = life.crew is not None and bool(state.placement.slots)
+                crew = held_on(state.placement, self._cluster, state.batch) if works else None
                 life.set_crew(crew, state.placement, now + _of(self._pauses.resize, life.job))
+                life.target = state.target
                 self._join(life)
             else:
                 self._stop(life)
@@ -329,6 +331,13 @@ class VirtualExecutor:
 
 def _of(pause: float | None, job: Job) -> float:
     return job.pause if pause is None else pause
+
+
+def _as_left(life: Life, decision: Decision) -> Decision:
+    """Return the change that a lost node has left of the one that was decided."""
+    if decision.generation == life.generation:
+        return decision
+    return replace(decision, generation=life.generation, placement=decision.placement and life.target)
 
 
 def _is_old(entry: tuple[float, int, Life, int, int, Decision | None]) -> bool:

@@ -50,6 +50,16 @@ class MemberPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class MembersLost:
+    """These tasks are lost, and never come back: their processes have ended, or their node is given up.
+
+    Sockets do not tell of a cut link, nor a GPU of a peer that died; the others need not wait for them.
+    """
+
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointNow:
     """Write a checkpoint at the next step."""
 
@@ -256,6 +266,7 @@ class TrainingEnded:
 
 Message = (
     MemberPlan
+    | MembersLost
     | CheckpointNow
     | Stop
     | Received

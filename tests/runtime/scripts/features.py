@@ -34,6 +34,7 @@ class Plain:
     def __init__(self, steps: int, batch: int = tasks.BATCH) -> None:
         self._steps, self._batch = steps, batch
         self.step = self.first = self.total = self.share = 0
+        self.applied = True
 
     def batches(self, data: TensorDataset) -> Iterator[Any]:
         """Yield the whole batch of each step."""
@@ -81,6 +82,7 @@ class Made:
     loose: dict[str, Tensor] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     wrap: dict[str, Any] = field(default_factory=dict)
+    keep: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> dict[str, Tensor]:
         """Return all tensors by name."""
@@ -281,6 +283,31 @@ def contrastive() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def unfrozen() -> Made:
+    """Parts of a model that are trained at times only: unfrozen, frozen, and a group added midway."""
+    one, two, three = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 1)
+    model = nn.Sequential(one, nn.GELU(), two, nn.GELU(), three)
+    one.requires_grad_(False)
+    two.requires_grad_(False)
+    held = [*one.parameters(), *three.parameters()]
+    optimizer = torch.optim.SGD(held, lr=0.02, momentum=0.9)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        if ctx.step == 1:
+            ctx.unfreeze(one)
+        if ctx.step == 12:
+            two.requires_grad_(True)
+            optimizer.add_param_group({"params": list(two.parameters()), "lr": 0.005})
+        if ctx.step % 20 == 19:
+            one.requires_grad_(ctx.step % 40 == 39)
+        optimizer.zero_grad()
+        ctx.backward(errors(model(x), y))
+        optimizer.step()
+
+    return Made([(model, optimizer)], samples(), step)
+
+
 def skipped() -> Made:
     """Updates left out: by one worker, which finds a bad sample; by all, after the sum."""
     model = net(8, 16, 1)
@@ -348,7 +375,22 @@ def uneven() -> Made:
     return Made(made.models, made.data, step)
 
 
-REFUSED: dict[str, Callable[[], Made]] = {"clipped": clipped, "uneven": uneven}
+def strayed() -> Made:
+    """One worker freezes what the other trains."""
+    made = two_losses()
+    model, optimizer = made.models[0]
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        if os.environ["MUSTER_TASK"] == "worker-1" and ctx.step == 3:
+            model[0].requires_grad_(False)
+        ctx.backward(errors(model(x), y))
+        optimizer.step()
+
+    return Made(made.models, made.data, step)
+
+
+REFUSED: dict[str, Callable[[], Made]] = {"clipped": clipped, "uneven": uneven, "strayed": strayed}
 
 FEATURES: dict[str, Callable[[], Made]] = {
     "gan": gan,
@@ -361,6 +403,7 @@ FEATURES: dict[str, Callable[[], Made]] = {
     "sync_batchnorm": sync_batchnorm,
     "contrastive": contrastive,
     "skipped": skipped,
+    "unfrozen": unfrozen,
 }
 
 
@@ -403,6 +446,7 @@ def main() -> None:
     for model, optimizer in made.models:
         ctx.wrap(model, optimizer, **made.wrap)
     ctx.data(made.data, global_batch=tasks.BATCH, epochs=options.epochs, **made.options)
+    ctx.keep(**made.keep)
     for batch in ctx.steps():
         if not Path(options.release).is_file():
             time.sleep(options.pace)

@@ -91,12 +91,13 @@ def main() -> None:
     parser.add_argument("--checkpoint")
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--kind", default="AdamW")
+    parser.add_argument("--whole", action="store_true", help="not in parts")
     parser.add_argument("--no-mirror", action="store_true")
     parser.add_argument("--wrong-clip", action="store_true")
     options = parser.parse_args()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
-    ctx.wrap(model, optimizer, schedule, shard=True, mirror=not options.no_mirror)
+    ctx.wrap(model, optimizer, schedule, shard=not options.whole, mirror=not options.no_mirror)
     ctx.data(data, BATCH, steps=options.steps)
     ctx.export(options.out)
     if options.checkpoint:
@@ -115,6 +116,8 @@ def main() -> None:
         schedule.step()
         with sizes.open("a") as file:
             print(json.dumps([ctx.workers, kept_bytes(model, optimizer)]), file=file)
+    if options.whole and ctx.primary:
+        torch.save(model.state_dict(), options.out)
 
 
 if __name__ == "__main__":

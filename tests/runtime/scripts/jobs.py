@@ -91,6 +91,11 @@ class Job(Launch):
         with self._tasks._changed:
             assert self._tasks._changed.wait_for(lambda: task not in self._tasks._living, LONG)
 
+    def give_up(self, task: str) -> None:
+        """Tell the coordinator that a task is lost with its node, whatever became of its process."""
+        assert self._coordinator is not None
+        self._coordinator.exited(task, "its node is lost")
+
     def release(self) -> None:
         """Let the rest run at full speed."""
         (self.folder / "go").touch()

@@ -335,17 +335,79 @@ def test_losing_a_server_loses_the_gang() -> None:
     assert free(after, "n1") == 0b11111111
 
 
-@pytest.mark.parametrize("begin", [ResizeBegun, MigrateBegun])
-def test_a_job_in_the_middle_of_a_change_loses_its_gang_with_a_node_of_either_side(
+CHANGES: dict[type[ResizeBegun] | type[MigrateBegun], type[Resized] | type[Migrated]] = {
+    ResizeBegun: Resized,
+    MigrateBegun: Migrated,
+}
+
+
+@pytest.mark.parametrize("begin", CHANGES)
+def test_a_change_goes_on_towards_what_is_left_of_its_target(
     begin: type[ResizeBegun] | type[MigrateBegun],
 ) -> None:
-    spread = placement(("n0", 0b1), ("n0", 0b10))
-    changing = evolve(started(spread, gang=1), [begin(number("j"), 2, placement(("n1", 0b1)), 3.0)])
-    for lost, other in (("n0", "n1"), ("n1", "n0")):
-        after = evolve(changing, [NodeLost(lost, 4.0)])
-        assert (after.jobs[number("j")].phase, after.jobs[number("j")].generation) == (Phase.WAITING, 3)
-        assert (after.jobs[number("j")].placement, after.jobs[number("j")].target) == (None, None)
-        assert free(after, other) == 0b11111111
+    spread = placement(("n0", 0b1), ("n1", 0b1))
+    begun = evolve(started(placement(("n0", 0b1)), gang=1), [begin(number("j"), 2, spread, 3.0)])
+    lost = evolve(begun, [NodeLost("n0", 4.0)])
+    state = lost.jobs[number("j")]
+    assert (state.phase, state.generation, state.started) == (begun.jobs[number("j")].phase, 3, 1.0)
+    assert state.target == Placement(spread.slots[1:])
+    done = evolve(lost, [CHANGES[begin](number("j"), 3, 5.0)])
+    assert done.jobs[number("j")].phase is Phase.RUNNING
+    assert done.jobs[number("j")].placement == Placement(spread.slots[1:])
+    assert free(done, "n1") == 0b11111110
+
+
+@pytest.mark.parametrize("begin", CHANGES)
+def test_a_change_whose_target_is_lost_goes_back_to_where_the_job_is(
+    begin: type[ResizeBegun] | type[MigrateBegun],
+) -> None:
+    there = placement(("n1", 0b01), ("n1", 0b10))
+    changing = evolve(started(), [begin(number("j"), 2, there, 3.0)])
+    state = evolve(changing, [NodeLost("n1", 4.0)]).jobs[number("j")]
+    assert (state.phase, state.generation) == (changing.jobs[number("j")].phase, 3)
+    assert (state.placement, state.target) == (TWO, TWO)
+
+
+def test_devices_of_a_target_that_is_given_up_stay_held_until_its_tasks_are_gone() -> None:
+    there = placement(("n1", 0b01), ("n2", 0b01))
+    asked = job("j", 2, gang=2)
+    changing = evolve(
+        view(cluster(3)),
+        [
+            Submitted(asked, 0.0),
+            StartBegun(number("j"), 1, TWO, 1.0),
+            Started(number("j"), 1, 2.0),
+            MigrateBegun(number("j"), 2, there, 3.0),
+        ],
+    )
+    back = evolve(changing, [NodeLost("n1", 4.0)])
+    assert free(back, "n2") == 0b11111110
+    done = evolve(back, [Migrated(number("j"), 3, 5.0)])
+    assert (free(done, "n2"), done.jobs[number("j")].placement) == (0b11111111, TWO)
+
+
+@pytest.mark.parametrize("begin", CHANGES)
+def test_a_change_of_which_no_whole_gang_is_left_goes_back_to_the_queue(
+    begin: type[ResizeBegun] | type[MigrateBegun],
+) -> None:
+    here = placement(("n0", 0b1), ("n1", 0b1))
+    changing = evolve(
+        started(here), [begin(number("j"), 2, placement(("n1", 0b10), ("n0", 0b10)), 3.0)]
+    )
+    after = evolve(changing, [NodeLost("n0", 4.0)])
+    state = after.jobs[number("j")]
+    assert (state.phase, state.generation) == (Phase.WAITING, 3)
+    assert (state.placement, state.target) == (None, None)
+    assert free(after, "n1") == 0b11111111
+
+
+def test_a_job_that_is_being_stopped_may_save_what_its_whole_gang_has_done() -> None:
+    spread = placement(("n0", 0b1), ("n1", 0b1))
+    stopping = evolve(started(spread, gang=1), [PreemptBegun(number("j"), 1, 3.0)])
+    lost = evolve(stopping, [NodeLost("n0", 4.0)])
+    assert lost.jobs[number("j")].phase is Phase.PREEMPTING
+    done = evolve(lost, [Preempted(number("j"), 2, 5.0)])
+    assert (done.jobs[number("j")].phase, free(done, "n1")) == (Phase.WAITING, 0b11111111)
 
 
 def test_reports_of_a_lost_gang_are_ignored() -> None:

@@ -117,3 +117,36 @@ def test_the_last_node_may_leave() -> None:
     after = evolve(view(cluster(1)), [NodeLeft("n0", 1.0), Submitted(job("j"), 2.0)])
     assert after.cluster.nodes == ()
     assert after.jobs[number("j")].phase is Phase.WAITING
+
+
+# --- deadlines ---
+
+
+def test_an_administrator_cannot_put_off_the_deadline_of_an_engine() -> None:
+    taken = NodeDraining("n0", 1.0, 100.0, "preempted", taken=True)
+    for until in (None, 200.0):
+        node = evolve(busy(), [taken, NodeDraining("n0", 2.0, until, "drained by ann")]).cluster.node(
+            "n0"
+        )
+        assert (node.until, node.taken, node.why) == (100.0, 100.0, "preempted")
+
+
+def test_the_earlier_deadline_of_administrator_and_engine_counts_whoever_comes_first() -> None:
+    taken = NodeDraining("n0", 1.0, 100.0, "preempted", taken=True)
+    for until, why in ((50.0, "drained by ann"), (200.0, "preempted")):
+        asked = NodeDraining("n0", 1.0, until, "drained by ann")
+        for story in ([asked, taken], [taken, asked]):
+            node = evolve(busy(), story).cluster.node("n0")
+            assert (node.until, node.why) == (min(until, 100.0), why)
+
+
+def test_a_deadline_can_be_moved_by_who_set_it() -> None:
+    for who in (True, False):
+        moved = [NodeDraining("n0", at, 100.0 * at, "mine", taken=who) for at in (1.0, 2.0)]
+        assert evolve(busy(), moved).cluster.node("n0").until == 200.0
+
+
+def test_a_node_that_its_engine_leaves_to_us_after_all_has_no_deadline() -> None:
+    taken = NodeDraining("n0", 1.0, 100.0, "preempted", taken=True)
+    back = evolve(busy(), [taken, NodeReturned("n0", 2.0)])
+    assert back.cluster == busy().cluster

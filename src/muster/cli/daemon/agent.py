@@ -66,6 +66,14 @@ def agent(
             metavar="SECONDS",
         ),
     ] = None,
+    away: Annotated[
+        float | None,
+        option(
+            OPERATION,
+            "End after this long without a daemon, if there is no task. (default: never)",
+            metavar="SECONDS",
+        ),
+    ] = None,
     log_format: Annotated[Output, option(OPERATION, "Format of the agent's log.")] = "text",
     describe: Annotated[
         bool, option(OPERATION, "Print what the node would offer, and end.", "--describe")

@@ -437,7 +437,7 @@ def _described_anew(draft: _Draft, known: Node, node: Node) -> Node:
     tenant = draft.tenant(node.name)
     if tenant is None:
         draining = known.state is NodeState.DRAINING and node.state is NodeState.UP
-        kept = replace(node, until=known.until, why=known.why, since=known.since)
+        kept = replace(node, until=known.until, why=known.why, since=known.since, taken=known.taken)
         return replace(kept, state=known.state) if draining else node
     if node.configuration != known.configuration:
         raise EventError(
@@ -458,14 +458,14 @@ def _node_left(draft: _Draft, event: NodeLeft) -> None:
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
     node = _turned(node, NodeState.LOST, event.at)
-    draft.put(_nothing_free(replace(node, until=None, why=event.why)))
+    draft.put(_nothing_free(replace(node, until=None, why=event.why, taken=None)))
     for state in draft.tenants(event.node):
         draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
     node = _turned(draft.node(event.node), NodeState.UP, event.at)
-    node = draft.whole(replace(node, until=None, why=""))
+    node = draft.whole(replace(node, until=None, why="", taken=None))
     for state in draft.tenants(event.node):
         for slot in state.held():
             if slot.node == event.node:
@@ -477,8 +477,18 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        node = _turned(node, NodeState.DRAINING, event.at)
-        draft.put(replace(node, until=event.until, why=event.why))
+        draft.put(_turned(_due(node, event), NodeState.DRAINING, event.at))
+
+
+def _due(node: Node, event: NodeDraining) -> Node:
+    """Return the node with its deadline: the engine's last word or an administrator's, the earlier."""
+    taken = event.until if event.taken else node.taken
+    others = node.until if event.taken and node.until != node.taken else None
+    own = others if event.taken else event.until
+    if own is not None and (taken is None or own < taken):
+        return replace(node, until=own, why=node.why if event.taken else event.why, taken=taken)
+    why = event.why if event.taken or taken is None else node.why
+    return replace(node, until=taken, why=why, taken=taken)
 
 
 def _turned(node: Node, state: NodeState, at: float) -> Node:
@@ -498,14 +508,29 @@ def _pools_set(draft: _Draft, event: PoolsSet) -> None:
 
 
 def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
-    """Return the job without its tasks there if its gang is whole, else back in the queue."""
+    """Return the job without its tasks there if a whole gang is left, else back in the queue.
+
+    A change goes on towards what is left of its target, or back if that is no gang any more.
+    """
     left = Placement(tuple(slot for slot in state.held() if slot.node != event.node))
-    if state.phase is Phase.RUNNING and _gang_whole(state, left):
-        state = _counted(state, event.at)
-        return replace(state, placement=left, generation=state.generation + 1)
-    phase = advance(state.phase, NodeLost)
-    draft.free(left.slots)
-    return replace(_idle(state, phase, event.at), generation=state.generation + 1)
+    here, there = _without(state.placement, event.node), _without(state.target, event.node)
+    whole = next((each for each in (there, here) if each and _gang_whole(state, each)), None)
+    if whole is None or state.phase is Phase.STARTING:  # one that starts has no work to lose
+        phase = advance(state.phase, NodeLost)
+        draft.free(left.slots)
+        return replace(_idle(state, phase, event.at), generation=state.generation + 1)
+    state = replace(_counted(state, event.at), generation=state.generation + 1)
+    if there is None:
+        return replace(state, placement=here)
+    # What it held for a target that is given up stays its own until the tasks there are gone.
+    return replace(state, placement=here if whole is there else left, target=whole)
+
+
+def _without(placement: Placement | None, node: str) -> Placement | None:
+    """Return a placement without what is on a node."""
+    if placement is None:
+        return None
+    return Placement(tuple(slot for slot in placement.slots if slot.node != node))
 
 
 def _gang_whole(state: JobState, left: Placement) -> bool:

@@ -1,7 +1,7 @@
 """The life of a job as one table; `docs/reference/lifecycle.md` is drawn from it.
 
 Anything not in the table is an error. `Submitted` makes a job WAITING. A lost node that leaves the gang
-whole has no entry: the job keeps running, smaller (see `evolve`).
+whole has no entry: the job stays in its phase, smaller, unless it is STARTING (see `evolve`).
 """
 
 from muster.model.event import (

@@ -33,13 +33,20 @@ def node_lost(draft: ReactionDraft, node: str) -> None:
     """Drop the tasks on a lost node; a job that must start over clears the rest."""
     how = f"node {node} is lost"
     gone = [each for each in draft.gang.tasks if each.slot.node == node]
+    over, live = draft.job.phase is Phase.WAITING, draft.gang.live
+    if draft.job.job.program.at_most_once and (over or not live):
+        gone = []  # they may run where nobody sees them: the executor tells when they cannot
     for task in gone:
-        _drop(draft, TaskExited(task.task, draft.now, error=how), lost=True)
-    if draft.job.phase is Phase.WAITING:
+        _drop(draft, TaskExited(task.task, draft.now, error=how), lost=over or live)
+    if over:
         aim(draft, Trigger.RUN_LOST, kill=True)
-        return
-    for task in gone if draft.gang.live else ():
-        act(draft, draft.roster.exited(task.task.name, how))
+    elif gone and not live and draft.gang.goal is Goal.RUN:
+        aim(draft, Trigger.TASK_DIED)
+    elif live:
+        for task in gone:
+            act(draft, draft.roster.exited(task.task.name, how))
+        if draft.gang.goal is Goal.RUN:
+            act(draft, resize_roster(draft))
 
 
 def _drop(

@@ -31,9 +31,13 @@ class Entry:
     """For the audit log, written with the facts."""
     current: "Callable[[State], list[Fact]] | None" = None
     """Makes the facts again when they are folded: a cycle may have changed the job meanwhile."""
+    refused: Callable[[], None] | None = None
+    """Called if nothing was done."""
 
     def fail(self, error: Exception) -> None:
         """Report to the caller that nothing was done."""
+        if self.refused is not None:
+            self.refused()
         if self.done is not None and not self.done.done():
             self.done.set_exception(error)
 

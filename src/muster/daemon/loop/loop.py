@@ -38,6 +38,7 @@ from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_of
 from muster.daemon.loop.log_facts import log_facts
+from muster.daemon.loop.node_news import NodeNews
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
@@ -128,6 +129,7 @@ class Daemon:
         self.news = asyncio.Condition()
         """Notified whenever the journal has grown."""
         self._inbox: list[Entry] = []
+        self._node_news = NodeNews()
         self._backlog: list[Entry] = []
         """Entries without a caller that could not be journalled yet."""
         self._stale: set[int] = set()
@@ -198,6 +200,8 @@ class Daemon:
         if now >= self._refreshed + self.pace.refresh:
             self._refreshed = now
             self.follower.refresh()
+            for entry in self._node_news.retries():
+                self.post(entry)
         if now >= max(self._due, self._earliest) and not self.trouble and not self._closing:
             await self._decide()
         if self._unsaved >= self.pace.snapshot:
@@ -246,7 +250,7 @@ class Daemon:
                 tail = self._tail(report.task) if is_fault(report) else ""
                 self.post(Entry(events=[(report.task.number, Exited(report, tail))]))
             else:
-                self.post(Entry([report]))
+                self.post(self._node_news.entry(report))
 
     def _tail(self, task: TaskId) -> str:
         """Return the last lines of a task's log."""

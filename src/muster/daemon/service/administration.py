@@ -107,6 +107,12 @@ class Administration(TrustRequests):
 
     @audited("resume")
     async def resume(self, caller: Caller, node: str) -> NodeRecord:
+        admins_only(caller)
+        if self._known_node(node).taken is not None:
+            raise ConflictError(
+                f"node {node} cannot be resumed: its engine takes it back "
+                f"({self._known_node(node).why}); another node comes if jobs need one"
+            )
         return await self._turn_node(caller, NodeReturned(node, self._daemon.clock.now()))
 
     @audited("remove node")

@@ -30,7 +30,7 @@ from muster.daemon.service.protocol import (
     Shape,
 )
 from muster.daemon.service.records import task_records
-from muster.daemon.service.resume import FolderOf, resume_folder
+from muster.daemon.service.resume import FolderOf, resume_place
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.files.source.quantity import MAX_PRIORITY
@@ -174,11 +174,11 @@ class JobService(Administration):
         return await self._record(job.number)
 
     async def _resolved(self, job: Job) -> Job:
-        """Replace the job that it resumes from by the folder of that job's checkpoints."""
+        """Replace the job that it resumes from by the place of that job's checkpoints."""
         if not job.program.resume_from:
             return job
-        folder = await self._read(resume_folder, job, self._store, self._folder_of)
-        return replace(job, program=replace(job.program, resume_from=folder))
+        place = await self._read(resume_place, job, self._store, self._folder_of)
+        return replace(job, program=replace(job.program, resume_from=place))
 
     def _problem(self, job: Job) -> str:
         """Why the job can never run here; empty if it can."""

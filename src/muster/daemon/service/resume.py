@@ -1,4 +1,4 @@
-"""Which checkpoints a job is to start from: `resume_from` of a submission, as a folder."""
+"""Which checkpoints a job is to start from: `resume_from` of a submission, as a folder or a URL."""
 
 import os
 import re
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from muster.daemon.service.protocol import RefusedError
+from muster.model.event import Checkpointed, Submitted
 from muster.model.job import Job
 from muster.store.store import Store
 from muster.wire.records import JobRecord
@@ -24,8 +25,8 @@ FolderOf = Callable[[Job], Path]
 """A job's own folder."""
 
 
-def resume_folder(job: Job, store: Store, folder_of: FolderOf) -> str:
-    """Return the folder that a job resumes from, empty if none; `RefusedError` if it may not or cannot.
+def resume_place(job: Job, store: Store, folder_of: FolderOf) -> str:
+    """Return where a job resumes from, empty if nowhere; `RefusedError` if it may not or cannot.
 
     Only its user's own jobs are found: a checkpoint is as private as what it was trained on.
     """
@@ -42,16 +43,16 @@ def resume_folder(job: Job, store: Store, folder_of: FolderOf) -> str:
                 f"resume_from: no earlier job of {job.user} named {job.name!r} has checkpoints; "
                 "give a job's number or a path"
             )
-        return str(found)
+        return found
     record = _named(asked, job.user, store)
     if record is None:
         raise RefusedError(
             f"resume_from: {job.user} has no job {asked!r}; see muster ps -a, or give a path with a /"
         )
-    folder = _checkpoints(record, folder_of)
-    if not _has_checkpoints(folder):
+    place = _saved_place(record, store, folder_of)
+    if place is None:
         raise RefusedError(f"resume_from: job {record.number} ({record.name}) has no checkpoints")
-    return str(folder)
+    return place
 
 
 def _named(asked: str, user: str, store: Store) -> JobRecord | None:
@@ -62,14 +63,30 @@ def _named(asked: str, user: str, store: Store) -> JobRecord | None:
     return next(iter(store.jobs(user=user, name=asked, limit=1)), None)
 
 
-def _last(job: Job, store: Store, folder_of: FolderOf) -> Path | None:
+def _last(job: Job, store: Store, folder_of: FolderOf) -> str | None:
     earlier = store.jobs(user=job.user, name=job.name, limit=LOOKED_AT)
-    folders = (_checkpoints(record, folder_of) for record in earlier)
-    return next((folder for folder in folders if _has_checkpoints(folder)), None)
+    places = (_saved_place(record, store, folder_of) for record in earlier)
+    return next((place for place in places if place is not None), None)
 
 
-def _checkpoints(record: JobRecord, folder_of: FolderOf) -> Path:
-    return folder_of(Job(record.name, user=record.user, number=record.number)) / "checkpoint"
+def _saved_place(record: JobRecord, store: Store, folder_of: FolderOf) -> str | None:
+    """Return where a job has checkpoints; None: it has none."""
+    history = [entry.fact for entry in store.changes(0, number=record.number, limit=1)]
+    asked = next((fact.job.program.checkpoint for fact in history if isinstance(fact, Submitted)), "")
+    if "://" in asked:  # only its user can read there; the daemon knows whether it has told of one
+        return asked if _has_told(record, store) else None
+    own = folder_of(Job(record.name, user=record.user, number=record.number)) / "checkpoint"
+    folder = Path(asked) if asked else own
+    return str(folder) if _has_checkpoints(folder) else None
+
+
+def _has_told(record: JobRecord, store: Store) -> bool:
+    after = 0
+    while some := store.changes(after, number=record.number):
+        if any(isinstance(entry.fact, Checkpointed) for entry in some):
+            return True
+        after = some[-1].seq
+    return False
 
 
 def _has_checkpoints(folder: Path) -> bool:

@@ -188,7 +188,8 @@ class FleetNode:
         """It will be taken back."""
         if not self.is_in or self.departing == why:
             return self, ()
-        return replace(self, departing=why), (NodeDraining(self.name, at, at + within, why),)
+        told = NodeDraining(self.name, at, at + within, why, taken=True)
+        return replace(self, departing=why), (told,)
 
     # --- its tasks ---
 
@@ -246,7 +247,9 @@ class FleetNode:
 
 def _bare(node: Node) -> Node:
     """A node without what jobs and administrators change of it."""
-    return replace(node, free=0, millicores=0, memory=0, state=NodeState.UP, until=None, why="")
+    return replace(
+        node, free=0, millicores=0, memory=0, state=NodeState.UP, until=None, why="", taken=None
+    )
 
 
 def _devices(node: Node) -> tuple[object, ...]:

@@ -15,7 +15,9 @@ IDLE = 600.0
 """s: long enough for the next wave of a sweep, short against the queue of a busy centre."""
 HOURS = 4 * 3600.0
 """s that an allocation lasts, unless told otherwise."""
-OWN = ("gres", "account", "qos", "idle", "sbatch")
+AWAY = 600.0
+"""s: longer than the restart of a daemon or of its machine."""
+OWN = ("gres", "account", "qos", "idle", "away", "sbatch")
 """Names of `--engine-option`."""
 LEAST_TIME = 60.0
 """s: Slurm counts in minutes."""
@@ -42,6 +44,8 @@ class SlurmOptions:
     """s after which a node that nobody needs is given back."""
     extra: tuple[str, ...] = ()
     """More arguments of `sbatch`."""
+    away: float = AWAY
+    """s without a daemon after which a node without tasks gives itself back."""
 
     @property
     def grace(self) -> float:
@@ -73,13 +77,14 @@ def read_options(settings: EngineSettings) -> SlurmOptions:
         gres=own.get("gres", ""),
         account=own.get("account", ""),
         qos=own.get("qos", ""),
-        idle=_idle(own),
+        idle=_duration(own, "idle", IDLE),
         extra=_parsed("--engine-option sbatch", own.get("sbatch", ""), _words),
+        away=_duration(own, "away", AWAY),
     )
 
 
-def _idle(own: Mapping[str, str]) -> float:
-    return _parsed("--engine-option idle", own["idle"], parse_duration) if "idle" in own else IDLE
+def _duration(own: Mapping[str, str], name: str, default: float) -> float:
+    return _parsed(f"--engine-option {name}", own[name], parse_duration) if name in own else default
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -231,6 +231,13 @@ def steer(pilots: Pilots, demand: NodeDemand, bounds: Bounds, now: float) -> tup
     return pilots.with_(changed), Steps(submit, tuple(dict.fromkeys(cancel)), news)
 
 
+def without_tasks(pilots: Pilots, demand: NodeDemand) -> tuple[int, ...]:
+    """Return the pilots that surely have no task: those that wait, and nodes that nobody needs."""
+    idle = set(demand.idle)
+    known = pilots.known.values()
+    return tuple(each.job for each in known if not each.running or each.node in idle)
+
+
 def _ends(pilot: Pilot, bounds: Bounds) -> bool:
     return pilot.running and pilot.left is not None and pilot.left <= bounds.lead
 

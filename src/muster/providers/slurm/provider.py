@@ -15,7 +15,17 @@ from muster.providers.settings import EngineSettings
 from muster.providers.slurm.commands import SlurmAwayError, SlurmCommands, SlurmError
 from muster.providers.slurm.memory import PilotMemory
 from muster.providers.slurm.options import SlurmOptions, read_options
-from muster.providers.slurm.pilots import Bounds, Pilot, Pilots, Steps, follow, refused, regard, steer
+from muster.providers.slurm.pilots import (
+    Bounds,
+    Pilot,
+    Pilots,
+    Steps,
+    follow,
+    refused,
+    regard,
+    steer,
+    without_tasks,
+)
 from muster.providers.slurm.script import batch_script, pilot_arguments
 from muster.providers.slurm.site import inspect
 
@@ -104,11 +114,18 @@ class SlurmProvider:
             self._stirred.set()
 
     def close(self) -> None:
-        """Stop following; pilots stay in Slurm's queue and on their nodes."""
+        """Stop following, and give back what no task is on; other pilots stay, for the next daemon."""
         self._stopping.set()
         self._stirred.set()
         if self._thread is not None:
             self._thread.join()
+        unused = without_tasks(self._pilots, self._said[0])
+        try:
+            if unused:
+                self._slurm.cancel(unused)
+                log.info("given back to Slurm", jobs=list(unused))
+        except SlurmError as error:  # they end by themselves when no daemon comes
+            log.warning(f"idle nodes could not be given back to Slurm: {error}")
 
     # --- in its own thread ---
 
@@ -164,7 +181,8 @@ class SlurmProvider:
 
     def _submit(self) -> int:
         arguments = pilot_arguments(self._options, self._site.share, self.label, self._options.grace)
-        script = batch_script(self._agent, self._invite(), str(self._log_folder), self._site.kill_wait)
+        waits = self._site.kill_wait, self._options.away
+        script = batch_script(self._agent, self._invite(), str(self._log_folder), *waits)
         return self._slurm.submit(arguments, script)
 
     def _complain(self, trouble: str) -> None:

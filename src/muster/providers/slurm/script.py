@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from muster.providers.slurm.commands import HostFacts, gpus_of
-from muster.providers.slurm.options import SlurmOptions
+from muster.providers.slurm.options import AWAY, SlurmOptions
 
 MINUTE = 60.0
 
@@ -106,7 +106,10 @@ def _named(**given: str) -> tuple[str, ...]:
     return tuple(f"--{name.replace('_', '-')}={text}" for name, text in given.items() if text)
 
 
-def batch_script(command: tuple[str, ...], token: str, log: str, kill_wait: float) -> str:
+def batch_script(
+    command: tuple[str, ...], token: str, log: str, kill_wait: float, away: float = AWAY
+) -> str:
     """Return the script of one pilot. The token is in its environment, which only its user can read."""
-    agent = f"MUSTER_JOIN={shlex.quote(token)} {shlex.join(command)} --grace {kill_wait:g}"
+    limits = f"--grace {kill_wait:g} --away {away:g}"
+    agent = f"MUSTER_JOIN={shlex.quote(token)} {shlex.join(command)} {limits}"
     return SCRIPT.format(log=shlex.quote(log), command=agent, kill_wait=math.floor(kill_wait))

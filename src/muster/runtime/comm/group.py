@@ -1,5 +1,6 @@
 """A gloo process group without torch's global state, so that old and new formations coexist."""
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,6 +28,8 @@ class GlooGroup:
         self.rank, self.size, self.name, self.deadline = rank, size, store.name, store.deadline
         self._pg: Any = None
         self._under_way: set[Work] = set()
+        self._change = threading.Lock()
+        """An operation is begun on an open group, or not at all: `close` must break all of them."""
         self.store = store  # torch does not keep it alive
         try:
             options = Torch.ProcessGroupGloo._Options()
@@ -53,19 +56,20 @@ class GlooGroup:
 
     def close(self) -> None:
         """Drop the group: its sockets close, and all who wait in it get an error."""
-        pg, self._pg = self._pg, None
+        with self._change:
+            pg, self._pg = self._pg, None
         if pg is not None and self._under_way:
             _break(pg, self.rank, self.size)
         self._under_way.clear()
 
     def _begin(self, call: Callable[[Any], Any]) -> "Work":
-        pg = self._pg
-        if pg is None:
-            raise BrokenGroupError(f"group {self.name} is closed")
-        try:
-            return Work(call(pg), self._under_way)
-        except RuntimeError as problem:
-            raise BrokenGroupError(str(problem)) from problem
+        with self._change:
+            if self._pg is None:
+                raise BrokenGroupError(f"group {self.name} is closed")
+            try:
+                return Work(call(self._pg), self._under_way)
+            except RuntimeError as problem:
+                raise BrokenGroupError(str(problem)) from problem
 
 
 class Work:

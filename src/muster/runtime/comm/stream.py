@@ -27,7 +27,7 @@ def send_tensor(sock: socket.socket, tensor: Tensor) -> None:
     with torch.no_grad():
         here = tensor.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
     _send(sock, memoryview(_LENGTH.pack(_size(here))))
-    _send(sock, _memory(here))
+    _send(sock, memory_of(here))
 
 
 def receive_into(sock: socket.socket, tensor: Tensor) -> None:
@@ -38,7 +38,7 @@ def receive_into(sock: socket.socket, tensor: Tensor) -> None:
     length = _receive_length(sock)
     if length != _size(here):
         raise ConnectionError(f"expected a tensor of {_size(here)} bytes, the peer sent {length}")
-    _receive(sock, _memory(here))
+    _receive(sock, memory_of(here))
     if not direct:
         target.copy_(here)
 
@@ -86,7 +86,7 @@ def _size(tensor: Tensor) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _memory(tensor: Tensor) -> memoryview:
+def memory_of(tensor: Tensor) -> memoryview:
     """Return the bytes of a contiguous host tensor; the caller keeps the tensor alive."""
     size = _size(tensor)
     if size == 0:

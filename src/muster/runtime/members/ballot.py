@@ -49,11 +49,18 @@ class Vote:
     """1 if this rank wants no update of this sum."""
     scaled: float = 0.0
     """1 if a scaler looks for overflows: a loss may be infinite."""
+    layout: float = 0.0
+    """Checksum of what it trains from this step on; 0: what it trained before."""
     drawn: float = 0.0
     sketch: float = 0.0
     """Of the step's samples over all workers: see `feed.Drawn`."""
     norm: float = 0.0
     """Squared norm of the gradients it owns, if the model is in parts."""
+    seal: float = 0.0
+    seal_too: float = 0.0
+    """48 bits of a checksum of some of the state (`state/guard.py`); 0: no opinion."""
+    hardware: float = 0.0
+    """The same for members whose bits can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,8 @@ class MemberStatus:
     updates: float = 0.0
     partial: float = 0.0
     """Of the step under way: see `TrainingState`."""
+    changes: float = 0.0
+    """How often what it trains has changed."""
     samples: float = 0.0
     contents: float = 0.0
     sketch: float = 0.0
@@ -125,12 +134,17 @@ def unused(ballot: Tensor, ranks: int) -> list[int]:
     return [int(i) for i in (ballot[ranks * WIDTH :] == 0).nonzero().flatten().tolist()]
 
 
-def roll_call(group: Any, mine: MemberStatus, rank: int, ranks: int) -> tuple[MemberStatus, ...]:
-    """Exchange the status of all members; a collective."""
-    width = len(fields(MemberStatus))
+def exchange(group: Any, mine: Any, rank: int, ranks: int) -> tuple[Any, ...]:
+    """Exchange one row of numbers (a dataclass) with all members; a collective."""
+    kind, width = type(mine), len(fields(mine))
     rows = torch.zeros(ranks * width, dtype=torch.float64)
     rows[rank * width : (rank + 1) * width] = torch.tensor(astuple(mine), dtype=torch.float64)
     if ranks > 1:
         group.allreduce(rows).wait()
     values = rows.tolist()
-    return tuple(MemberStatus(*values[i * width : (i + 1) * width]) for i in range(ranks))
+    return tuple(kind(*values[i * width : (i + 1) * width]) for i in range(ranks))
+
+
+def roll_call(group: Any, mine: MemberStatus, rank: int, ranks: int) -> tuple[MemberStatus, ...]:
+    """Exchange the status of all members; a collective."""
+    return exchange(group, mine, rank, ranks)

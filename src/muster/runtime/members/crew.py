@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
 from muster.runtime.comm.sharded import AfterSum
 from muster.runtime.comm.store import StoreClient
-from muster.runtime.errors import BrokenGroupError
+from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import ballot_size
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
@@ -49,6 +49,10 @@ class Crew:
     ballot: Tensor
     holdings: tuple[OwnedRange, ...] = ()
     """If owners update: who keeps which part of the optimiser's state."""
+    flats: list[Tensor] = field(default_factory=list)
+    """What is summed: buckets and ballot."""
+    layout: int = 0
+    """Checksum of the buckets."""
 
     @property
     def formation(self) -> int:
@@ -72,6 +76,19 @@ class Crew:
     def close(self) -> None:
         self.communicator.close()
 
+    def fit(self, buckets: Buckets) -> None:
+        """Sum other buckets than this formation was built for: what is trained has changed."""
+        if self.layout == buckets.checksum:
+            return
+        if self.choice.kind not in ("none", "ring", "nccl"):
+            raise BadTrainingError(
+                "what is trained has changed, which owners and servers cannot follow: use sync=ring"
+            )
+        self.ballot = torch.zeros(ballot_size(self.size, len(buckets.parameters)), dtype=torch.float64)
+        # In place: the communicator has the same list.
+        self.flats[:] = [*(buckets.flats if self.choice.kind == "nccl" else buckets.host), self.ballot]
+        self.layout = buckets.checksum
+
 
 @dataclass(frozen=True, slots=True)
 class Builder:
@@ -87,11 +104,11 @@ class Builder:
         names = [member.task for member in plan.members]
         rank, size, buckets = names.index(self.settings.task), len(names), self.buckets
         ballot = torch.zeros(ballot_size(size, len(buckets.parameters)), dtype=torch.float64)
-        flats = [*buckets.host, ballot]
+        flats, layout = [*buckets.host, ballot], buckets.checksum
         sizes = [flat.nbytes for flat in buckets.host]
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
-            return Crew(plan, rank, None, Alone(), alone, ballot)
+            return Crew(plan, rank, None, Alone(), alone, ballot, layout=layout)
         token, name = self.settings.token, plan_name(plan)
         store = StoreClient(plan.members[0].address, token, name, plan.deadline)
         group = GlooGroup(store, rank, size, self.settings.host)
@@ -101,14 +118,14 @@ class Builder:
             held = shards(choice, [flat.numel() for flat in buckets.host], members)
             mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
             communicator = make(choice, group, flats, members, self.after_sum, mirrors)
-            return Crew(plan, rank, group, communicator, choice, ballot, held)
+            return Crew(plan, rank, group, communicator, choice, ballot, held, flats, layout)
         devices = [member.device for member in members if member.role == "worker"]
         own_gpus = all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
         choice = choose(plan.sync, members, sizes, gpus=own_gpus)
         if choice.kind == "nccl":
             flats = [*buckets.flats, ballot]
         communicator = make(choice, group, flats, members)
-        return Crew(plan, rank, group, communicator, choice, ballot)
+        return Crew(plan, rank, group, communicator, choice, ballot, (), flats, layout)
 
 
 class Pending:

@@ -33,12 +33,13 @@ from muster.runtime.shards.owned_state import OwnedState
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
-from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buckets import Buckets, ready_order
 from muster.wire.messages import (
     Changed,
     CheckpointNow,
     Member,
     MemberPlan,
+    MembersLost,
     MembersSilent,
     Message,
     Ready,
@@ -73,8 +74,9 @@ class Membership:
         self._stores = Stores(self.peers)
         self._meeting = Meeting(self.peers, self.me, settings.token, self._tell_silent)
         self.donor = Donor(state)
-        self.peers.on("state", self.donor.serve)
+        self.donor.listen(self.peers)
         self.peers.on("feed", lambda sock, _: send_json(sock, {"feed": feed.value()}))
+        self.peers.on("layout", lambda sock, _: send_json(sock, {"layout": state.layout()}))
         self.owned = OwnedState(state, buckets, self.peers, settings)
         self._builder = Builder(settings, buckets, self.owned.after_sum)
         self._pending = Pending(self._builder)
@@ -107,6 +109,8 @@ class Membership:
         """Loads the latest checkpoint; False if there is none."""
         self.before_leaving: Callable[[], None] = lambda: None
         """Called before this task says goodbye."""
+        self.ready: Sequence[str] = ()
+        """Names of parameters in the order in which their gradients are expected."""
         self.clips = False
         """Whether the user changes gradients between sum and update."""
         self.ended = False
@@ -247,6 +251,8 @@ class Membership:
         """Call the roll; find holders of the state and the step; set donors and shares."""
         with self._orders:
             self.crew = crew
+        if self._meeting.has_lost(crew.tasks):
+            crew.close()
         self.link.formation = crew.formation
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         rows = self._call(crew)
@@ -265,6 +271,7 @@ class Membership:
                 self._start_over()
                 self.feed.staff([])  # leases of an earlier run are void
             rows = self._call(crew)
+        rows = self._follow_layout(crew, rows)
         holders = self._follow(crew, rows)
         if sharded:
             try:
@@ -380,14 +387,42 @@ class Membership:
             phase=self.state.phase,
             updates=self.state.updates,
             partial=self.state.partial,
+            changes=self.state.changes,
             samples=data.samples,
             contents=data.exact,
             sketch=data.sketch,
         )
 
+    def _follow_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> tuple[MemberStatus, ...]:
+        """Train what the holders of the state train, if that has changed since the beginning."""
+        if type(self.buckets) is not Buckets:
+            return rows
+        first = max((row.changes, row.holds, -rank) for rank, row in enumerate(rows))
+        if self.state.changes < first[0]:
+            holder = crew.plan.members[-int(first[2])]
+            request, own = {"kind": "layout"}, self.settings
+            try:
+                layout = ask(holder.address, request, own.token, crew.plan.deadline)["layout"]
+            except (OSError, ValueError) as problem:
+                raise BrokenGroupError(f"{holder.task} did not say what it trains") from problem
+            self.state.set_layout(layout)
+        self._renew_buckets(crew)
+        if any(row.changes != first[0] for row in rows):
+            rows = self._call(crew)
+            self._check_layout(crew, rows)
+        return rows
+
+    def _renew_buckets(self, crew: Crew) -> None:
+        """Lay the buckets out for what is trained now, if they are not."""
+        state, buckets = self.state, self.buckets
+        if [id(p) for p in state.parameters] != [id(p) for p in buckets.parameters]:
+            order = ready_order(state.names, self.ready)
+            buckets.lay_out_again(state.parameters, order, state.names)
+        crew.fit(buckets)
+
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         for task, row in zip(crew.tasks, rows, strict=True):
-            if row.layout != rows[0].layout:
+            if row.layout != rows[0].layout and row.changes == rows[0].changes:
                 raise BadTrainingError(
                     f"{task} trains another model than {crew.tasks[0]}: not the same script?"
                 )
@@ -455,7 +490,7 @@ class Membership:
             self._joiner, self.holds = None, True
         elif self.holds:
             self.donor.await_joiners(crew.workers - 1, crew.plan.deadline)
-            self.donor.open(self.state.updates)
+            self.donor.open(self.state.updates, whole=True)
         self._call(crew)
 
     # losing members
@@ -517,6 +552,8 @@ class Membership:
         """Handle an order of the coordinator (link's thread)."""
         if isinstance(message, MemberPlan):
             self._hear_plan(message)
+        elif isinstance(message, MembersLost):
+            self._hear_lost(message.tasks)
         elif isinstance(message, CheckpointNow):
             self._request |= SAVE
         elif isinstance(message, Stop):
@@ -532,6 +569,14 @@ class Membership:
                 return
         if formation in (0, plan.after):
             self._pending.offer(plan)
+
+    def _hear_lost(self, tasks: Sequence[str]) -> None:
+        """Break the group that has a lost member: nothing else tells of it before the deadline."""
+        self._meeting.lose(tasks)
+        with self._orders:
+            crew = self.crew
+        if crew is not None and not set(tasks).isdisjoint(crew.tasks):
+            crew.close()
 
     def _tell_silent(self, silent: tuple[str, ...]) -> Callable[[], bool]:
         if self._meeting.ended:

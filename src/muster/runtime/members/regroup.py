@@ -3,8 +3,8 @@
 Survivors register with the most senior member that answers. It waits for all that may be alive and
 answers with a plan for a new formation. A refused connection means dead. A member that answers is busy:
 it is waited for until the deadline. One that is silent for the whole of our patience hangs, and is
-excluded. A member that finds the others in a formation without it was excluded itself, and must not
-continue alone.
+excluded, and so is one that the coordinator says is lost. A member that finds the others in a formation
+without it was excluded itself, and must not continue alone.
 
 Silence may also be a cut network, with survivors on the other side. Nobody continues without silent
 members before the coordinator has answered: it is on one side only.
@@ -16,7 +16,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -84,6 +84,9 @@ class Meeting:
         self._place: CurrentPlans | None = None
         self._registered: dict[str, _Registered] = {}
         self._leading = False
+        self._lost: set[str] = set()
+        self._led_by: tuple[str, socket.socket] | None = None
+        """Whose plan this task waits for."""
         self.busy = 0
         """How many long things this task does: it is waited for, whatever the deadline."""
         self._awaits_busy = False
@@ -105,6 +108,19 @@ class Meeting:
         with self._change:
             self.ended = True
             self._change.notify_all()
+
+    def lose(self, tasks: Iterable[str]) -> None:
+        """Wait no longer for tasks that the coordinator has given up; names are never used again."""
+        with self._change:
+            self._lost.update(tasks)
+            if self._led_by is not None and self._led_by[0] in self._lost:
+                _shut(self._led_by[1])
+            self._change.notify_all()
+
+    def has_lost(self, tasks: Iterable[str]) -> bool:
+        """Whether the coordinator has given up any of these."""
+        with self._change:
+            return not self._lost.isdisjoint(tasks)
 
     def agree(self, patience: float) -> MemberPlan:
         """Return the plan to continue with; `ExcludedError` if the others have one without this task.
@@ -153,7 +169,9 @@ class Meeting:
         return None
 
     def _follow(self, leader: Member, place: CurrentPlans) -> MemberPlan | None:
-        """Register with a member; None if it is dead, hangs or gives up."""
+        """Register with a member; None if it is dead, lost, hangs or gives up."""
+        if self.has_lost([leader.task]):
+            return None
         request = {
             "kind": "regroup",
             "task": self._me.task,
@@ -167,7 +185,7 @@ class Meeting:
                 began = math.inf  # it lives
                 connection.settimeout(place.plan.deadline + 2 * NOTED)
                 while answer.get("noted"):
-                    answer = receive_json(connection)
+                    answer = self._await_answer(leader, connection)
         except ConnectionRefusedError:
             self._unanswered[leader.task] = math.inf
             return None
@@ -182,6 +200,18 @@ class Meeting:
             )
         members = tuple(Member(**member) for member in answer["members"])
         return MemberPlan(**{**answer, "members": members, "batch": tuple(answer["batch"])})
+
+    def _await_answer(self, leader: Member, connection: socket.socket) -> dict[str, Any]:
+        """Return the leader's answer; `lose` ends the wait."""
+        with self._change:
+            if leader.task in self._lost:
+                raise ConnectionError(f"{leader.task} is lost")
+            self._led_by = leader.task, connection
+        try:
+            return receive_json(connection)
+        finally:
+            with self._change:
+                self._led_by = None
 
     def _lead(self, place: CurrentPlans, patience: float) -> MemberPlan | None:
         """Wait for the others and decide; None if a more senior one leads."""
@@ -201,7 +231,8 @@ class Meeting:
         answered: Callable[[], bool] | None = None
         while True:
             with self._change:
-                present = {task for task, r in self._registered.items() if r.lives()}
+                lost = set(self._lost)
+                present = {task for task, r in self._registered.items() if r.lives()} - lost
             missing = [m for m in others if m.task not in present and silence[m.task] < patience]
             for member in missing:
                 silence[member.task] = self._silence(member, place, silence[member.task])
@@ -210,7 +241,7 @@ class Meeting:
                     self._awaits_busy = True
             if not any(silence[m.task] < patience for m in missing) or time.monotonic() > until:
                 absent = [m.task for m in others if m.task not in present]
-                silent = tuple(task for task in absent if silence[task] < math.inf)
+                silent = tuple(t for t in absent if t not in lost and silence[t] < math.inf)
                 if silent and answered is None:
                     answered = self._asked(silent)
                 if not silent or (answered and self._hears(answered)):
@@ -232,11 +263,13 @@ class Meeting:
         return True
 
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
-        """Return the seconds of its silence: 0 if it answers, infinite if nobody listens or it has
-        ended, -1 if it is busy.
+        """Return the seconds of its silence: 0 if it answers, infinite if it is lost, nobody listens or
+        it has ended, -1 if it is busy.
 
         Only time spent asking counts: if the whole machine stood still, nobody was silent.
         """
+        if self.has_lost([member.task]):
+            return math.inf
         began = time.monotonic()
         try:
             answer = ask(member.address, {"kind": "formation"}, self._token, ASKED)
@@ -328,3 +361,9 @@ class Meeting:
             for registered in self._registered.values():
                 registered.gone.set()
             self._registered.clear()
+
+
+def _shut(connection: socket.socket) -> None:
+    """End a connection that another thread reads from."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

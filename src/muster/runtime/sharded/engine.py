@@ -7,6 +7,7 @@ with the new formation until it has. Else the step is redone by all.
 """
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -31,13 +32,15 @@ from muster.runtime.members.crew import Crew, Pending, plan_name
 from muster.runtime.members.peers import ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
-from muster.runtime.sharded.exchange import Exchange, GlooExchange, NcclExchange, SoleExchange
+from muster.runtime.sharded.exchange import GlooExchange, NcclExchange, ShareExchange, SoleExchange
+from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout
-from muster.runtime.sharded.parts import Parts
+from muster.runtime.sharded.part_files import PartWriter
 from muster.runtime.sharded.reshard import Resharder
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.shards.ownership import LostShardError
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.step.engine import NOTHING, Ours, StepEngine
 from muster.wire.messages import Member, MemberPlan
 
@@ -47,7 +50,7 @@ class ShardedBuilder:
     """What a task needs to build a formation of workers with parts of a model."""
 
     settings: TaskSettings
-    shards: Shards
+    shards: ShardedModel
     device: torch.device
 
     def build(self, plan: MemberPlan) -> Crew:
@@ -76,18 +79,19 @@ class ShardedEngine(StepEngine):
         self,
         settings: TaskSettings,
         state: ShardedState,
-        shards: Shards,
+        shards: ShardedModel,
         feed: Feed,
         device: torch.device,
         deadline: float,
         mirror: bool = True,
         export: str = "",
+        say: Callable[[str], None] = print,
     ) -> None:
         """`mirror`: keep each part on two workers; `export`: where the whole model goes at the end."""
         super().__init__(settings, state, shards, feed, device, deadline)
         self.shards, self.whole = shards, False
         shards.on_broken = self.lose
-        self.parts = Parts(shards, state.optimizer, device)
+        self.parts = KeptParts(shards, state.optimizer, device)
         self._resharder = Resharder(self.parts, state, self.peers, settings, mirror)
         builder = ShardedBuilder(settings, shards, device)
         self._pending = Pending(builder)  # type: ignore[arg-type]
@@ -102,6 +106,7 @@ class ShardedEngine(StepEngine):
         """Of the whole gradient."""
         self._late: tuple[Crew, Crew] | None = None
         """The formation of a step that others have counted, and the next, which waits for it."""
+        self._say, self._writer = say, PartWriter(self.peers, settings.token, say)
         self._export, self._exported = export, 0
         self.peers.on("exported", lambda sock, _: send_json(sock, {"exported": self._exported}))
         self.peers.on("counted", lambda sock, _: send_json(sock, {"counted": self._counted}))
@@ -113,13 +118,12 @@ class ShardedEngine(StepEngine):
         """Begin a step; every worker takes part in it, with samples or without."""
         self._step_crew, self._grads, self._norm = self._crew(), (), 0.0
         part = super().begin()
+        if self.void:  # user code only catches up with others that are in a void step
+            self.shards.begin_void()
         self.shards.weight = part.count > 0
+        self.shards.guarded = True
+        self.exchanged = True  # without samples, too, it gathers blocks with the others
         return part
-
-    def without_samples(self, losses: Tensor) -> None:
-        """Differentiate a stand-in batch: the others need this worker's parts in the same order."""
-        with self.shards.differentiating():
-            losses.sum().backward()
 
     def sum(self, ours: Ours = NOTHING) -> None:
         """Sum what is left; if a member is lost after that, find out whether the step counts."""
@@ -128,7 +132,7 @@ class ShardedEngine(StepEngine):
             crew = self._crew()
             self._regroup()
             if self._late is not None:
-                self.void, self._sums = False, self._sums + 1
+                self.void, self._void_step, self._sums = False, 0, self._sums + 1
                 self._judge(crew)
 
     def _sum(self, crew: Crew, ours: Ours) -> None:
@@ -185,6 +189,7 @@ class ShardedEngine(StepEngine):
 
     def commit(self) -> None:
         """Finish the step; one that others have counted before, as a member of their formation."""
+        self.shards.guarded = False
         if self._late is None:
             self._counted = (self.state.position.step + 1, self._crew().ballot.tolist())
             super().commit()
@@ -193,6 +198,7 @@ class ShardedEngine(StepEngine):
         before, losses = self.state.position, self.state.partial
         self.state.phase, self.state.partial = 0, 0.0
         self.state.losses += losses
+        self.is_new = False
         self._report(old, self._votes[old.rank], losses)
         self._move_on(old)
         self._counted = (self.state.position.step, old.ballot.tolist())
@@ -203,12 +209,7 @@ class ShardedEngine(StepEngine):
             self._go_in(new)
         except BrokenGroupError:
             self.lose()
-            self.redo()
-
-    @property
-    def late(self) -> bool:
-        """Whether the step being finished belongs to a formation that is gone."""
-        return self._late is not None
+            self._recover_if_broken()
 
     def end(self) -> None:
         """Write the whole model, if that was asked for; all members take part."""
@@ -217,7 +218,7 @@ class ShardedEngine(StepEngine):
                 self._write_whole(self._crew())
             except BrokenGroupError:
                 self.lose()
-                self.redo()
+                self._recover_if_broken()
 
     def _write_whole(self, crew: Crew) -> None:
         found: dict[int, Tensor] = {}
@@ -243,12 +244,27 @@ class ShardedEngine(StepEngine):
         except OSError as problem:
             raise BrokenGroupError(f"{primary.task} is lost while it writes the model") from problem
 
+    saves_parts = True
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
+        if checkpoints is None or self._late is not None:  # late: the others began it without this one
+            return
+        crew, step = self._crew(), self.state.position.step
+        if wait:
+            self._writer.close()
+        rest = (self.state.whole(), self.state.signature()) if self.primary else None
+        self._writer.save(checkpoints, crew, step, self.parts.own(), rest)
+        if wait:
+            self._writer.finish(crew, step, self._agreed.able.index(True))
+            self._call(crew)  # nobody leaves while another still asks
+
     # members
 
     def _regroup(self) -> None:
         began, before = time.monotonic(), set(self._crew().tasks)
+        self._broken, self._void_step = False, self._step
         self._recover()
-        self._broken = False
         self._tell_change("failure", began, tuple(sorted(before - set(self._crew().tasks))))
 
     def _drop(self) -> None:
@@ -264,6 +280,7 @@ class ShardedEngine(StepEngine):
     def leave(self, how: str = "finished") -> None:
         """Say goodbye and close everything."""
         self.shards.close()
+        self._writer.close()
         super().leave(how)
 
     def _status(self) -> MemberStatus:
@@ -271,7 +288,7 @@ class ShardedEngine(StepEngine):
         return replace(super()._status(), kept=kept, prepared=prepared)
 
     def _enter(self, crew: Crew) -> None:
-        self._late = None
+        self._late, self.shards.guarded = None, False
         with self._orders:
             self.crew = crew
         self.link.formation = crew.formation
@@ -304,6 +321,7 @@ class ShardedEngine(StepEngine):
         """Give every member its part; then steps may begin."""
         rows = self._call(crew)
         if not any(row.holds for row in rows):
+            self.is_new = False
             if crew.rank == 0:
                 self._start_over()
                 self.feed.staff([])
@@ -320,6 +338,7 @@ class ShardedEngine(StepEngine):
             return
         self.shards.enter(self._exchange(crew, layout))
         self.holds = True
+        self._share_results(crew, rows)
         if any(row.ended for row in rows):
             self.requested |= STOP
         self._share_results(crew, rows)
@@ -331,7 +350,14 @@ class ShardedEngine(StepEngine):
         if early is not None:
             self._hear(early)
 
-    def _exchange(self, crew: Crew, layout: ShareLayout) -> Exchange:
+    def _go_back(self, crew: Crew, rows: tuple[MemberStatus, ...], problem: LostShardError) -> None:
+        step = max(int(row.step) for row in rows)
+        super()._go_back(crew, rows, problem)
+        if crew.rank == 0:
+            now = self.state.position.step
+            self._say(f"{problem}: went back from step {step} to step {now}, the latest checkpoint")
+
+    def _exchange(self, crew: Crew, layout: ShareLayout) -> ShareExchange:
         if crew.group is None:
             return SoleExchange()
         if isinstance(crew.communicator, Nccl):

@@ -25,7 +25,7 @@ class ShareTransfer(Protocol):
         """Wait until it is done; on a GPU, let the current stream wait."""
 
 
-class Exchange(Protocol):
+class ShareExchange(Protocol):
     """Transfers between the members of one formation."""
 
     rank: int

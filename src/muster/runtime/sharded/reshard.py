@@ -15,8 +15,9 @@ from muster.runtime.members.ballot import MemberStatus
 from muster.runtime.members.crew import Crew, plan_name
 from muster.runtime.members.peers import PeerServer
 from muster.runtime.settings import TaskSettings
+from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout, layout_of
-from muster.runtime.sharded.parts import Parts
+from muster.runtime.sharded.part_files import read_pieces
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.shards.fetch import ShardMap, StateClient, StateServer, SyncPoint
 from muster.runtime.shards.ownership import LostShardError, OwnedRange, Range, moves
@@ -42,7 +43,7 @@ class Resharder:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: KeptParts,
         state: ShardedState,
         peers: PeerServer,
         settings: TaskSettings,
@@ -78,6 +79,9 @@ class Resharder:
         asking = StateClient(moment, self._settings.token, crew.plan.deadline)
         sources = {m.task: m.address for m in (*(members[rank] for rank in holders), *leavers)}
         old, lost = ShardMap(self._holdings, sources), None
+        if self._state.saved is not None:  # just read: all parts are in files
+            where, names = self._state.saved
+            old = ShardMap((), dict.fromkeys(names, where))
         if crew.rank in holders:
             self._server.begin(moment, self._parts, old)  # type: ignore[arg-type]
         else:
@@ -87,8 +91,9 @@ class Resharder:
         try:
             pieces = self._fetch(asking, old, layout)
             self._prepared = _PreparedPart(crew.formation, layout, crew.rank, pieces)
-        except LostShardError as problem:
-            lost = problem
+        except LostShardError:
+            gone = sorted({t for h in old.holdings for t in h.holders} - set(sources))
+            lost = LostShardError(f"a part of the model is lost with {' and '.join(gone)}")
         self._await_all(crew, lost)
         prepared, self._prepared = self._prepared, None
         assert prepared is not None
@@ -103,13 +108,12 @@ class Resharder:
         """Fail requests of a broken formation."""
         self._server.end(over=formation)
 
-    def hold_all(self) -> None:
-        """Begin as the one that has everything."""
-        self.kept, self._prepared = 0, None
-        self._holdings = self._parts.all_to(self._settings.task)
-
     def _fetch(self, asking: StateClient, old: ShardMap, layout: ShareLayout) -> list[Piece]:
         """Fetch the pieces that this worker shall keep and does not have."""
+        if not old.holdings:
+            ranges = [h.range for h in layout.holdings(self._parts.lengths) if self._keeps(h)]
+            (where,) = set(old.sources.values())
+            return read_pieces(where, sorted(old.sources), self._parts.elements(ranges))
         wanted = self._wanted(old, layout)
         if not wanted:
             return []
@@ -118,6 +122,9 @@ class Resharder:
                 pool.submit(asking.pieces, old.sources[task], ranges) for task, ranges in wanted.items()
             ]
             return [piece for answer in answers for piece in answer.result()]
+
+    def _keeps(self, holding: OwnedRange) -> bool:
+        return self._settings.task in holding.holders
 
     def _wanted(self, old: ShardMap, layout: ShareLayout) -> Mapping[str, list[Range]]:
         """Return the ranges to fetch, by the task that has them."""
@@ -143,7 +150,7 @@ class Resharder:
     def _keep(self, prepared: _PreparedPart) -> None:
         self._parts.keep(prepared.layout, prepared.rank, prepared.pieces)
         self._holdings = prepared.layout.holdings(self._parts.lengths)
-        self.kept = prepared.formation
+        self.kept, self._state.saved = prepared.formation, None
 
 
 def sync_point(plan: MemberPlan) -> SyncPoint:

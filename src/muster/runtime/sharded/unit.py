@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from muster.runtime.sharded.exchange import Exchange, ShareTransfer
+from muster.runtime.sharded.exchange import ShareExchange, ShareTransfer
 from muster.runtime.sharded.layout import ShareLayout
 
 
@@ -49,8 +49,10 @@ class Unit:
         self.slots = list(pairwise(accumulate((p.numel() for p in parameters), initial=0)))
         self.length = self.slots[-1][1]
         # Before the first formation everything is here, wherever the user has put it.
+        for parameter in parameters:
+            parameter.data = parameter.data.contiguous()
         self.runs = [[Run(*slot, 0)] for slot in self.slots]
-        self.local: list[Tensor] = [p.data.reshape(-1) for p in parameters]
+        self.local: list[Tensor] = [p.data.view(-1) for p in parameters]
         """What this worker keeps of each parameter: its runs, one after the other."""
         self._layout, self._rank = ShareLayout(("",)), 0
         self._full = torch.empty(0)
@@ -93,7 +95,7 @@ class Unit:
 
     # gathering
 
-    def start(self, exchange: Exchange) -> None:
+    def start(self, exchange: ShareExchange) -> None:
         """Begin to gather the flat. Idempotent."""
         if self._coming is not None:
             return
@@ -171,7 +173,7 @@ class Unit:
         """Whether gradients are missing that have not been summed."""
         return self.trained and self._sums is None
 
-    def reduce(self, exchange: Exchange) -> None:
+    def reduce(self, exchange: ShareExchange) -> None:
         """Begin to sum the gradients; those that did not come are zero."""
         grads = self._room()
         for index in self._missing:
@@ -181,7 +183,7 @@ class Unit:
         self._sums = torch.empty(len(kept) * self.span, dtype=grads.dtype, device=grads.device)
         self._arriving = [exchange.reduce(grads, self._share(self._rank), self.number)]
 
-    def settle(self, exchange: Exchange) -> None:
+    def settle(self, exchange: ShareExchange) -> None:
         """Wait for this worker's share of the sum; begin to exchange it with the mirrors."""
         if len(self._arriving) != 1 or self._grads is None:
             return

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.shards.ownership import OwnedRange, Range
 from muster.runtime.shards.shard_updater import ShardUpdater
 from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.state.hyper import hyper_of, set_hyper
+from muster.runtime.state.rest import rest_of, set_rest
 from muster.runtime.state.state import TrainingState
+from muster.runtime.state.tree import receive_tree, send_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class StateServer:
         self._over = 0
         """Formations up to this one are over: requests for them fail."""
         self._told: dict[str, Any] = {}
-        self._extras = torch.empty(0, dtype=torch.uint8)
+        self._extras: Any = None
         self._updater: ShardUpdater | None = None
         self._served: set[socket.socket] = set()
         peers.on("whole", self._send_whole)
@@ -70,8 +71,8 @@ class StateServer:
         """Freeze the state; `shards`: what joiners are told."""
         with self._change:
             if shards is not None:
-                self._told = {**shards.packed(), "settings": self._state.settings()}
-                self._extras = self._state.extras()
+                self._told = {**shards.packed(), "settings": hyper_of(self._state)}
+                self._extras = rest_of(self._state)
             self._moment, self._updater = moment, updater
             self._change.notify_all()
 
@@ -94,8 +95,8 @@ class StateServer:
                 return
             told, extras = self._told, self._extras
         try:
-            send_json(connection, {**told, "extras": extras.numel()})
-            send_tensor(connection, extras)
+            send_json(connection, told)
+            send_tree(connection, extras)
             for parameter in self._state.parameters if request["parameters"] else ():
                 send_tensor(connection, parameter)
         finally:
@@ -143,12 +144,11 @@ class StateClient:
         """Fetch settings, extras and, if wanted, parameters; return the shard map."""
         with self._asked(address, {"kind": "whole", "parameters": parameters}) as connection:
             told = receive_json(connection)
-            extras = torch.empty(told["extras"], dtype=torch.uint8)
-            receive_into(connection, extras)
+            extras = receive_tree(connection)
             for parameter in state.parameters if parameters else ():
                 receive_into(connection, parameter)
-        state.set_settings(told["settings"])
-        state.set_extras(extras)
+        set_hyper(state, told["settings"])
+        set_rest(state, extras)
         return ShardMap.unpacked(told)
 
     def pieces(self, address: str, ranges: Iterable[Range]) -> list[Piece]:

@@ -68,7 +68,6 @@ class OwnedState:
         self, state: TrainingState, buckets: Buckets, peers: PeerServer, settings: TaskSettings
     ) -> None:
         self._state, self._buckets, self._settings = state, buckets, settings
-        self._whole = tuple(Range(i, 0, flat.numel()) for i, flat in enumerate(buckets.host))
         self._serves = settings.role != "worker"
         self._rest = StateServer(peers, state)
         self._updater: ShardUpdater | None = None
@@ -83,6 +82,10 @@ class OwnedState:
         self._sent: list[tuple[Any, Tensor]] = []
         self._settled = 0
         peers.on("settled", lambda sock, _: send_json(sock, {"settled": self._settled}))
+
+    @property
+    def _whole(self) -> tuple[Range, ...]:
+        return tuple(Range(i, 0, flat.numel()) for i, flat in enumerate(self._buckets.host))
 
     @property
     def active(self) -> bool:

@@ -76,9 +76,13 @@ class Checkpoints:
         self._claim = claim
         self._lock = _lock_of(self.place, claim)
         self._fence = WriterFence(self.place, claim, terms) if claim is not None else None
-        self._buffers = _Buffers()
+        self._buffers = HostCopies()
         self._thread: Thread | None = None
         self._preparing = False
+        self.source = self.where
+        """Where the last checkpoint was read."""
+        self.failed = ""
+        """Why the last checkpoint was not written; empty: it was."""
 
     @property
     def where(self) -> str:
@@ -98,7 +102,7 @@ class Checkpoints:
             if self._lock is not None:
                 self._lock.take()  # the primary may have changed
         except BadCheckpointError as problem:
-            self._on_error(f"checkpoint of step {step} is not written: {problem}")
+            self._fail(f"checkpoint of step {step} is not written: {problem}")
             return False
         copy = self._buffers.copied(state)
         self._thread = Thread(
@@ -130,10 +134,11 @@ class Checkpoints:
         if self._lock is not None:
             self._lock.release()
 
-    def latest(self, signature: str) -> tuple[int, dict[str, Any]] | None:
+    def latest(self, signature: str | None = None) -> tuple[int, dict[str, Any]] | None:
         """Return step and state of the newest intact checkpoint; None if there are none.
 
-        Without one of its own, a training starts from those it was told to resume from.
+        Without one of its own, a training starts from those it was told to resume from. `signature`
+        None: of any model.
         """
         other = self._claim.resume_from if self._claim is not None else None
         found = self._newest(_saved_in(self.place), signature, self._check_owner)
@@ -142,12 +147,14 @@ class Checkpoints:
         return self._newest(_saved_of(other), signature, self._tell_source)
 
     def _newest(
-        self, files: "list[_Saved]", signature: str, check: "Check"
+        self, files: "list[_Saved]", signature: str | None, check: "Check"
     ) -> tuple[int, dict[str, Any]] | None:
         damaged = []
         for saved in files:
             try:
-                return _read(saved, signature, check)
+                found = _read(saved, signature, check)
+                self.source = saved.folder
+                return found
             except FileNotFoundError:
                 continue  # just removed by its writer
             except (_DamagedError, OSError) as problem:
@@ -198,9 +205,14 @@ class Checkpoints:
                 self._fence.check()
             self._prune(step)
         except Exception as problem:  # training continues, and the last one is intact
-            self._on_error(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
+            self._fail(f"checkpoint of step {step} could not be written to {self.where}: {problem}")
         else:
+            self.failed = ""
             self._on_saved(step, self.place.address(name), time.monotonic() - begun)
+
+    def _fail(self, text: str) -> None:
+        self.failed = text
+        self._on_error(text)
 
     def _number(self) -> int:
         """Return the number of this writer's claim; 0 without one."""
@@ -230,16 +242,22 @@ def signature_of(model: Any, optimizer: Any) -> str:
     return signature_of_all(model.state_dict(), [optimizer])
 
 
-def signature_of_all(state: Mapping[str, Any], optimizers: Sequence[Any]) -> str:
-    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers."""
+def signature_of_all(
+    state: Mapping[str, Any], optimizers: Sequence[Any], groups: Sequence[int] | None = None
+) -> str:
+    """Describe what a checkpoint must match: tensors by name, shape and type, and the optimisers.
+
+    `groups`: of parameters, before any was added while training; None: as they are.
+    """
     tensors = {
         name: [list(value.shape), str(value.dtype).removeprefix("torch.")]
         for name, value in state.items()
         if isinstance(value, Tensor)
     }
     kinds = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
-    groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
-    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": groups})
+    if groups is None:
+        groups = [len(group["params"]) for optimizer in optimizers for group in optimizer.param_groups]
+    return json.dumps({"tensors": tensors, "optimizer": kinds, "groups": list(groups)})
 
 
 def _saved_in(place: Place) -> "list[_Saved]":
@@ -249,25 +267,33 @@ def _saved_in(place: Place) -> "list[_Saved]":
 
 
 def _saved_of(other: Path | str) -> "list[_Saved]":
-    """Return the checkpoints to resume from, newest first: of a file, a folder, or one below."""
+    """Return the checkpoints to resume from, newest first: of a file, a folder or URL, or one below."""
+    found: Sequence[Path | str]
     if isinstance(other, str) and is_url(other):
-        saved = _saved_in(place_of(other))
-        if not saved:
-            raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
-        return saved
-    path = Path(other)
-    try:
-        if path.is_file():
-            return [_Saved(place_of(path.parent), path.name)]
-        found = [path] if _saved_in(place_of(path)) else _folders_below(path)
-    except OSError as problem:
-        raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
+        found = _urls_below(other.rstrip("/"), DEPTH)
+    else:
+        path = Path(other)
+        try:
+            if path.is_file():
+                return [_Saved(place_of(path.parent), path.name)]
+            found = [path] if _saved_in(place_of(path)) else _folders_below(path)
+        except OSError as problem:
+            raise BadCheckpointError(f"cannot resume from {other}: {problem.strerror}") from problem
     if not found:
         raise BadCheckpointError(f"nothing to resume from: there is no checkpoint in {other}")
     if len(found) > 1:
         names = ", ".join(str(each) for each in found)
         raise BadCheckpointError(f"{other} has several trainings; resume from one of: {names}")
     return _saved_in(place_of(found[0]))
+
+
+def _urls_below(url: str, depth: int) -> list[str]:
+    """Return the places with checkpoints at or below a URL; what is below a place with some is not."""
+    place = place_of(url)
+    if _saved_in(place):
+        return [url]
+    below = sorted(place.names()) if depth else []
+    return [found for name in below for found in _urls_below(f"{url}/{name}", depth - 1)]
 
 
 def _folders_below(folder: Path) -> list[Path]:
@@ -329,7 +355,7 @@ class _DamagedError(Exception):
     """A file that is not as it was written."""
 
 
-class _Buffers:
+class HostCopies:
     """Copies of a state's tensors in host memory, reused by the next save."""
 
     def __init__(self) -> None:
@@ -432,7 +458,7 @@ def _write_file(descriptor: int, state: dict[str, Any], manifest: dict[str, Any]
     os.fsync(descriptor)
 
 
-def _read(saved: _Saved, signature: str, check: Check) -> tuple[int, dict[str, Any]]:
+def _read(saved: _Saved, signature: str | None, check: Check) -> tuple[int, dict[str, Any]]:
     """Return step and state of a checkpoint; `check` may refuse its manifest."""
     path = saved.address
     with saved.place.opened(saved.name) as file:
@@ -443,18 +469,39 @@ def _read(saved: _Saved, signature: str, check: Check) -> tuple[int, dict[str, A
                 f"this one knows {FORMAT}); install that one here"
             )
         check(saved, manifest)
-        if manifest["signature"] != signature:
+        if signature is not None and manifest["signature"] != signature:
             how = _difference(manifest["signature"], signature)
             raise BadCheckpointError(f"checkpoint {path} is of another model: {how}")
-        file.seek(0)
+        return manifest["step"], _load(file, length, path)
+
+
+def _load(file: BinaryIO, length: int, path: str) -> dict[str, Any]:
+    file.seek(0)
+    try:
+        # Not mapped: a mapped file must not be replaced.
+        state: dict[str, Any] = torch.load(
+            _Content(file, length), map_location="cpu", weights_only=True
+        )
+        return state
+    except OSError:
+        raise
+    except Exception as problem:
+        raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
+
+
+def write_file(place: Place, name: str, state: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Write a file of a checkpoint, with its digest."""
+    place.write(name, lambda descriptor: _write_file(descriptor, state, manifest))
+
+
+def read_file(place: Place, name: str) -> dict[str, Any]:
+    """Read such a file; `BadCheckpointError` if it is damaged."""
+    with place.opened(name) as file:
         try:
-            # Not mapped: a mapped file must not be replaced.
-            state = torch.load(_Content(file, length), map_location="cpu", weights_only=True)
-            return manifest["step"], state
-        except OSError:
-            raise
-        except Exception as problem:
-            raise BadCheckpointError(f"checkpoint {path} cannot be loaded: {problem}") from problem
+            length, _ = _checked(file)
+        except _DamagedError as problem:
+            raise BadCheckpointError(f"{place.address(name)} is damaged: {problem}") from problem
+        return _load(file, length, place.address(name))
 
 
 def _checked(file: BinaryIO) -> tuple[int, dict[str, Any]]:

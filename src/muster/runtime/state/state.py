@@ -1,8 +1,7 @@
 """The state of a training: parameters, optimisers, schedules, position in the data."""
 
-import ctypes
-import io
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from math import nan
 from typing import Any
 
@@ -11,7 +10,11 @@ from torch import Tensor
 
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.checkpoint import signature_of_all
+from muster.runtime.state.kept_values import kept_value, schedule_value
+from muster.runtime.state.module_numbers import ModuleNumbers
+from muster.runtime.state.tree import PlaceOf, describe, make, placed_like
 
 Packed = dict[str, Any]
 
@@ -24,10 +27,16 @@ class TrainingState:
     knows (a learnt weight of a loss) is named by its place there: "optimizer:1.0".
     """
 
+    in_parts = False
+    """Whether each member has other parameters, so that they cannot be compared."""
+
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
         self.models: list[Any] = []
         self.optimizers: list[Any] = []
         self.schedulers: list[Any] = []
+        self.kept: Mapping[str, Any] = {}
+        """What the user keeps beside them, by name."""
+        self.numbers = ModuleNumbers(self.named_models)
         self.feed: Feed | None = None
         self.parameters: list[Any] = []
         """What is trained, of models and optimisers."""
@@ -46,6 +55,8 @@ class TrainingState:
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.changes = 0
+        """How often what is trained has changed since the beginning."""
         self.run, self.owner = 0, ""
         """A number for the run, kept for as long as its owner continues it; 0: none yet."""
         self.add(model, optimizer, scheduler)
@@ -56,17 +67,55 @@ class TrainingState:
         self.optimizers += as_list(optimizers)
         self.schedulers += as_list(schedulers)
         self.find_trained()
+        self.numbers.start()
+        self._first_groups = [len(group["params"]) for group in self._groups()]
+
+    def is_changed(self) -> bool:
+        """Whether something else is trained than was found: unfrozen, frozen, or added to a group."""
+        flags = [parameter.requires_grad for parameter in self._all.values()]
+        return flags != self._flags or self._held_count() != self._count
+
+    def change(self) -> int:
+        """Return a checksum of what is trained now, found or not; not 0."""
+        names = [name for name, parameter in self._all.items() if parameter.requires_grad]
+        groups = [[len(g["params"]) for g in each.param_groups] for each in self.optimizers]
+        return zlib.crc32(repr((names, groups)).encode()) + 1
+
+    def layout(self) -> Packed:
+        """Return what is trained and by which group of which optimiser, by name."""
+        names = {id(parameter): name for name, parameter in self._all.items()}
+        groups = [
+            [[names[id(p)] for p in group["params"]] for group in each.param_groups]
+            for each in self.optimizers
+        ]
+        return {"changes": self.changes, "trained": self.names, "groups": groups}
+
+    def set_layout(self, layout: Packed) -> None:
+        """Train what another member trains, or a checkpoint did."""
+        trained = set(layout["trained"])
+        for name, parameter in self._all.items():
+            parameter.requires_grad_(name in trained)
+        for optimizer, groups in zip(self.optimizers, layout["groups"], strict=True):
+            known = {name for group in groups for name in group} - set(self._all)
+            if known:
+                raise BadTrainingError(
+                    f"the others train {sorted(known)[0]}, which this script does not make before "
+                    "ctx.wrap: make all tensors first, and unfreeze them later"
+                )
+            last = optimizer.param_groups[-1]
+            optimizer.param_groups += [dict(last) for _ in groups[len(optimizer.param_groups) :]]
+            for group, names in zip(optimizer.param_groups, groups, strict=True):
+                group["params"] = [self._all[name] for name in names]
+        self.find_trained()
+        self.changes = int(layout["changes"])
 
     def find_trained(self) -> None:
         """Find the trained parameters: those that require gradients, in models and optimisers."""
-        self._loose = self._find_loose()
-        of_models = [
-            (f"{prefix}{n}", p) for prefix, m in self._models() for n, p in m.named_parameters()
-        ]
-        named: dict[int, tuple[str, Any]] = {}
-        for name, parameter in (*of_models, *self._loose.items()):
-            named.setdefault(id(parameter), (name, parameter))  # a tied one is listed once
-        trained = [(name, parameter) for name, parameter in named.values() if parameter.requires_grad]
+        self.loose = self._find_loose()
+        self._all = dict(self.all_parameters())
+        self._flags = [parameter.requires_grad for parameter in self._all.values()]
+        self._count = self._held_count()
+        trained = [(name, p) for name, p in self._all.items() if p.requires_grad]
         self.names, self.parameters = [name for name, _ in trained], [p for _, p in trained]
         self._keepers = {id(p): optimizer for optimizer, _, p in self._held()}
 
@@ -93,11 +142,14 @@ class TrainingState:
         """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
         return {
+            "layout": self.layout() if self.changes else None,
             **{_named("model", i): model.state_dict() for i, model in enumerate(self.models)},
             **{_named("optimizer", i): each.state_dict() for i, each in enumerate(self.optimizers)},
             "scheduler": None,
-            **{_named("scheduler", i): schedule_of(each) for i, each in enumerate(self.schedulers)},
-            "loose": {name: p.detach() for name, p in self._loose.items()},
+            **{_named("scheduler", i): schedule_value(each) for i, each in enumerate(self.schedulers)},
+            "loose": {name: p.detach() for name, p in self.loose.items()},
+            "kept": {name: kept_value(thing) for name, thing in self.kept.items()},
+            "numbers": self.numbers.changed(),
             "position": [position.epoch, position.cursor, position.step],
             "losses": self.losses,
             "loss": self.loss,
@@ -108,6 +160,8 @@ class TrainingState:
 
     def restore(self, whole: Packed) -> None:
         """Restore a checkpoint."""
+        if whole.get("layout"):  # older checkpoints have none
+            self.set_layout(whole["layout"])
         for i, model in enumerate(self.models):
             model.load_state_dict(whole[_named("model", i)])
         for i, optimizer in enumerate(self.optimizers):
@@ -116,7 +170,9 @@ class TrainingState:
             kept = whole.get(_named("scheduler", i))
             if kept:
                 scheduler.load_state_dict(kept)
-        self._set_loose(whole.get("loose", {}))  # older checkpoints have none
+        self._restore_kept(whole.get("kept", {}))
+        self.numbers.set(whole.get("numbers", {}))
+        self.set_loose(whole.get("loose", {}))  # older checkpoints have none
         self.position = Position(*whole["position"])
         self.losses = float(whole["losses"])
         self.loss = float(whole.get("loss", nan))  # older checkpoints have none
@@ -127,42 +183,43 @@ class TrainingState:
         if owner == self.owner:  # else another's, which this training starts from
             self.run = int(run)
 
+    def _restore_kept(self, saved: Packed) -> None:
+        """Restore what is kept and was saved; older checkpoints have nothing of the kind."""
+        for name in self.kept.keys() & saved.keys():
+            self.kept[name].load_state_dict(placed_like(saved[name], kept_value(self.kept[name])))
+
     def signature(self) -> str:
         """Describe what a checkpoint must match."""
-        tensors = {f"{x}{name}": t for x, m in self._models() for name, t in m.state_dict().items()}
-        return signature_of_all({**tensors, **self._loose}, self.optimizers)
+        tensors = {
+            f"{x}{name}": t for x, m in self.named_models() for name, t in m.state_dict().items()
+        }
+        return signature_of_all({**tensors, **self.loose}, self.optimizers, self._first_groups)
 
     def tensors_of(self, index: int) -> tuple[Packed, list[Tensor]]:
         """Return one parameter with its optimiser state: a description, and tensors."""
         parameter = self.parameters[index]
         optimizer = self.optimizer_of(parameter)
         kept = optimizer.state.get(parameter, {}) if optimizer is not None else {}
-        tensors, plain = [parameter.detach()], {}
-        described = []
-        for key, value in kept.items():
-            if isinstance(value, Tensor):
-                described.append([key, list(value.shape), str(value.dtype), value.device.type])
-                tensors.append(value.detach())
-            else:
-                plain[key] = value
-        return {"parameter": index, "tensors": described, "plain": plain}, tensors
+        tensors = [parameter.detach()]
+        where = f"the optimiser's state of {self.names[index]}"
+        return {"parameter": index, "state": describe(dict(kept), tensors, where)}, tensors
 
     def room_for(self, described: Packed) -> list[Tensor]:
         """Return where the tensors of a description are received; replaces the optimiser's state."""
         parameter = self.parameters[described["parameter"]]
-        room, kept = [parameter.detach()], dict(described["plain"])
-        for key, shape, dtype, device in described["tensors"]:
-            # Step counters stay in host memory; the rest goes to this member's device.
-            counter = not shape and device == "cpu" and not self._on_device(parameter)
-            place = "cpu" if counter else parameter.device
-            kept[key] = torch.empty(shape, dtype=getattr(torch, dtype.partition(".")[2]), device=place)
-            room.append(kept[key])
+        room = [parameter.detach()]
+        kept = make(described["state"], self._places(parameter), room)
         optimizer = self.optimizer_of(parameter)
         if kept:
             optimizer.state[parameter] = kept
         elif optimizer is not None:
             optimizer.state.pop(parameter, None)
         return room
+
+    def _places(self, parameter: Any) -> PlaceOf:
+        """Step counters stay in host memory; the rest goes to this member's device."""
+        counters = parameter.device if self._on_device(parameter) else "cpu"
+        return lambda shape, device: counters if not shape and device == "cpu" else parameter.device
 
     def _on_device(self, parameter: Any) -> bool:
         """Whether the optimiser wants its step counters on the parameter's device."""
@@ -182,40 +239,27 @@ class TrainingState:
         """Adopt another member's."""
         for group, values in zip(self._groups(), groups, strict=True):
             for key, value in values.items():
-                group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
+                if isinstance(group.get(key), Tensor):
+                    group[key].fill_(value)  # compiled code and graphs hold on to it
+                else:
+                    group[key] = tuple(value) if isinstance(group.get(key), tuple) else value
 
-    def extras(self) -> Tensor:
-        """Return the rest: buffers, frozen parameters, schedules."""
-        trained = {id(p) for p in self.parameters}  # by identity: a tied one has several names
-        rest = {
-            f"{prefix}{name}": value.detach() if isinstance(value, Tensor) else value
-            for prefix, model in self._models()
-            for name, value in model.state_dict(keep_vars=True).items()
-            if id(value) not in trained
-        }
-        loose = {name: p.detach() for name, p in self._loose.items() if id(p) not in trained}
-        packed = io.BytesIO()
-        schedules = [schedule_of(each) for each in self.schedulers]
-        torch.save({"rest": rest, "loose": loose, "schedulers": schedules}, packed)
-        return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
+    def all_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Return all parameters once, frozen ones too, with their names."""
+        of_models = ((f"{x}{n}", p) for x, m in self.named_models() for n, p in m.named_parameters())
+        seen: set[int] = set()
+        for name, parameter in (*of_models, *self.loose.items()):
+            if id(parameter) not in seen:  # a tied one is listed once
+                seen.add(id(parameter))
+                yield name, parameter
 
-    def set_extras(self, packed: Tensor) -> None:
-        """Adopt another member's."""
-        read = io.BytesIO(ctypes.string_at(packed.data_ptr(), packed.numel()))
-        # The sender's device may not exist here.
-        extras = torch.load(read, "cpu", weights_only=True)
-        for prefix, model in self._models():
-            own = {f"{prefix}{name}": name for name in model.state_dict()}
-            given = {own[name]: value for name, value in extras["rest"].items() if name in own}
-            model.load_state_dict(given, strict=False)
-        self._set_loose(extras["loose"])
-        for scheduler, kept in zip(self.schedulers, extras["schedulers"], strict=True):
-            scheduler.load_state_dict(kept)
-
-    def _models(self) -> Iterator[tuple[str, Any]]:
+    def named_models(self) -> Iterator[tuple[str, Any]]:
         """Return the models with their prefixes."""
         for i, model in enumerate(self.models):
             yield f"{_named('model', i)}:" if i else "", model
+
+    def _held_count(self) -> int:
+        return sum(len(group["params"]) for group in self._groups())
 
     def _groups(self) -> list[Packed]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
@@ -232,10 +276,11 @@ class TrainingState:
         inside = {id(p) for model in self.models for p in model.parameters()}
         return {name: p for _, name, p in self._held() if id(p) not in inside}
 
-    def _set_loose(self, given: Packed) -> None:
+    def set_loose(self, given: Packed) -> None:
+        """Adopt the values of parameters that only an optimiser knows."""
         with torch.no_grad():
             for name, value in given.items():
-                self._loose[name].copy_(value)
+                self.loose[name].copy_(value)
 
 
 def as_list(given: Any) -> list[Any]:
@@ -246,8 +291,3 @@ def as_list(given: Any) -> list[Any]:
 def _named(kind: str, place: int) -> str:
     """Name the first of a kind plainly, the second "kind2"."""
     return kind if place == 0 else f"{kind}{place + 1}"
-
-
-def schedule_of(scheduler: Any) -> Packed:
-    """Return a schedule's attributes, without our wrapper of its `step`."""
-    return {key: value for key, value in scheduler.state_dict().items() if key != "step"}

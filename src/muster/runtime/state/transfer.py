@@ -4,19 +4,31 @@ From the beginning of a step to its update the donor's parameters do not change:
 the steps done. What is sent in window w contains w updates. A joiner is a member with weight zero: it
 gets the same summed gradients, so it applies update k to whatever came in a window before k, and
 nothing is sent twice or copied.
+
+What does not change is sent before (`fixed.py`). What changes outside of updates (buffers, schedules,
+what the user keeps) is copied at the opening of one more window, and the joiner takes it over at the
+beginning of that step.
 """
 
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from muster.runtime.comm.stream import receive_into, receive_json, send_json, send_tensor
-from muster.runtime.errors import BrokenGroupError
-from muster.runtime.members.peers import connect
-from muster.runtime.state.state import TrainingState
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, CannotJoinError
+from muster.runtime.members.peers import PeerServer, connect
+from muster.runtime.state.fixed import FixedSender, Stamp, receive_fixed, stamp
+from muster.runtime.state.hyper import hyper_of, set_hyper
+from muster.runtime.state.rest import fixed_of, rest_of, set_rest
+from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.state.tree import UnsendableError, copied, receive_tree, send_tree
+
+KEPT = 4
+"""Windows whose settings are kept: a joiner that takes part in every sum is one behind at most."""
 
 
 class Donor:
@@ -35,28 +47,56 @@ class Donor:
         """Joiners without a tensor in this window: each gets at least one."""
         self._joiners: dict[str, int] = {}
         """Joiner -> its next window."""
-        self._settings: list[Any] = []
-        self._extras = torch.empty(0, dtype=torch.uint8)
+        self._fixed = FixedSender(self._in_host)
+        self._getting: set[str] = set()
+        """Joiners that are getting fixed tensors: they ask for the others afterwards."""
+        self._stamps: dict[str, dict[str, Stamp]] = {}
+        """Joiner -> stamps of the fixed tensors it has."""
+        self._finishing: dict[str, int] = {}
+        """Joiner -> the window of its last parameter: it gets the rest as of the next step."""
+        self._settings: dict[int, Packed] = {}
+        """Hyper-parameters as of the last windows."""
+        self._at_once = False
+        """All wait for joiners, so that this window's copy is good for all of them."""
+        self._rest: Any = None
+        """A copy of all that changes outside of updates, as of the last opening; None: not wanted."""
         self._closed = False
         self._rests: Any = None
         """The GPU event after which the state does not change."""
 
-    def open(self, window: int) -> None:
-        """Open a window; the state contains this many updates."""
+    def listen(self, peers: PeerServer) -> None:
+        """Answer joiners at a task's post."""
+        peers.on("fixed", self._serve_fixed)
+        peers.on("state", self._serve)
+
+    def open(self, window: int, whole: bool = False, between: bool = False) -> None:
+        """Open a window; the state contains this many updates.
+
+        `whole`: everybody waits until joiners have everything, so that the rest follows at once.
+        `between`: two updates of one step, where the rest is in the middle of changing.
+        """
         with self._change:
             self._window = self._last = window
             self._owed = {joiner for joiner, after in self._joiners.items() if after == window}
+            self._rest, self._at_once = None, whole
             if self._joiners:
                 self._rests = _moment()
-                # The forward pass may change buffers (BatchNorm), so copy them now.
-                self._settings, self._extras = self._state.settings(), self._state.extras()
+                before = {at: each for at, each in self._settings.items() if window - at < KEPT}
+                self._settings = {**before, window: hyper_of(self._state)}
+            due = any(last < window for last in self._finishing.values())
+            if whole or (due and not between):
+                # User code and the forward pass change it (BatchNorm), so copy it now.
+                self._rest = copied(rest_of(self._state, self._changed()))
             self._change.notify_all()
 
     def await_joiners(self, count: int, seconds: float) -> None:
         """Wait for this many joiners, before the window in which they all get the state."""
         with self._change:
-            if not self._change.wait_for(lambda: len(self._joiners) >= count, seconds):
-                raise BrokenGroupError(f"only {len(self._joiners)} of {count} ask for the state")
+            while len(self._joiners) < count:
+                # However long fixed tensors take; the connection knows when the other is silent.
+                getting = len(self._getting)
+                if not self._change.wait(seconds) and not getting:
+                    raise BrokenGroupError(f"only {len(self._joiners)} of {count} ask for the state")
 
     def shut(self) -> None:
         """Close the window before the state changes; wait for tensors being sent."""
@@ -72,27 +112,45 @@ class Donor:
             self._owed.clear()
             self._change.notify_all()
 
-    def serve(self, connection: socket.socket, request: dict[str, Any]) -> None:
+    def _serve_fixed(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        """Send a joiner the tensors that do not change, at any time (server's thread)."""
+        joiner = str(request["task"])
+        connection.settimeout(float(request["timeout"]))
+        with self._change:
+            self._getting.add(joiner)
+        try:
+            stamps = self._fixed.send(connection, fixed_of(self._state))
+            with self._change:
+                self._stamps[joiner] = stamps
+        finally:
+            with self._change:
+                self._getting.discard(joiner)
+                self._change.notify_all()
+
+    def _serve(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Send the state to one joiner (server's thread)."""
         joiner = str(request["task"])
         connection.settimeout(float(request["timeout"]))
         try:
             with self._change:
-                # From the next window on: this one may lack settings and extras.
+                # From the next window on: this one may lack settings.
                 first = self._joiners[joiner] = self._last + 1
                 self._change.notify_all()
             send_json(connection, {"first": first, "count": len(self._state.parameters)})
             self._send_all(connection, joiner, first)
+        except UnsendableError as problem:
+            send_json(connection, {"refused": str(problem)})
         finally:
-            with self._change:
-                self._joiners.pop(joiner, None)
-                self._owed.discard(joiner)
-                self._change.notify_all()
+            self._forget(joiner)
 
     def _send_all(self, connection: socket.socket, joiner: str, window: int) -> None:
+        """Send all trained parameters, window by window, and then the rest."""
         sent, count = 0, len(self._state.parameters)
-        while sent < count:
-            settings, extras = self._await(window)
+        while True:
+            self._await_window(window)
+            settings, rest = self._contents(window, joiner)
+            if rest is not None:
+                break
             send_json(connection, {"window": window, "settings": settings})
             while sent < count and self._enter(window, joiner):
                 try:
@@ -102,12 +160,35 @@ class Donor:
                         send_tensor(connection, self._in_host(tensor))
                     sent += 1
                 finally:
-                    self._leave(joiner)
-            whole = sent == count
-            send_json(connection, {"end": window, "extras": extras.numel() if whole else -1})
-            if whole:
-                send_tensor(connection, extras)
-            window += 1
+                    self._leave(joiner, whole=sent == count)
+            send_json(connection, {"end": window, "whole": sent == count})
+            window += not self._at_once
+        send_json(connection, {"settings": settings})
+        send_tree(connection, rest, self._in_host)
+
+    def _contents(self, window: int, joiner: str) -> tuple[Packed, Any]:
+        """Return the settings as of a window, and the rest if it is due."""
+        with self._change:
+            last = self._finishing.get(joiner)
+            due = last is not None and (last < window or self._at_once) and window == self._last
+            return self._settings[window], self._rest if due else None
+
+    def _forget(self, joiner: str) -> None:
+        """Forget a joiner; drop the copy made for it."""
+        with self._change:
+            self._joiners.pop(joiner, None)
+            self._owed.discard(joiner)
+            self._stamps.pop(joiner, None)
+            self._finishing.pop(joiner, None)
+            if not self._joiners:
+                self._rest = None
+            self._change.notify_all()
+
+    def _changed(self) -> set[str]:
+        """Return the fixed tensors that have changed since some joiner got them."""
+        now = {name: stamp(tensor) for name, tensor in fixed_of(self._state).items()}
+        sent = [self._stamps.get(joiner, {}) for joiner in self._joiners]
+        return {name for stamps in sent for name in now if stamps.get(name) != now[name]}
 
     def _in_host(self, tensor: torch.Tensor) -> torch.Tensor:
         """Copy beside the GPU's work, not behind it; nothing changes the state meanwhile."""
@@ -122,12 +203,14 @@ class Donor:
         stream.synchronize()
         return host
 
-    def _await(self, window: int) -> tuple[list[Any], torch.Tensor]:
+    def _await_window(self, window: int) -> None:
+        self._await(lambda: self._last >= window)
+
+    def _await(self, ready: Callable[[], bool]) -> None:
         with self._change:
-            self._change.wait_for(lambda: self._last >= window or self._closed)
+            self._change.wait_for(lambda: ready() or self._closed)
             if self._closed:
                 raise ConnectionError("the training has ended")
-            return self._settings, self._extras
 
     def _enter(self, window: int, joiner: str) -> bool:
         with self._change:
@@ -138,10 +221,13 @@ class Donor:
             self._inside += 1
             return True
 
-    def _leave(self, joiner: str) -> None:
+    def _leave(self, joiner: str, whole: bool) -> None:
+        """Note that a tensor is sent; after the last, the rest is due."""
         with self._change:
             self._inside -= 1
             self._owed.discard(joiner)
+            if whole:
+                self._finishing[joiner] = self._last
             self._change.notify_all()
 
 
@@ -155,7 +241,11 @@ def _moment() -> Any:
 
 
 class Joiner:
-    """Receives the state from a donor in a thread, and tracks which updates it contains."""
+    """Receives the state from a donor in a thread, and tracks which updates it contains.
+
+    Trained parameters go to their places as they come. The rest is applied by the thread that trains,
+    at the beginning of the step that it belongs to: user code may be changing the same objects.
+    """
 
     def __init__(
         self, state: TrainingState, task: str, donor: str, address: str, token: str, deadline: float
@@ -163,16 +253,24 @@ class Joiner:
         self.donor = donor
         self._state = state
         self._change = threading.Condition()
+        self._asked = False
+        """Whether the donor knows of this joiner; before, no window has anything for it."""
         self._came: dict[int, int] = {}
         """Parameter -> the window it came in."""
         self._first: int | None = None
         self._ended = -1
-        self._settings: dict[int, list[Any]] = {}
+        self._settings: dict[int, Packed] = {}
+        self._last: int | None = None
+        """The window of the last parameter; the rest is as of the next step. None: some are missing."""
+        self._rest: tuple[Packed, Any] | None = None
+        """Settings and everything else, to be applied then."""
         self._complete: int | None = None
         self._error: str | None = None
-        request = {"kind": "state", "task": task, "timeout": deadline}
+        self._refused = ""
+        self._closed = self._reaching = False
+        self._there = address, {"task": task, "timeout": deadline}, token, deadline
         try:
-            self._connection = connect(address, request, token, deadline)
+            self._connection = self._reach("fixed")
         except OSError as problem:
             raise BrokenGroupError(f"{donor} does not send its state: {problem}") from problem
         self._thread = threading.Thread(target=self._receive, name="muster-joiner", daemon=True)
@@ -180,52 +278,107 @@ class Joiner:
 
     @property
     def complete(self) -> int | None:
-        """The window in which the last of the state came."""
+        """The window as of which this task has the whole state."""
         with self._change:
             return self._complete
 
     def wait_complete(self) -> None:
-        """Wait until everything has arrived."""
+        """Wait until everything has arrived, at the very start."""
         with self._change:
-            self._change.wait_for(lambda: self._complete is not None or self._error is not None)
+            self._change.wait_for(lambda: self._last is not None or self._has_failed())
             self._check()
-            assert self._complete is not None
-            self._state.set_settings(self._settings[self._complete])
+            assert self._last is not None
+        try:
+            self._take_over(self._last)
+        except CannotJoinError as problem:
+            raise BadTrainingError(str(problem)) from problem  # there is no training to join yet
+
+    def settle(self, window: int) -> None:
+        """At the beginning of a step, take over the rest if it is due."""
+        with self._change:
+            due = self._last is not None and self._last < window
+            if not due or self._complete is not None:
+                return
+        self._take_over(window)
+
+    def _take_over(self, window: int) -> None:
+        with self._change:
+            self._change.wait_for(lambda: self._rest is not None or self._has_failed())
+            self._check()
+            assert self._rest is not None
+            settings, rest = self._rest
+            self._complete, self._rest = window, None
+        set_hyper(self._state, settings)
+        set_rest(self._state, rest)
 
     def before_update(self, update: int) -> list[int]:
         """Return the parameters to skip in this update: missing, or sent with it applied."""
         with self._change:
-            self._change.wait_for(lambda: self._knows(update - 1) or self._error is not None)
+            self._change.wait_for(lambda: self._knows(update - 1) or self._has_failed())
             self._check()
             settings = self._settings.pop(update - 1, None)
-            if settings is not None:
-                self._state.set_settings(settings)
+            if settings is not None and self._complete is None:
+                set_hyper(self._state, settings)
             every = range(len(self._state.parameters))
             return [i for i in every if self._came.get(i, update) > update - 1]
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
+        with self._change:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+            if self._reaching:
+                return  # it waits for a donor that may hang, and has nothing to write
         self._thread.join()
 
     def _knows(self, window: int) -> bool:
         """Whether everything of a window has arrived."""
+        if not self._asked:
+            return True
         if self._first is None:
             return False
         return window < self._first or self._ended >= window or self._complete is not None
 
+    def _has_failed(self) -> bool:
+        return self._error is not None or bool(self._refused)
+
     def _check(self) -> None:
-        if self._error is not None and self._complete is None:
+        if self._refused:
+            raise CannotJoinError(self._refused)
+        if self._error is not None and self._rest is None and self._complete is None:
             raise BrokenGroupError(f"{self.donor} stopped sending its state: {self._error}")
 
     def _receive(self) -> None:
         try:
             with self._connection:
+                receive_fixed(self._connection, fixed_of(self._state))
+            self._ask()
+            with self._connection:
                 self._read_all()
+        except CannotJoinError as problem:
+            self._fail(refused=str(problem))
         except Exception as problem:  # waiters must hear of any error
-            with self._change:
-                self._error = str(problem) or type(problem).__name__
-                self._change.notify_all()
+            self._fail(str(problem) or type(problem).__name__)
+
+    def _fail(self, error: str | None = None, refused: str = "") -> None:
+        with self._change:
+            self._error, self._refused = error, refused
+            self._change.notify_all()
+
+    def _reach(self, kind: str) -> socket.socket:
+        address, request, token, deadline = self._there
+        return connect(address, {**request, "kind": kind}, token, deadline)
+
+    def _ask(self) -> None:
+        """Ask for what changes."""
+        with self._change:
+            self._asked = self._reaching = True
+        found = self._reach("state")
+        with self._change:
+            self._connection, self._reaching = found, False
+            if self._closed:
+                found.close()
+                raise ConnectionError("closed")
 
     def _read_all(self) -> None:
         hello = receive_json(self._connection)
@@ -233,8 +386,10 @@ class Joiner:
             self._first = int(hello["first"])
             self._change.notify_all()
         window = -1
-        while True:
+        while self._rest is None:
             frame = receive_json(self._connection)
+            if "refused" in frame:
+                raise CannotJoinError(frame["refused"])
             if "window" in frame:
                 window = int(frame["window"])
                 with self._change:
@@ -244,15 +399,16 @@ class Joiner:
                     receive_into(self._connection, tensor)
                 with self._change:
                     self._came[int(frame["parameter"])] = window
-            else:
-                whole = frame["extras"] >= 0
-                if whole:
-                    extras = torch.empty(frame["extras"], dtype=torch.uint8)
-                    receive_into(self._connection, extras)
-                    self._state.set_extras(extras)
+            elif "end" in frame:
                 with self._change:
                     self._ended = int(frame["end"])
-                    self._complete = self._ended if whole else None
+                    self._last = self._ended if frame["whole"] else None
                     self._change.notify_all()
-                if whole:
-                    return
+            else:
+                self._take_rest(frame["settings"], receive_tree(self._connection))
+                return
+
+    def _take_rest(self, settings: Packed, rest: Any) -> None:
+        with self._change:
+            self._rest = settings, rest
+            self._change.notify_all()

@@ -64,6 +64,17 @@ def _prefix(names: Sequence[str], index: int) -> str:
     return names[index].rpartition(":")[0] if names else ""
 
 
+def ready_order(names: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return the parameters in the order in which their gradients are expected.
+
+    `known`: the order found for the first model. The rest follows, last parameter first, as in a
+    dense network.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    found = [places[name] for name in known if name in places]
+    return [*found, *(place for place in reversed(range(len(places))) if place not in set(found))]
+
+
 class Buckets:
     """The flat buckets of a training, and the hooks that fill them."""
 
@@ -71,6 +82,15 @@ class Buckets:
         self, parameters: Sequence[Any], order: Sequence[int], names: Sequence[str] = ()
     ) -> None:
         """`order`: in which gradients are expected; `names`: of the parameters."""
+        self._hooks: list[Any] = []
+        self.lay_out_again(parameters, order, names)
+
+    def lay_out_again(
+        self, parameters: Sequence[Any], order: Sequence[int], names: Sequence[str] = ()
+    ) -> None:
+        """Begin with other parameters: what is trained has changed."""
+        for hook in self._hooks:
+            hook.remove()
         self.parameters = list(parameters)
         self._names = list(names) or [str(index) for index in range(len(self.parameters))]
         self.slots = lay_out(parameters, order, names)

@@ -20,7 +20,7 @@ from math import isfinite
 from operator import or_
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from muster.runtime.comm.base import Transfer
 from muster.runtime.data.feed import Drawn, Feed, StepPart
@@ -32,6 +32,8 @@ from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
+from muster.runtime.state.agreement import Agreement
+from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -56,6 +58,8 @@ class Ours:
     """It wants no update."""
     scaled: bool = False
     """A scaler looks for overflows."""
+    layout: int = 0
+    """Checksum of what it trains from now on; 0: no change."""
 
 
 NOTHING = Ours()
@@ -87,6 +91,9 @@ class StepEngine(Membership):
     ) -> None:
         super().__init__(settings, state, buckets, feed, deadline)
         self.device, self.stopwatch = device, Stopwatch(device)
+        self.agreement = Agreement(state, device)
+        self.is_due: Callable[[int], bool] = lambda _: False
+        """Whether a checkpoint belongs after a step."""
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -107,6 +114,8 @@ class StepEngine(Membership):
         """Sum of the losses of the phase under way."""
         self.skipping = False
         """A member wants no update in this phase."""
+        self._relaid = False
+        """All members train something else from now on."""
         self.exchanged = False
         """Workers exchanged tensors since the last sum: each must do its backward pass."""
         self._buffers = BufferKeeper(state.models)
@@ -130,6 +139,7 @@ class StepEngine(Membership):
         self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
+        self._settle(position.step)
         if self.holds:
             self.donor.open(self.state.updates)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
@@ -144,6 +154,16 @@ class StepEngine(Membership):
             self.lose()
         self._begin_buckets(crew)
         return self.part
+
+    def _settle(self, step: int) -> None:
+        """Take over what a joiner gets at the beginning of a step; begin the checks of this one."""
+        if self._joiner is not None:
+            try:
+                self._joiner.settle(self.state.updates)
+            except BrokenGroupError:
+                self.lose()
+        self.state.numbers.begin(step)
+        self.agreement.begin(step, self.holds and self.works, self.updates)
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
@@ -181,7 +201,7 @@ class StepEngine(Membership):
         self.skipping = False
         self.stopwatch.lap()
         if self.holds and self._phase > self._done and not self.void:
-            self.donor.open(self.state.updates)
+            self.donor.open(self.state.updates, between=True)
 
     def apply(self) -> None:
         """Note that the current phase is applied."""
@@ -227,6 +247,7 @@ class StepEngine(Membership):
             self.timing.transfers += crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
+        self.agreement.check(self._votes, crew, self.holds and self.works)
         self._sums, self.exchanged = self._sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
@@ -253,6 +274,7 @@ class StepEngine(Membership):
         samples, weight = (sum(getattr(vote, n) for vote in self._votes) for n in ("samples", "weight"))
         if any(vote.failed for vote in self._votes):
             self.void = True
+            self._check_layouts(crew)
             self._agreed.learn(self._votes[: crew.workers], applied=False)
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
@@ -281,6 +303,35 @@ class StepEngine(Membership):
                 f"the workers took {taken:g} of the {self.part.total} samples of step "
                 f"{self.state.position.step + 1}: they disagree on their shares, a fault of Muster's"
             )
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something else is trained than the buckets are made for."""
+        return type(self.buckets) is Buckets and self.state.is_changed()
+
+    def _check_layouts(self, crew: Crew) -> None:
+        """Have the buckets laid out again if all workers train something else; raise if some do."""
+        layouts = [vote.layout for vote in self._votes[: crew.workers]]
+        if len(set(layouts)) > 1:
+            other = next(rank for rank, layout in enumerate(layouts) if layout != layouts[0])
+            raise BadTrainingError(
+                f"{crew.tasks[other]} trains other parameters than {crew.tasks[0]} from step "
+                f"{self.state.position.step + 1} on: unfreeze and add groups on every worker, in the "
+                "same step"
+            )
+        self._relaid = bool(layouts[0])
+
+    def _lay_out_again(self) -> None:
+        """Sum what is trained now; whoever gets the state begins again, since its order has changed."""
+        crew = self._crew()
+        self._relaid = False
+        self.state.find_trained()
+        self.state.changes += 1
+        self._renew_buckets(crew)
+        if self._joiner is not None:
+            self._joiner.close()
+            self._joiner = None
+            self._take_sides(crew, [rank for rank, able in enumerate(self._agreed.able) if able])
 
     def _share_out(self, crew: Crew, samples: float, losses: float, weight: float) -> None:
         """Give everyone the gradient of the mean over the whole batch."""
@@ -312,7 +363,7 @@ class StepEngine(Membership):
             fixed=line[0],
             per_sample=line[1],
             noise=self._gauge.noise(),
-            request=self._request,
+            request=self._request | self._due(),
             failed=float(ours.failed),
             finished=self.part.finished,
             far=self.part.far,
@@ -320,12 +371,11 @@ class StepEngine(Membership):
             turn=self.state.updates * TURNS + self._sums,
             skip=float(ours.skip),
             scaled=float(ours.scaled),
+            layout=float(ours.layout),
             drawn=drawn.checksum,
             sketch=drawn.sketch,
+            **self.agreement.opinion(),
         )
-
-    def without_samples(self, losses: Tensor) -> None:
-        """Do what a worker without samples must for the others: nothing."""
 
     def clip(self, max_norm: float) -> float:
         """Scale the gradients down to a norm; return their norm before."""
@@ -373,8 +423,7 @@ class StepEngine(Membership):
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
-        if self.requested:
-            self._request = 0
+        self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
         self.on_commit(before, losses)
@@ -391,9 +440,23 @@ class StepEngine(Membership):
             self._turning = False
             self._switch(self._crew())
 
+    def _due(self) -> int:
+        """Ask all for a checkpoint after this step, if the primary's script wants one."""
+        return SAVE if self.primary and self.is_due(self.state.position.step + 1) else 0
+
+    def check_whole(self) -> None:
+        """Raise unless all members have the same state; a collective, between two steps."""
+        self.agreement.check_whole(self._crew(), self.holds and self.works)
+
     def gather(self, wanted: bool) -> Packed | None:
         """Collect the optimiser's state from updating owners for the primary; all others wait."""
         return self.owned.gather(self._crew(), wanted and self.primary) if self.updates else None
+
+    saves_parts = False
+    """Whether each member writes a part of a checkpoint."""
+
+    def save_parts(self, checkpoints: Checkpoints | None, wait: bool) -> None:
+        """Write this member's part of a checkpoint; `wait`: until it is whole."""
 
     def end(self) -> None:
         """Wait until all members are done: each keeps what another may need."""
@@ -423,12 +486,16 @@ class StepEngine(Membership):
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
         self._buffers.redo()
+        self.state.numbers.redo()
         self._void_step = 0
         self._recover_if_broken()
 
     def _recover_if_broken(self) -> None:
         if not self._broken:
-            return  # all are here: samples did not fit, and the caps are known now
+            # All are here: samples did not fit, and the caps are known now; or others are trained.
+            if self._relaid:
+                self._lay_out_again()
+            return
         self._broken = False
         began = time.monotonic()
         before = set(self.crew.tasks if self.crew else ())

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from muster.runtime.data.feed import StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.state.state import as_list
 from muster.runtime.step.device import DeviceNumber
 from muster.runtime.step.engine import Ours, StepEngine
 from muster.runtime.user.losses import check_losses, weight_of
@@ -27,6 +28,10 @@ class Gradients:
         self.engine: StepEngine | None = None
         """Set when training begins."""
         self.part = StepPart(0, 0, 0)
+        self.runs = 0
+        """Runs of the loop so far: a redone step is another one."""
+        self.applied = False
+        """Whether the last run of the loop counted, or the current one once its update is done."""
         self.micro: int | None = None
         """Samples of a micro-batch; None: a share is one batch."""
         self._rows = 0
@@ -48,6 +53,7 @@ class Gradients:
 
     def begin(self, part: StepPart) -> None:
         """Begin a step with this worker's samples."""
+        self.runs, self.applied = self.runs + 1, self._applied
         self.part, self._ours, self._reached, self._hidden = part, None, set(), []
         self._called = self._summed = self._applied = self._more = False
         self._rows = 0
@@ -105,6 +111,9 @@ class Gradients:
             raise BadTrainingError(
                 'weight= and optimizer= need gradients that owners do not have: use owners="reduce"'
             )
+        if engine.is_changed:
+            self._give_up(engine, Ours(failed=True, layout=engine.state.change()))
+            return
         chosen = self._chosen(engine, optimizer)
         if self._ours is None:
             engine.begin_sum(chosen)
@@ -112,12 +121,11 @@ class Gradients:
         engine.stopwatch.mark()
         if engine.exchanged and self._rows and self._rows < self.part.count:
             raise BadTrainingError(
-                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
+                "SyncBatchNorm, ctx.gather() and shard= need a worker's samples at once: leave out "
+                "micro_batch"
             )
         if (self.part.count or engine.exchanged) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
-        elif not engine.void:
-            engine.without_samples(losses)
         engine.keep_pace()
         engine.stopwatch.mark()
         if not self._more:
@@ -130,6 +138,8 @@ class Gradients:
             self._pretend(engine)
         elif self._summed:
             engine.skipping = True
+        elif engine.is_changed:
+            self._give_up(engine, Ours(failed=True, layout=engine.state.change()))
         else:
             self._give_up(engine, Ours(skip=True))
 
@@ -156,6 +166,7 @@ class Gradients:
             return step(*args, **kwargs)
         if not self._summed:
             raise BadTrainingError("optimizer.step() was called before ctx.backward(losses)")
+        self.applied = not engine.void
         if engine.void:
             return None
         if engine.is_applied:
@@ -164,10 +175,19 @@ class Gradients:
         self._check_used(engine, optimizer)
         if not self._applied:
             self._apply(engine)
+        self.applied = not engine.void
         if engine.void or engine.skipping or engine.updates:
             optimizer._opt_called = True  # torch's schedulers check it
             return None
         return self._step(engine, step, *args, **kwargs)
+
+    def add_group(self, optimizer: Any, add: Callable[..., Any], group: dict[str, Any]) -> Any:
+        """Replace the user's optimizer.add_param_group(): a redone step has done it before."""
+        new = group["params"]
+        held = {id(p) for other in optimizer.param_groups for p in other["params"]}
+        if self.engine is not None and all(id(p) in held for p in as_list(new)):
+            return None
+        return add(group)
 
     def unless_void(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the user's scheduler.step(): skip it if the step is void."""
@@ -302,9 +322,19 @@ class Guarded:
     """Wraps a bound method in a check."""
 
     def __init__(self, method: Callable[..., Any], guard: Callable[..., Any]) -> None:
-        self._method, self._guard = method, guard
-        self.__func__ = getattr(method, "__func__", method)  # torch's schedulers check it
+        self._method, self.guard = method, guard
         self.__self__ = getattr(method, "__self__", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._guard(self._method, *args, **kwargs)
+        return self.guard(self._method, *args, **kwargs)
+
+    @property
+    def __func__(self) -> Callable[..., Any]:
+        """A schedule that is made later calls this in its own wrapper of `optimizer.step`."""
+        return lambda _, *args, **kwargs: self(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Show what torch's schedules leave on a method."""
+        if name.startswith("__") or name == "_method":
+            raise AttributeError(name)
+        return getattr(self._method, name)

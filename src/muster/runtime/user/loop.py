@@ -9,7 +9,7 @@ import torch
 
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position, mixed_seed
-from muster.runtime.errors import BadTrainingError, LeftError
+from muster.runtime.errors import BadTrainingError, BrokenGroupError, LeftError, MinorityError
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP
 from muster.runtime.shape.trace import mapped
 from muster.runtime.shards.ownership import LostShardError
@@ -42,6 +42,7 @@ class Loop:
         self._state: TrainingState = engine.state
         self._feed: Feed = engine.feed
         engine.on_commit, engine.on_turn = self._note_step, self._save_if_due
+        engine.is_due = saving.is_due
         self.together = Together(engine, self)
         self.nested = self._stops = False
         """Whether the user's loop goes over epochs; whether this worker wants to stop."""
@@ -210,13 +211,15 @@ class Loop:
             self._saving.prepare(state)
 
     def _save_if_due(self) -> None:
-        if self._saving.is_due(self._state.position.step) or self._engine.requested & SAVE:
+        if self._engine.requested & SAVE:
+            self._engine.check_whole()  # what is saved is what all have
             self._saving.save(self._engine, self._state)
 
     def end(self) -> None:
         """End the training with its last checkpoint; the workers can still evaluate together."""
         engine, state = self._engine, self._state
         self.ended = True
+        self._check_last()
         try:
             if engine.holds or engine.updates:
                 self._saving.save_last(engine, state)
@@ -236,6 +239,17 @@ class Loop:
             engine.say_goodbye()
             atexit.register(engine.close)
         engine.feed.close()
+        self._saving.check_last(alone=engine.settings.coordinator is None)
+
+    def _check_last(self) -> None:
+        """Compare the result with the other workers'; if one is lost meanwhile, do without."""
+        try:
+            self._engine.check_whole()
+        except MinorityError:
+            self._engine.lose()
+            self._engine.redo()  # the others have left
+        except BrokenGroupError:
+            return
 
 
 def moved(batch: Any, device: torch.device) -> Any:

@@ -1,8 +1,14 @@
 """When and by whom a training's state is saved, and what it starts from."""
 
-from muster.runtime.errors import BadCheckpointError, BrokenGroupError
+import atexit
+import os
+import sys
+
+from muster.runtime.data.samples import Position
+from muster.runtime.errors import BadCheckpointError, BadTrainingError, BrokenGroupError
 from muster.runtime.members.crew import plan_name
 from muster.runtime.settings import TaskSettings
+from muster.runtime.sharded.sharded_state import opened
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.fence import WriterTerm, WriterTerms
 from muster.runtime.state.own_place import leave_link, own_place, path_or_url
@@ -25,8 +31,13 @@ class Saving:
         self.checkpoints: Checkpoints | None = None
         """Where the state is saved; None: nowhere."""
         self._every: int | None = None
+        self.start: tuple[int, int] | None = None
+        """Epoch and step of it to start at if there is no checkpoint; None: the beginning."""
         self.engine: StepEngine | None = None
         """Set when training begins."""
+        self._ends_badly = False
+        if settings.coordinator is not None:
+            atexit.register(self._exit)  # early, so that it is the last to be called
 
     def into(self, folder: str, every: int, keep: int, resume_from: str | None) -> None:
         """Save every `every` steps into a folder or URL; see `Session.checkpoint`."""
@@ -50,6 +61,9 @@ class Saving:
         """Save on the primary; if owners update, all members take part."""
         if self.checkpoints is None and not wait:
             return
+        if engine.saves_parts:
+            engine.save_parts(self.checkpoints, wait)
+            return
         optimizer = engine.gather(self.checkpoints is not None)
         if self.checkpoints is not None and engine.primary:
             signature, whole = state.signature(), state.whole()
@@ -69,8 +83,43 @@ class Saving:
                 engine.redo()
         engine.end()
 
+    def check_last(self, alone: bool) -> None:
+        """Let the process fail if its last checkpoint was not written.
+
+        As a task of a job it fails at its very end: what the script does after the loop may save the
+        result elsewhere.
+        """
+        failed = self.checkpoints.failed if self.checkpoints is not None else ""
+        if failed and alone:
+            raise BadCheckpointError(f"the last {failed}")
+        if failed:
+            say("the last checkpoint is missing, so that this task will end with exit code 1")
+            self._ends_badly = True
+
+    def _exit(self) -> None:
+        if self._ends_badly:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
     def restore(self, state: TrainingState) -> bool:
-        """Load the latest checkpoint, as the one that writes the next; False if there is none."""
+        """Load the latest checkpoint, as the one that writes the next; False: start from scratch."""
+        return self._load(state) or self._start_at(state)
+
+    def _start_at(self, state: TrainingState) -> bool:
+        """Start where the user said; False: at the beginning."""
+        if state.position.step:
+            return False  # under way: the state is lost
+        if self.start is not None:
+            state.position = position_at(state, *self.start)
+        elif any(optimizer.state for optimizer in state.optimizers):
+            say(
+                "the optimiser has a state of its own and the data starts at sample 0: if this resumes "
+                "a training, call ctx.start_at(epoch=..., step=...) or use ctx.checkpoint"
+            )
+        return self.start is not None
+
+    def _load(self, state: TrainingState) -> bool:
         if self.checkpoints is None:
             return False
         self.checkpoints.take()
@@ -81,7 +130,7 @@ class Saving:
             raise
         self._tell_folder(self.checkpoints.where)
         if found is not None:
-            state.restore(found[1])
+            state.restore(opened(found[1], self.checkpoints.source, state))
         return found is not None
 
     def release(self) -> None:
@@ -113,3 +162,18 @@ class Saving:
             say(f"checkpoints are written to {where}")
         if own:
             leave_link(where, own)
+
+
+def position_at(state: TrainingState, epoch: int, step: int) -> Position:
+    """Return the position this many steps after the beginning of an epoch."""
+    feed, position = state.feed, Position()
+    assert feed is not None
+    if feed.value() is not None:
+        raise BadTrainingError(
+            "start_at() needs a dataset with len() and dataset[i]: a stream has no position to start at"
+        )
+    while position.epoch < epoch:
+        position = feed.after(position, (), ())
+    for _ in range(step):
+        position = feed.after(position, (), ())
+    return position

@@ -26,13 +26,13 @@ from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.sharded.engine import ShardedEngine
-from muster.runtime.sharded.parts import check_sharded
+from muster.runtime.sharded.kept_parts import check_sharded
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
-from muster.runtime.sharded.shards import Shards
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
-from muster.runtime.step.buckets import Buckets
+from muster.runtime.step.buckets import Buckets, ready_order
 from muster.runtime.step.device import default_device, device_name
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.exchange import RowExchange
@@ -40,15 +40,16 @@ from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
-from muster.runtime.user.failures import FailureReporter
+from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Gradients, Guarded
+from muster.runtime.user.kept import Kept
 from muster.runtime.user.loop import Loop, Met, moved
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, ready_order, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -87,6 +88,7 @@ class Session:
         self._export = ""
         self._feed: Feed | None = None
         self._gradients, self._saving = Gradients(), Saving(self.settings)
+        self._kept = Kept(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
         self._until: Met | None = None
@@ -148,8 +150,9 @@ class Session:
         self._gradients.allow_unused |= allow_unused
         for each in optimizers:
             each.step = Guarded(each.step, partial(self._gradients.update, each))
-        for each in schedulers:
-            each.step = Guarded(each.step, self._gradients.unless_void)
+            each.add_param_group = Guarded(
+                each.add_param_group, partial(self._gradients.add_group, each)
+            )
         return model, optimizer
 
     def data(
@@ -204,6 +207,27 @@ class Session:
         """
         self._saving.into(folder, every, keep, resume_from)
 
+    def keep(self, **things: Any) -> None:
+        """Keep objects of your own by name: `ctx.keep(ema=ema, scaler=scaler)`.
+
+        Anything with `state_dict` and `load_state_dict`: averages of the weights, a GradScaler, more
+        schedules, counters. Their state goes to workers that join, at the beginning of a step, and into
+        checkpoints, and must be the same on all workers. Call it on every worker, before `ctx.steps()`.
+        """
+        if self._engine is not None:
+            raise BadTrainingError("keep() was called inside the loop: call it before ctx.steps()")
+        self._kept.add(things)
+
+    def start_at(self, *, epoch: int = 0, step: int = 0) -> None:
+        """Start in the middle of the data, after a model that you have restored yourself.
+
+        `step`: steps done since the beginning of that epoch. A checkpoint of this training
+        (`ctx.checkpoint`) has the last word.
+        """
+        if epoch < 0 or step < 0:
+            raise BadTrainingError(f"start_at(epoch={epoch}, step={step}): neither can be negative")
+        self._saving.start = epoch, step
+
     def export(self, path: str) -> None:
         """Write the model's plain `state_dict` to a file at the end, if it is in parts."""
         self._export = path
@@ -238,6 +262,15 @@ class Session:
     def epoch(self) -> int:
         """The current epoch, from 0."""
         return self._position.epoch
+
+    @property
+    def applied(self) -> bool:
+        """Whether the last step counted: after `optimizer.step()`, and at the top of the next loop.
+
+        False if a member was lost and the step is redone. Guard what counts steps with it:
+        `if ctx.applied: ema.update(model)`.
+        """
+        return self._gradients.applied
 
     @property
     def workers(self) -> int:
@@ -401,6 +434,16 @@ class Session:
         """
         return self._exchange.together(rows) if self._exchange is not None else rows
 
+    def unfreeze(self, what: Any) -> None:
+        """Train a module or some parameters from this step on; call it before `ctx.backward`.
+
+        On every worker in the same step. Those that join later train the same, and so does a training
+        that resumes from a checkpoint. `what.requires_grad_(...)` and `optimizer.add_param_group(...)`
+        do the same.
+        """
+        for parameter in what.parameters() if hasattr(what, "parameters") else as_list(what):
+            parameter.requires_grad_(True)
+
     def skip(self) -> None:
         """Leave out the update on all workers, as with a bad batch; its samples count as seen.
 
@@ -496,7 +539,8 @@ class Session:
             raise BadTrainingError(
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
-        self._state.feed = self._feed
+        self._state.feed, self._state.kept = self._feed, self._kept.things
+        self._kept.find(self._state)
         self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
 
@@ -508,18 +552,20 @@ class Session:
             connect(model, self._exchange)
         feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
-        engine.before_leaving = self._saving.release
+        engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
         engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
         return engine
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
-            shards = Shards(state.model, self._kinds)
+            shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
-            return ShardedEngine(*task, self._mirror, self._export)
-        buckets = Buckets(state.parameters, ready_order(state, order(context)), state.names)
+            return ShardedEngine(*task, self._mirror, self._export, say)
+        known = order(context)
+        buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
+        engine.ready = known
         refuse_unwrapped(engine)
         return engine
 

@@ -30,17 +30,6 @@ def check_wrapped(before: TrainingState | None, model: Any, optimizers: Sequence
         raise BadTrainingError("LBFGS evaluates the loss many times per step and cannot be distributed")
 
 
-def ready_order(state: TrainingState, known: Sequence[str]) -> list[int]:
-    """Return the trained parameters in the order in which their gradients are expected.
-
-    `known`: the order found for the first model. The rest follows, last parameter first, as in a
-    dense network.
-    """
-    places = {name: place for place, name in enumerate(state.names)}
-    found = [places[name] for name in known if name in places]
-    return [*found, *(place for place in reversed(range(len(places))) if place not in set(found))]
-
-
 def refuse_unwrapped(engine: StepEngine) -> None:
     """Raise if an optimiser that was not wrapped updates in a step: its gradients are one worker's."""
     training = weakref.ref(engine)

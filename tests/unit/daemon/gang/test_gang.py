@@ -19,6 +19,7 @@ from muster.model.event import (
     Started,
     TasksLost,
 )
+from muster.model.job import Program
 from muster.model.placement import Placement
 from muster.model.task import (
     RuntimeSeen,
@@ -525,3 +526,60 @@ def test_a_job_that_is_being_cancelled_is_cancelled_though_its_node_is_lost() ->
     for name in ("worker-0", "worker-1"):
         rig.end(name, None, signal.SIGKILL)
     assert len(rig.kinds(Cancelled)) == 1
+
+
+def test_a_live_job_that_grows_goes_on_when_the_node_it_grows_to_is_lost() -> None:
+    rig = live()
+    rig.resize(THREE)
+    (joiner,) = rig.names - {"worker-0", "worker-1"}
+    rig.happen(NodeLost("n1", 5.0))
+    assert rig.names == {"worker-0", "worker-1"}
+    assert rig.state.phase is Phase.RUNNING
+    assert rig.state.placement == TWO
+    assert not rig.done.signals, f"nobody is stopped for {joiner}"
+
+
+def test_a_live_job_that_moves_goes_on_with_who_has_joined_when_the_old_node_is_lost() -> None:
+    rig = live()
+    rig.migrate(placement(("n1", 1), ("n1", 2)))
+    joiners = sorted(rig.names - {"worker-0", "worker-1"})
+    for name in joiners:
+        rig.greet(name)
+    rig.train(2, "worker-0", "worker-1", *joiners)
+    rig.step(2, *joiners)
+    rig.happen(NodeLost("n0", 5.0))
+    assert rig.names == set(joiners)
+    assert not rig.done.signals
+    lost = ("worker-0", "worker-1")
+    rig.react(Heard(Changed(joiners[0], 4, 6, tuple(joiners), 0.1, "failure", lost)))
+    assert rig.state.phase is Phase.RUNNING
+    assert rig.state.placement is not None
+    assert rig.state.placement.nodes() == {"n1"}
+    assert rig.names == set(joiners), "nobody is started beside them"
+
+
+def test_a_job_without_the_runtime_restarts_on_what_a_lost_node_leaves_it() -> None:
+    rig = Rig(job("j", 1, most=3, restarts=True), THREE)
+    rig.run_all()
+    rig.happen(NodeLost("n1", 5.0))
+    assert rig.state.phase is Phase.RUNNING
+    ordered = len(rig.done.ordered)
+    for name in ("worker-0", "worker-1"):
+        rig.end(name, None, signal.SIGTERM)
+    rig.pass_time()
+    assert [each.slot for each in rig.done.ordered[ordered:]] == list(TWO.slots)
+    assert (rig.gang.losses, rig.gang.failures) == (1, 0)
+
+
+def test_a_job_that_runs_at_most_once_waits_for_the_end_of_tasks_on_a_lost_node() -> None:
+    rig = Rig(job("j", 3, program=Program(at_most_once=True)), THREE)
+    rig.run_all()
+    rig.happen(NodeLost("n1", 5.0))
+    for name in ("worker-0", "worker-1"):
+        rig.end(name, None, signal.SIGKILL)
+    rig.generation = rig.state.generation
+    ordered = len(rig.done.ordered)
+    rig.start(placement(("n0", 1), ("n0", 2), ("n0", 4)))
+    assert len(rig.done.ordered) == ordered, "it may still run on n1"
+    rig.end("worker-2", None, error="node n1 is lost")
+    assert len(rig.done.ordered) == ordered + 3

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
+from muster.daemon.loop.entry import Entry
 from muster.daemon.service.protocol import RefusedError
-from muster.model.event import Submitted
+from muster.model.event import Checkpointed, Submitted
 from muster.model.job import Job, Program
+from muster.model.view import Phase
 from tests.unit.daemon.running_daemons import ANN, BOB, program, running_daemon, until
 
 
@@ -56,6 +58,25 @@ def test_an_own_job_by_number_name_or_last_is_its_folder(tmp_path: Path) -> None
         newer = str(tmp_path / "jobs" / f"{second}-train" / "checkpoint")
         assert await source_of(made, resuming("another", "train")) == newer
         assert await source_of(made, resuming("path", "/some/where")) == "/some/where"
+
+    play(tmp_path, scenario)
+
+
+def test_an_own_job_whose_checkpoints_are_elsewhere_is_found_there(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        url, path = "s3://bucket/train", str(tmp_path / "elsewhere")
+        Path(path).mkdir()
+        (Path(path) / "step-000000000008.pt").write_bytes(b"")
+        for name, place in (("remote", url), ("shared", path)):
+            job = replace(program(name, "live"), program=Program(checkpoint=place))
+            number = (await made.service.submit(ANN, job)).number
+            await until(made, lambda n=number: made.daemon.view.jobs[n].phase is Phase.RUNNING)  # type: ignore[misc]
+            if place == url:
+                with pytest.raises(RefusedError, match="has no checkpoints"):
+                    await made.service.submit(ANN, resuming("early", name))
+                run = made.daemon.view.jobs[number].generation
+                await made.daemon.put(Entry([Checkpointed(number, run, 1.0)]))
+            assert await source_of(made, resuming(f"more-{name}", name)) == place
 
     play(tmp_path, scenario)
 

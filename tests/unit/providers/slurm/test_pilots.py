@@ -14,6 +14,7 @@ from muster.providers.slurm.pilots import (
     follow,
     regard,
     steer,
+    without_tasks,
 )
 
 BOUNDS = Bounds(least=1, most=4, devices=4, idle=600.0, lead=1200.0, grace=120.0)
@@ -207,3 +208,13 @@ def test_pilots_of_an_earlier_daemon_are_found_and_not_doubled() -> None:
     world.grant(1)
     world.jobs[2] = SlurmJob(2, False, reason="Priority")
     assert world.turn().submit == 0
+
+
+def test_a_daemon_that_stops_gives_back_what_has_surely_no_task() -> None:
+    world = World(Bounds(3, 4, 4, 600.0, 1200.0, 120.0))
+    world.turn()
+    idle, busy = world.grant(1), world.grant(2)
+    world.turn(idle=[idle], nodes=[idle, busy])
+    demand = NodeDemand({}, idle=(idle,), nodes=(idle, busy))
+    assert without_tasks(world.pilots, demand) == (1, 3), "one that nobody needs, one that waits"
+    assert without_tasks(world.pilots, NodeDemand({})) == (3,), "nothing is known of the others yet"

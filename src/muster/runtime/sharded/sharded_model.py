@@ -19,7 +19,7 @@ from torch.autograd.graph import register_multi_grad_hook
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.shape.trace import tensors
 from muster.runtime.sharded.blocks import Block, Kinds, find_blocks
-from muster.runtime.sharded.exchange import Exchange
+from muster.runtime.sharded.exchange import ShareExchange
 from muster.runtime.sharded.unit import Unit
 from muster.runtime.step.buckets import Buckets
 
@@ -28,7 +28,7 @@ IN_FLIGHT = 1
 its gradients twice."""
 
 
-class Shards(Buckets):
+class ShardedModel(Buckets):
     """The blocks of a model, and the hooks that gather them; there are no buckets to sum."""
 
     def __init__(self, model: nn.Module, kinds: Kinds) -> None:
@@ -38,7 +38,7 @@ class Shards(Buckets):
         self.blocks = find_blocks(model, kinds)
         self.units: list[Unit] = [unit for block in self.blocks for unit in block.units]
         self._root = [block for block in self.blocks if block.module is None]
-        self._exchange: Exchange | None = None
+        self._exchange: ShareExchange | None = None
         self.summed = False
         """Whether this member has all its sums of the step."""
         self.weight = True
@@ -52,18 +52,21 @@ class Shards(Buckets):
         """Blocks in the order they were needed in this step, and in the one before."""
         self._expected: list[int] = []
         self._summing: list[Unit] = []
+        self.guarded = False
+        """Whether user code runs: it must not take parts for the whole."""
+        model.register_state_dict_pre_hook(self._refuse)
         self._hook()
 
     # formations
 
-    def enter(self, exchange: Exchange) -> None:
+    def enter(self, exchange: ShareExchange) -> None:
         """Use the members of a new formation; all members learn the order of its blocks again."""
         self._exchange, self._broken = exchange, False
         self._order, self._expected = [], []
 
     def close(self) -> None:
         """Leave all formations: whoever uses the model from now on is told."""
-        self._exchange = None
+        self._exchange, self.guarded = None, True
 
     @property
     def checksum(self) -> int:
@@ -99,6 +102,12 @@ class Shards(Buckets):
             unit.begin()
         for parameter in self.every:
             parameter.grad = None
+        for block in self._root:
+            self._need(block)
+
+    def begin_void(self) -> None:
+        """Begin a step that will not count: the parameters are zeros, and nobody is asked for them."""
+        self._broken = self._active = True
         for block in self._root:
             self._need(block)
 
@@ -286,13 +295,19 @@ class Shards(Buckets):
         for earlier in self._summing[:-IN_FLIGHT]:
             earlier.settle(exchange)
 
-    def _members(self) -> Exchange:
+    def _members(self) -> ShareExchange:
         if self._exchange is None:
             raise BadTrainingError(
-                "the model is in parts, and used outside of its steps: inside the loop all workers use "
-                "it together; afterwards load what `python -m muster.runtime.sharded` exports"
+                "the model is in parts, and the training is over: load what ctx.export(path) wrote"
             )
         return self._exchange
+
+    def _refuse(self, model: Any, prefix: str, keep_vars: bool) -> None:
+        if self.guarded:
+            raise BadTrainingError(
+                "model.state_dict() of a model in parts has this worker's part only: ctx.export(path) "
+                "writes the whole at the end, ctx.checkpoint(folder) the parts"
+            )
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Call; if a member is lost, go on as a void step."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError, MusterError
 from muster.runtime.sharded.layout import ShareLayout
-from muster.runtime.sharded.shards import Shards
+from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.unit import Run, Unit
 from muster.runtime.shards.ownership import Range
 from muster.runtime.shards.state_pieces import ELEMENTWISE, SHARED, Piece, by_parameter, cuts, joined
@@ -34,11 +34,12 @@ def check_sharded(before: Any, model: Any, optimizers: Sequence[Any]) -> None:
         raise BadTrainingError("shard= needs an optimiser of the model's own parameters alone")
 
 
-class Parts:
+class KeptParts:
     """This worker's parts of all units, with their optimiser state."""
 
-    def __init__(self, shards: Shards, optimizer: Any, device: torch.device) -> None:
+    def __init__(self, shards: ShardedModel, optimizer: Any, device: torch.device) -> None:
         self._shards, self._optimizer, self._device = shards, optimizer, device
+        self._places = {p: (unit, i) for unit in shards.units for i, p in enumerate(unit.places)}
         self.lengths = [unit.length for unit in shards.units]
         """Elements of each unit."""
 
@@ -46,16 +47,24 @@ class Parts:
         """Return the holdings of a task that has everything."""
         return ShareLayout((task,)).holdings(self.lengths)
 
-    def state_of(self, ranges: Iterable[Range]) -> list[Piece]:
-        """Return copies of what this worker keeps of some ranges."""
+    def elements(self, ranges: Iterable[Range]) -> list[tuple[int, int, int]]:
+        """Return the parameters and their elements [begin, end) in some ranges."""
         found = []
         for range_ in ranges:
             unit = self._shards.units[range_.tensor]
-            for index, (begin, end) in enumerate(unit.slots):
+            for place, (begin, end) in zip(unit.places, unit.slots, strict=True):
                 low, high = max(range_.begin, begin) - begin, min(range_.end, end) - begin
                 if low < high:
-                    found += cuts(self._pieces(unit, index), low, high)
+                    found.append((place, low, high))
         return found
+
+    def state_of(self, ranges: Iterable[Range]) -> list[Piece]:
+        """Return copies of what this worker keeps of some ranges."""
+        return [
+            piece
+            for place, begin, end in self.elements(ranges)
+            for piece in cuts(self._pieces(*self._places[place]), begin, end)
+        ]
 
     def own(self) -> list[Piece]:
         """Return what this worker owns, not copied: all workers' together are the whole."""

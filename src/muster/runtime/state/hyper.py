@@ -1,0 +1,49 @@
+"""What an update depends on besides tensors: hyper-parameters by group, numbers of the optimiser's own.
+
+A joiner needs them with every window, since it applies updates to what it has.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from muster.runtime.state.state import Packed, TrainingState
+
+SMALL = 64
+"""Elements of a tensor that counts as a few numbers."""
+_TORCH_OWN = {*vars(torch.optim.SGD([torch.zeros(1)], 0.1)), "step", "_opt_called"}
+"""Attributes of every optimiser."""
+
+
+def hyper_of(state: TrainingState) -> Packed:
+    """Return a copy of the optimisers' numbers, for JSON."""
+    return {"groups": state.settings(), "own": [own_numbers(each) for each in state.optimizers]}
+
+
+def set_hyper(state: TrainingState, hyper: Packed) -> None:
+    """Adopt another member's."""
+    state.set_settings(hyper["groups"])
+    for optimizer, numbers in zip(state.optimizers, hyper["own"], strict=True):
+        for name, value in numbers.items():
+            mine = getattr(optimizer, name, None)
+            if isinstance(mine, Tensor):
+                mine.detach().copy_(torch.tensor(value, dtype=mine.dtype))
+            else:
+                setattr(optimizer, name, value)
+
+
+def own_numbers(optimizer: Any) -> Packed:
+    """Return the numbers that an optimiser keeps as attributes of its own, such as a count."""
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return {
+        name: value.tolist() if isinstance(value, Tensor) else value
+        for name, value in vars(optimizer).items()
+        if name not in _TORCH_OWN and id(value) not in held and _is_small(value)
+    }
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.numel() <= SMALL and not value.requires_grad
+    return isinstance(value, bool | int | float | str)

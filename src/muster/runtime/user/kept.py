@@ -1,0 +1,150 @@
+"""What users keep beside model and optimiser: averages, scalers, schedules, counters.
+
+It goes to joiners and into checkpoints. Methods that would count a lost step twice are guarded: a step
+that is redone runs the user's loop again from the top.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from torch.amp.grad_scaler import GradScaler
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.swa_utils import AveragedModel
+
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.state.state import TrainingState
+from muster.runtime.state.tree import describe
+from muster.runtime.user.gradients import Gradients, Guarded
+
+SCALER_METHODS = ("unscale_", "step", "update")
+
+
+class Kept:
+    """The user's own objects, by name."""
+
+    def __init__(self, gradients: Gradients) -> None:
+        self._gradients = gradients
+        self.things: dict[str, Any] = {}
+
+    def add(self, things: Mapping[str, Any]) -> None:
+        """Keep objects; `BadTrainingError` if one has no state to keep."""
+        for name, thing in things.items():
+            if name in self.things:
+                raise BadTrainingError(
+                    f"keep({name}=...) was called twice: give each object its own name"
+                )
+            _check_keepable(name, thing)
+            self.things[name] = thing
+            self._guard(thing)
+
+    def find(self, state: TrainingState) -> None:
+        """Adopt what the script made and handed to nobody: schedules, a scaler, an average."""
+        known = {id(each) for each in (*state.schedulers, *self.things.values())}
+        known |= {id(module) for model in state.models for module in model.modules()}
+        found = [each for each in _objects() if id(each) not in known]
+        self._adopt_schedules(state, [each for each in found if isinstance(each, LRScheduler)], known)
+        for kind in (GradScaler, AveragedModel):
+            self._adopt_one(kind, [each for each in found if _is_used(each, kind)])
+        for scheduler in state.schedulers:
+            self._guard(scheduler)
+
+    def _adopt_schedules(self, state: TrainingState, found: list[LRScheduler], known: set[int]) -> None:
+        inside = {id(part) for each in _schedulers_in(found, state, self.things) for part in each}
+        loose = [each for each in found if id(each) not in inside]
+        for optimizer in state.optimizers:
+            mine = [each for each in loose if each.optimizer is optimizer]
+            if len(mine) > 1:
+                names = ", ".join(type(each).__name__ for each in mine)
+                raise BadTrainingError(
+                    f"{names} change one optimiser's rate: hand them to ctx.wrap(model, optimizer, "
+                    "[...]) or keep them by name, so that their order is known"
+                )
+            state.schedulers += mine
+
+    def _adopt_one(self, kind: type, found: list[Any]) -> None:
+        name = kind.__name__
+        if len(found) > 1:
+            raise BadTrainingError(
+                f"there are {len(found)} objects of type {name}: keep them by name, "
+                "ctx.keep(first=..., second=...)"
+            )
+        if found:
+            self.add({name: found[0]})
+
+    def _guard(self, thing: Any) -> None:
+        """Guard the methods that count steps."""
+        if isinstance(thing, GradScaler):
+            for name in SCALER_METHODS:
+                _replace(thing, name, self._gradients.unless_void)
+        elif isinstance(thing, LRScheduler):
+            _replace(thing, "step", OncePerStep(self._gradients))
+
+
+class OncePerStep:
+    """Lets a method's calls through as often as one run of a step makes them, even if it is redone."""
+
+    def __init__(self, gradients: Gradients) -> None:
+        self._gradients = gradients
+        self.step = -1
+        """The step of the last call."""
+        self.done = 0
+        """Calls let through in that step."""
+        self._run = -1
+        self._seen = 0
+        """Calls in the current run of that step."""
+
+    def __call__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        engine = self._gradients.engine
+        if engine is None:
+            return method(*args, **kwargs)
+        if engine.void:
+            return None
+        self._follow(engine.state.position.step, self._gradients.runs)
+        self._seen += 1
+        if self._seen <= self.done:
+            return None
+        self.done += 1
+        return method(*args, **kwargs)
+
+    def _follow(self, step: int, run: int) -> None:
+        if step != self.step:
+            self.step, self.done = step, 0
+        if run != self._run:
+            self._run, self._seen = run, 0
+
+
+def _check_keepable(name: str, thing: Any) -> None:
+    if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
+        raise BadTrainingError(
+            f"keep({name}=...): a {type(thing).__name__} has no state_dict() and load_state_dict(), so "
+            "that there is nothing to give to a new worker; open it where it is used, under "
+            "`if ctx.primary`"
+        )
+    if isinstance(thing, LRScheduler):
+        return
+    describe(thing.state_dict(), [], f"keep({name}=...): its state")
+
+
+def _replace(thing: Any, name: str, guard: Callable[..., Any]) -> None:
+    method = getattr(thing, name)
+    if not isinstance(method, Guarded):
+        setattr(thing, name, Guarded(method, guard))
+
+
+def _objects() -> list[Any]:
+    """Return this process's schedules, scalers and averages."""
+    kinds = (LRScheduler, GradScaler, AveragedModel)
+    return [each for each in gc.get_objects() if issubclass(type(each), kinds)]
+
+
+def _is_used(thing: Any, kind: type) -> bool:
+    return isinstance(thing, kind) and (not isinstance(thing, GradScaler) or thing.is_enabled())
+
+
+def _schedulers_in(
+    found: Iterable[Any], state: TrainingState, things: Mapping[str, Any]
+) -> Iterable[Iterable[Any]]:
+    """Return the schedules inside of others (SequentialLR, ChainedScheduler)."""
+    every = [*found, *state.schedulers, *things.values()]
+    return (getattr(each, "_schedulers", ()) for each in every)
