@@ -27,23 +27,23 @@ page, and fails if a cell differs.
 """
 
 
-def written(cells: Sequence[Cell]) -> str:
-    """Return the page for these cells."""
+def written(cells: Sequence[Cell], before: str = "") -> str:
+    """Return the page for these cells; rows of other features are those of the page before."""
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in before.splitlines()}
     by_title: dict[str, dict[str, Cell]] = {}
     for cell in cells:
         by_title.setdefault(cell.feature, {})[cell.event] = cell
-    rows = [
-        f"| {title} | {' | '.join(_said(found[event]) for event in EVENTS)} | {_note(title, found)} |"
-        for title, found in by_title.items()
-    ]
-    return OPENING + "\n".join(rows) + "\n"
+    for title, found in by_title.items():
+        said = " | ".join(_said(found[event]) for event in EVENTS)
+        rows[title] = f"| {title} | {said} | {_note(title)} |"
+    return OPENING + "\n".join(rows[title] for title in features() if title in rows) + "\n"
 
 
 def _said(cell: Cell) -> str:
     return f"{cell.verdict} ({cell.detail})" if cell.verdict in (EXACT, NOISE) else cell.verdict
 
 
-def _note(title: str, found: dict[str, Cell]) -> str:
+def _note(title: str) -> str:
     feature = features()[title]
     words = f"`… {feature.words} …`" if feature.words else ""
     return "; ".join(part for part in (feature.note, words) if part)
