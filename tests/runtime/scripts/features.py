@@ -283,6 +283,28 @@ def contrastive() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def compiled() -> Made:
+    """torch.compile meets shares of all sizes: three versions at most (the first, any, one sample)."""
+    model = net(8, 16, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    versions: list[Any] = []
+
+    def backend(graph: Any, _: Any) -> Any:
+        versions.append(graph)
+        return graph.forward
+
+    fast = torch.compile(model, backend=backend)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        ctx.backward(errors(fast(x), y))
+        optimizer.step()
+        assert len(versions) <= 3, f"compiled {len(versions)} times"
+
+    return Made([(model, optimizer)], samples(), step)
+
+
 def unfrozen() -> Made:
     """Parts of a model that are trained at times only: unfrozen, frozen, and a group added midway."""
     one, two, three = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 1)
@@ -404,6 +426,7 @@ FEATURES: dict[str, Callable[[], Made]] = {
     "contrastive": contrastive,
     "skipped": skipped,
     "unfrozen": unfrozen,
+    "compiled": compiled,
 }
 
 

@@ -349,6 +349,7 @@ class Membership:
         if any(row.ended for row in rows):
             raise problem  # nothing to continue with
         self.owned.forget()
+        self.log.forget()
         self.holds = False
         if crew.rank == 0:
             if not self.restore():

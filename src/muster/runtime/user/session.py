@@ -588,4 +588,5 @@ class Session:
         alone, works = self.settings.coordinator is None, self.settings.role == "worker"
         if works and not alone and self._kinds is False:  # in parts: the whole may not fit
             warm_up(state.model, self._forward, example)
-        return capture(state.model, self._forward, example, feed.samples, size)
+        found = capture(state.model, self._forward, example, feed.samples, size)
+        return replace(found, micro_batch=self._gradients.micro or 0)
