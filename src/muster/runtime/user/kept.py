@@ -79,6 +79,19 @@ class Kept:
                 _replace(thing, name, self._gradients.unless_void)
         elif isinstance(thing, LRScheduler):
             _replace(thing, "step", OncePerStep(self._gradients))
+            if not isinstance(thing.state_dict, UnguardedState):
+                thing.state_dict = UnguardedState(thing.state_dict)
+
+
+class UnguardedState:
+    """A schedule's `state_dict` without our wrappers of its methods: users save and load it."""
+
+    def __init__(self, method: Callable[[], dict[str, Any]]) -> None:
+        self._method = method
+
+    def __call__(self) -> dict[str, Any]:
+        ours = Guarded, UnguardedState
+        return {key: value for key, value in self._method().items() if not isinstance(value, ours)}
 
 
 class OncePerStep:

@@ -296,6 +296,17 @@ class Session:
         return crew.formation if crew else 0
 
     @property
+    def entered(self) -> bool:
+        """Whether this worker has the whole state; a joiner's first steps are without."""
+        return self._engine is None or self._engine.is_whole
+
+    @property
+    def step_loss(self) -> float:
+        """Mean loss of the current step over all workers, once its update is done."""
+        state, total = self._state, self._gradients.part.total
+        return state.partial / total if state is not None and total else nan
+
+    @property
     def primary(self) -> bool:
         """Whether this worker speaks for all: print, plot and save on it."""
         return self._engine.primary if self._engine else self.settings.task == "worker-0"
