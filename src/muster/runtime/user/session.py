@@ -576,6 +576,7 @@ class Session:
             return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
+        buckets.sparse = state.sparse()
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.ready = known
         refuse_unwrapped(engine)
