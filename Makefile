@@ -6,8 +6,9 @@ STAMP := $(VENV)/.ready
 TORCH := $(VENV)/.torch
 S3 := .s3
 MKDOCS := $(VENV)/.mkdocs
+FRAMEWORKS := $(VENV)/.frameworks
 
-.PHONY: demo play test live engines slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
+.PHONY: demo play test live engines integrations slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,6 +33,13 @@ live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 min
 
 engines: $(TORCH)  ## the tests on a real Ray and a real Slurm (`make slurm` first), the slow ones too
 	$(BIN)/pytest -m 'slow or not slow' tests/engines
+
+integrations: $(FRAMEWORKS)  ## the tests with transformers, Accelerate and Lightning (some 10 minutes)
+	$(BIN)/pytest -m 'slow or not slow' tests/integrations
+
+$(FRAMEWORKS): $(TORCH)
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,lightning]' peft
+	touch $@
 
 s3: $(S3)/.ready  ## add an S3 server (OpenStack Swift, from PyPI) for the tests of checkpoints at a URL
 

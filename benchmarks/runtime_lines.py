@@ -2,8 +2,9 @@
 
 The programs are in support/lines/, formatted alike (ruff, 104 columns). What counts is lines of code:
 comments, docstrings and blank lines do not, and a line that is only re-indented is the same line.
-Against plain.py, a line with one much like it in its place is changed; others are added or removed.
-Prints a table, then one line per target.
+Against the plain program, a line with one much like it in its place is changed; others are added or
+removed. Counted for a loop of one's own (plain.py) and for a fine-tuning with transformers' Trainer
+(hf_plain.py). Prints two tables, then one line per target.
 """
 
 import argparse
@@ -28,8 +29,12 @@ PROGRAMS = (
     "torchft_style",
     "ray_style",
 )
+HF_PLAIN = "hf_plain"
+HF_PROGRAMS = (HF_PLAIN, "hf_muster", "hf_torchrun", "hf_ray_style")
 MOST_ADDED = 5
 """What Horovod asked of a single-device program at first: the measure of the usability slide."""
+MOST_TOUCHED = 2
+"""A fine-tuning: the import of the trainer, in a line of its own."""
 ALIKE = 0.6
 """Two lines are one line changed from this likeness on: the cutoff of `difflib.get_close_matches`."""
 
@@ -45,7 +50,7 @@ _NO_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a program differs by from plain.py."""
+    """What a program differs by from the plain one."""
 
     total: int
     added: int
@@ -85,10 +90,10 @@ def _alike(before: list[str], after: list[str]) -> int:
     return best[-1][-1]
 
 
-def counted() -> dict[str, Lines]:
-    """Every program against plain.py."""
-    sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in PROGRAMS}
-    plain = code_lines(sources[PLAIN])
+def counted(programs: tuple[str, ...] = PROGRAMS) -> dict[str, Lines]:
+    """Every program against the first of them."""
+    sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in programs}
+    plain = code_lines(sources[programs[0]])
     return {name: difference(plain, code_lines(source)) for name, source in sources.items()}
 
 
@@ -124,7 +129,24 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="no effect: it takes no time")
     parser.parse_args()
-    found = counted()
+    found, tuned = counted(), counted(HF_PROGRAMS)
+    _print(found)
+    print()
+    _print(tuned)
+    loop, declared = found["muster_loop"], found["muster_declared"]
+    bar("lines-added-muster-loop", loop.added, MOST_ADDED)
+    # It stands in place of the loop: what counts is by how much the program grows.
+    bar("lines-grown-muster-declared", declared.added - declared.removed, MOST_ADDED)
+    for other in ("horovod_style", "ddp", "torchft_style", "ray_style"):
+        name = other.removesuffix("_style")
+        bar(f"lines-touched-{name}-over-muster", found[other].touched / loop.touched, 1.0, above=True)
+    bar("lines-touched-muster-hf", tuned["hf_muster"].touched, MOST_TOUCHED)
+    for other in ("hf_torchrun", "hf_ray_style"):
+        ratio = tuned[other].touched / tuned["hf_muster"].touched
+        bar(f"lines-touched-{other.removesuffix('_style')}-over-muster", ratio, 1.0, above=True)
+
+
+def _print(found: dict[str, Lines]) -> None:
     print_table(
         "program lines added changed removed touched",
         (
@@ -135,13 +157,6 @@ def main() -> None:
             for name, n in found.items()
         ),
     )
-    loop, declared = found["muster_loop"], found["muster_declared"]
-    bar("lines-added-muster-loop", loop.added, MOST_ADDED)
-    # It stands in place of the loop: what counts is by how much the program grows.
-    bar("lines-grown-muster-declared", declared.added - declared.removed, MOST_ADDED)
-    for other in ("horovod_style", "ddp", "torchft_style", "ray_style"):
-        name = other.removesuffix("_style")
-        bar(f"lines-touched-{name}-over-muster", found[other].touched / loop.touched, 1.0, above=True)
 
 
 if __name__ == "__main__":

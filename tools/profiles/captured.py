@@ -27,4 +27,5 @@ def profile_of(shape: dict[str, Any], name: str, batch: int, *, state: int = 4) 
         batch=batch,
         state=state,
         parameter_bytes=max(1, round(size / numbers)) if numbers else 4,
+        micro_batch=shape.get("micro_batch", 0),
     )

@@ -55,6 +55,8 @@ class ModelProfile:
     """Optimiser bytes per parameter (SGD with momentum: 4; Adam: 8)."""
     parameter_bytes: int = 4
     """Bytes of one parameter (fp32: 4)."""
+    micro_batch: int = 0
+    """Most samples that a device computes at once; 0: all of its share."""
 
     def __hash__(self) -> int:
         """Cheap, as profiles are keys: different models that agree in these are rare."""

@@ -16,7 +16,8 @@ GB = 1e9
 def worker_bytes(profile: ModelProfile, batch: float, *, updates: bool) -> float:
     """Return bytes on one device with `batch` samples; `updates`: it keeps the optimiser state too."""
     kept = 2 * profile.parameter_bytes + (profile.state if updates else 0)
-    return profile.parameters * kept + profile.activations * batch
+    at_once = min(batch, profile.micro_batch) if profile.micro_batch else batch
+    return profile.parameters * kept + profile.activations * at_once
 
 
 def server_bytes(profile: ModelProfile, share: float) -> float:
@@ -29,7 +30,9 @@ def most_samples(profile: ModelProfile, device_memory: float, *, updates: bool) 
     if not device_memory:
         return float("inf")
     room = device_memory - worker_bytes(profile, 0, updates=updates)
-    return max(0.0, room / profile.activations) if profile.activations else float("inf")
+    most = max(0.0, room / profile.activations) if profile.activations else float("inf")
+    # A micro-batch that fits is followed by the next.
+    return float("inf") if profile.micro_batch and most >= profile.micro_batch else most
 
 
 def misfit(profile: ModelProfile, plan: Plan, shape: Shape, cluster: Cluster) -> Unknown | None:

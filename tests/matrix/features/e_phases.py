@@ -30,7 +30,7 @@ class Adopted(Feature):
 
     def wrap(self, ctx: Any, parts: Parts) -> None:
         for model, optimizer in self._made.models:
-            ctx.wrap(model, optimizer, **self._made.wrap)
+            ctx.wrap(model, optimizer)
 
     def elastic(self, ctx: Any, parts: Parts, pace: Callable[[], None]) -> None:
         for batch in ctx.steps():

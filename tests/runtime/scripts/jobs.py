@@ -50,11 +50,10 @@ class Job(Launch):
     def __init__(self, folder: Path, *args: str, script: Path = TRAIN, **options: Any) -> None:
         self.folder = folder
         out, go = str(folder / "out.pt"), str(folder / "go")
-        options = {"deadline": 10.0, "threads": 1, **options}
+        options = {"deadline": 10.0, "threads": 1, "tasks": fork_server(), **options}
         super().__init__(
             script,
             ("--out", out, "--release", go, *args),
-            tasks=fork_server(),
             logs=folder / "logs",
             **options,
         )

@@ -38,6 +38,15 @@ def test_a_server_holds_its_share_of_parameters_sums_and_state() -> None:
     assert server_bytes(PROFILE, 0.25) == 0.25 * 1600 * MB
 
 
+def test_micro_batches_bound_what_is_kept() -> None:
+    profile = replace(PROFILE, micro_batch=8)
+    assert worker_bytes(profile, 32, updates=True) == worker_bytes(PROFILE, 8, updates=True)
+    assert worker_bytes(profile, 4, updates=True) == worker_bytes(PROFILE, 4, updates=True)
+    assert most_samples(profile, 2000 * MB, updates=True) == float("inf")
+    # One of 50 samples does not fit: 40 do.
+    assert most_samples(replace(PROFILE, micro_batch=50), 2000 * MB, updates=True) == pytest.approx(40)
+
+
 def test_most_samples_are_what_the_rest_of_the_memory_holds() -> None:
     assert most_samples(PROFILE, 2000 * MB, updates=True) == pytest.approx(40)
     assert most_samples(PROFILE, 2000 * MB, updates=False) == pytest.approx(120)

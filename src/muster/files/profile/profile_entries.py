@@ -108,6 +108,9 @@ class ProfileEntry(FileEntry):
     parameter_bytes: ParameterBytes = Field(
         default=4, description="Bytes of one parameter and of its gradient: 4 for fp32, 2 for bf16."
     )
+    micro_batch: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Most samples that a device computes at once; 0: all of its share."
+    )
     tensors: list[TensorField] = Field(
         description="Every parameter as [name, bytes of its gradient, ready], in the order of "
         "readiness; `ready` is the part of the backward pass after which the gradient is.",

@@ -105,6 +105,7 @@ def profile_text(profile: ModelProfile) -> str:
         "batch": profile.batch,
         "state": profile.state,
         "parameter_bytes": profile.parameter_bytes,
+        **({"micro_batch": profile.micro_batch} if profile.micro_batch else {}),
     }
     lines = [f"{key}: {value}" for key, value in fields.items()]
     tensors = [f"  - [{_plain(t.name)}, {t.bytes}B, {_decimal(t.ready)}]" for t in profile.tensors]
@@ -143,6 +144,7 @@ def _profile(entry: ProfileEntry, path: Path) -> ModelProfile:
         batch=entry.batch,
         state=entry.state,
         parameter_bytes=entry.parameter_bytes,
+        micro_batch=entry.micro_batch,
     )
 
 

@@ -2,7 +2,7 @@
 
 Importing torch takes about three seconds, a fork milliseconds. A fork copies only the forking thread
 and breaks CUDA, so this process starts neither threads nor CUDA. Arguments: the descriptor of a socket
-for orders and events, and --bound if the tasks are killed when the launcher is gone.
+for orders and events, --bound if the tasks are killed when the launcher is gone, and modules to load.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from muster.runtime.launch.child import die_with_parent, run_script, settle
@@ -125,9 +126,9 @@ class ForkServer:
             self._orders.sendall(to_line(event))
 
 
-def preload() -> None:
+def preload(more: Sequence[str] = ()) -> None:
     """Import what tasks need, and freeze it: collecting garbage would copy its pages."""
-    for name in (*PRELOADED, *_runtime_modules()):
+    for name in (*PRELOADED, *_runtime_modules(), *more):
         # Only a head start: what fails to import will fail where it is used.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -155,7 +156,7 @@ def main(arguments: list[str]) -> int:
     # A terminal sends Ctrl-C to the whole foreground group; only the launcher acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = socket.socket(fileno=int(arguments[0]))
-    preload()
+    preload([each for each in arguments[1:] if each != "--bound"])
     order = ForkServer(orders, bound="--bound" in arguments[1:]).serve()
     return run_script(order.script, order.args) if order is not None else 0
 

@@ -17,6 +17,7 @@ from muster.runtime.errors import MusterError
 from muster.runtime.launch.coordinator import Coordinator
 from muster.runtime.launch.fork_protocol import ChildExited, StartTask
 from muster.runtime.launch.history import History
+from muster.runtime.launch.preload import heavy_imports
 from muster.runtime.launch.tasks import Output, Tasks
 
 Seen = TypeVar("Seen")
@@ -109,7 +110,7 @@ class Launch:
             raise FileNotFoundError(f"no such script: {self._script}")
         if self._logs:
             self._logs.mkdir(parents=True, exist_ok=True)
-        self._tasks = self._shared or Tasks()
+        self._tasks = self._shared or Tasks(preload=heavy_imports(self._script))
         self._tasks.attach(self._note_exit, self._on_output)
         try:
             self.start_coordinator()

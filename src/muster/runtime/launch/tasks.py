@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from muster.runtime.launch.fork_protocol import (
@@ -41,8 +41,8 @@ END_TIMEOUT = 10.0
 class Tasks:
     """Starts tasks through its own fork server and tracks which are alive."""
 
-    def __init__(self, bound: bool = True) -> None:
-        """`bound`: the tasks die with this process."""
+    def __init__(self, bound: bool = True, preload: Sequence[str] = ()) -> None:
+        """`bound`: the tasks die with this process; `preload`: modules to load besides torch."""
         self._on_exit: Callable[[ChildExited], None] = lambda _: None
         self._on_output: Output | None = None
         self._changed = threading.Condition()
@@ -54,7 +54,7 @@ class Tasks:
         environ = os.environ | FORKABLE
         # -P: do not load a `random.py` of the current folder in place of Python's.
         module, bind = "muster.runtime.launch.fork_server", ["--bound"] if bound else []
-        command = [sys.executable, "-P", "-m", module, str(far.fileno()), *bind]
+        command = [sys.executable, "-P", "-m", module, str(far.fileno()), *bind, *preload]
         with far:
             # Its own session: a signal to the launcher's group must not end it before its tasks.
             self._fork_server = subprocess.Popen(

@@ -349,6 +349,7 @@ class Membership:
         if any(row.ended for row in rows):
             raise problem  # nothing to continue with
         self.owned.forget()
+        self.log.forget()
         self.holds = False
         if crew.rank == 0:
             if not self.restore():
@@ -418,6 +419,7 @@ class Membership:
         if [id(p) for p in state.parameters] != [id(p) for p in buckets.parameters]:
             order = ready_order(state.names, self.ready)
             buckets.lay_out_again(state.parameters, order, state.names)
+            buckets.sparse = state.sparse()
         crew.fit(buckets)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
@@ -541,6 +543,11 @@ class Membership:
     def updates(self) -> bool:
         """Whether owners update: nobody has the summed gradients."""
         return self.crew is not None and bool(self.crew.holdings)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this task has the whole state, as of the beginning of the step."""
+        return self.holds or (self._joiner is not None and self._joiner.complete is not None)
 
     @property
     def primary(self) -> bool:

@@ -62,6 +62,8 @@ class Context:
     """"meta", "tiny batch" or "parameters only"."""
     why: str = ""
     """Why a better way failed."""
+    micro_batch: int = 0
+    """Most samples that are computed at once; 0: all of a worker's share."""
 
 
 def order(context: Context) -> tuple[str, ...]:

@@ -60,7 +60,8 @@ def entries(state: TrainingState, sharded: bool = False) -> Iterator[Entry]:
     for i, scheduler in enumerate(state.schedulers):
         yield Entry("schedule", f"schedule {i}", partial(schedule_value, scheduler))
     for name, thing in sorted(state.kept.items()):
-        yield Entry("kept", name, partial(kept_value, thing))
+        if not getattr(thing, "differs", False):  # times in a framework's log are each worker's own
+            yield Entry("kept", name, partial(kept_value, thing))
 
 
 def _same(value: Any) -> Any:

@@ -314,8 +314,8 @@ class Joiner:
         set_hyper(self._state, settings)
         set_rest(self._state, rest)
 
-    def before_update(self, update: int) -> list[int]:
-        """Return the parameters to skip in this update: missing, or sent with it applied."""
+    def learn(self, update: int) -> None:
+        """Take over the hyper-parameters of an update."""
         with self._change:
             self._change.wait_for(lambda: self._knows(update - 1) or self._has_failed())
             self._check()
@@ -324,6 +324,11 @@ class Joiner:
                 # As the step began there; what the loop has set since, it has set on all workers.
                 mine = set_since(self._begun, hyper_of(self._state))
                 set_hyper(self._state, with_set(settings, mine))
+
+    def before_update(self, update: int) -> list[int]:
+        """Return the parameters to skip in this update: missing, or sent with it applied."""
+        self.learn(update)
+        with self._change:
             every = range(len(self._state.parameters))
             return [i for i in every if self._came.get(i, update) > update - 1]
 

@@ -1,0 +1,178 @@
+"""A Lightning strategy on the elastic runtime.
+
+To Lightning every worker is a training of one process: its loops, hooks and callbacks run as usual. The
+batch is that of the training's loader, for all workers together. Every worker validates on all samples.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from muster.integration.order import order_of
+from muster.integration.weights import items_of, plain, spread
+from muster.lightning.loader import FitLoader
+from muster.lightning.progress import LoopProgress
+from muster.runtime.errors import BadTrainingError
+from muster.runtime.user.session import Session, init
+
+
+class MusterStrategy(SingleDeviceStrategy):
+    """Trains on workers that come and go; results are those of one process."""
+
+    strategy_name = "muster"
+
+    def __init__(
+        self, *, micro_batch: int | None = None, checkpoint: str | None = None, every: int = 100
+    ) -> None:
+        """`micro_batch`: the most samples that a worker has on its device at once. `checkpoint`: a
+        folder for the runtime's own checkpoints, written every `every` steps; Lightning's are its own.
+        """
+        self.session: Session = init()
+        self._micro_batch, self._checkpoint, self._every = micro_batch, checkpoint, every
+        self._loader: FitLoader | None = None
+        self._progress: LoopProgress
+        self._batch: Any = None
+        """The batch of this step."""
+        self._weight: float | None = None
+        super().__init__(device=self.session.device)
+
+    # who speaks
+
+    @property
+    def is_global_zero(self) -> bool:
+        """Whether this worker is the primary: it logs and writes files."""
+        return self.session.primary
+
+    @property
+    def global_rank(self) -> int:
+        """0 on the primary."""
+        return 0 if self.session.primary else 1
+
+    @global_rank.setter
+    def global_rank(self, _: int) -> None:
+        rank_zero_only.rank = self.global_rank
+
+    # setup
+
+    def setup(self, trainer: Any) -> None:
+        """Create optimisers, and hand them and the model to the runtime."""
+        rank_zero_only.rank = self.global_rank
+        super().setup(trainer)
+        if trainer.state.fn != "fit":
+            return
+        self._check(trainer)
+        schedules = [config.scheduler for config in self.lr_scheduler_configs]
+        self.session.wrap(self.lightning_module, self.optimizers, schedules, allow_unused=True)
+        self._progress = LoopProgress(trainer)
+        self.session.keep(lightning=self._progress)
+        self.session.clips = bool(trainer.gradient_clip_val)
+        if self._checkpoint is not None:
+            self.session.checkpoint(self._checkpoint, every=self._every)
+
+    def process_dataloader(self, dataloader: Any) -> Any:
+        """Replace the training's loader; all others are every worker's own."""
+        trainer = self.lightning_module.trainer
+        if not trainer.training:
+            return dataloader
+        if self._loader is None:
+            self._loader = self._make_loader(trainer, dataloader)
+            self._loader.begin()
+            self._progress.running = True
+        return self._loader
+
+    def _make_loader(self, trainer: Any, loader: Any) -> FitLoader:
+        if not isinstance(loader, DataLoader) or loader.batch_sampler is None:
+            raise BadTrainingError("the training's loader must be a DataLoader with batch_size=")
+        batches, size = _limited(len(loader), trainer.limit_train_batches), loader.batch_size
+        seed = torch.initial_seed() % 2**32
+        order = order_of(loader)
+        epochs, steps = trainer.fit_loop.max_epochs, trainer.fit_loop.max_steps
+        self.session.data(
+            loader.dataset,
+            min(size, len(loader.dataset)),
+            epochs=epochs if epochs is not None and epochs >= 0 else None,
+            steps=steps if steps >= 0 else None,
+            seed=seed,
+            loaders=loader.num_workers,
+            sampler=lambda epoch: order(epoch)[: batches * size],
+            collate=lambda samples: plain(loader.collate_fn(samples)),
+            micro_batch=self._micro_batch,
+        )
+        return FitLoader(loader, batches, self.session, lambda: self._follow(trainer))
+
+    # one step
+
+    def training_step(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the module's; a step that is redone has other samples than the loop has."""
+        batch = self._batch = batch if self._batch is None else self._batch
+        found = super().training_step(batch, *args, **kwargs)
+        self._weight = found.get("weight") if isinstance(found, Mapping) else None
+        return found
+
+    def backward(self, closure_loss: Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """Differentiate the mean loss of this worker's samples, and sum over all workers."""
+        if not self.session.share:
+            self.session.backward(None)
+            return closure_loss
+        items = items_of(self._batch, shifts=False) if self._weight is None else self._weight
+        self.session.backward(spread(closure_loss * items, self._batch), weight=items)
+        return closure_loss
+
+    def optimizer_step(
+        self, optimizer: Any, closure: Callable[[], Any], model: Any = None, **kwargs: Any
+    ) -> Any:
+        """Run a step, and again if a member was lost in it: Lightning sees it once."""
+        assert self._loader is not None
+        module = model or self.lightning_module
+        while True:
+            result = self.precision_plugin._wrap_closure(module, optimizer, closure)
+            optimizer.step(**kwargs)
+            if self.session.applied:
+                self._batch = None
+                rank_zero_only.rank = self.global_rank
+                return result
+            self._batch = self.batch_to_device(self._loader.again())
+
+    def _follow(self, trainer: Any) -> None:
+        """Apply the others' update as a joiner, with their clipping and schedules."""
+        optimizer = self.optimizers[0]
+        self.precision_plugin._after_closure(self.lightning_module, optimizer)
+        optimizer.step()
+        for config in self.lr_scheduler_configs:
+            if config.interval == "step" and not config.reduce_on_plateau:
+                config.scheduler.step()
+
+    # the end
+
+    def on_train_end(self) -> None:
+        """Leave the training, after its last checkpoint."""
+        if self._loader is not None:
+            self._loader.end()
+
+    def _check(self, trainer: Any) -> None:
+        if trainer.accumulate_grad_batches != 1:
+            raise BadTrainingError(
+                "accumulate_grad_batches= is not needed: multiply the loader's batch_size, and pass "
+                "MusterStrategy(micro_batch=) for what a device holds at once"
+            )
+        if not self.lightning_module.automatic_optimization:
+            raise BadTrainingError(
+                "manual optimisation is not supported here: write a loop of your own with muster.init()"
+            )
+        if len(self.optimizers) != 1:
+            raise BadTrainingError("one optimiser is supported here: muster.init() takes several")
+        if str(trainer.precision).startswith("16"):
+            raise BadTrainingError(
+                'precision="16-mixed" scales losses by a factor that workers do not share: use '
+                '"bf16-mixed"'
+            )
+
+
+def _limited(batches: int, limit: float | int) -> int:
+    """Return how many batches of an epoch Lightning takes."""
+    return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
