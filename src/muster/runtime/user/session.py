@@ -49,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, make_dense, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -143,6 +143,7 @@ class Session:
             if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
         check_wrapped(self._state, model, optimizers)
+        make_dense(model, optimizers)
         if self._state is None:
             kind = TrainingState if shard is False else ShardedState
             self._state = kind(model, optimizers, schedulers)
@@ -558,6 +559,7 @@ class Session:
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
+        state.numbers.reset()
         engine = self._member(state, feed, context)
         self._exchange = RowExchange(engine)
         for model in state.models:
@@ -576,6 +578,7 @@ class Session:
             return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
+        buckets.sparse = state.sparse()
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.ready = known
         refuse_unwrapped(engine)
