@@ -21,6 +21,8 @@ class RayCluster(Daemon):
         super().__init__(
             folder,
             *("--engine", "ray", "--address", lab.address),
+            # The policy's own judgement would shrink trainings that a busy machine slows down.
+            *("--policy", "fifo"),
             # One port for all its daemons, so that agents find the next.
             *("--agent-host", "127.0.0.1", "--agent-port", str(free_port())),
             *("--engine-option", f"folder={self.agents}"),

@@ -20,6 +20,8 @@ class SlurmCluster(Daemon):
         super().__init__(
             folder,
             *("--engine", "slurm", "--partition", "gpu"),
+            # The policy's own judgement would shrink trainings that a busy machine slows down.
+            *("--policy", "fifo"),
             # The next daemon must be found where the last one was.
             *("--agent-host", "127.0.0.1", "--agent-port", str(free_ports(1)[0])),
             *options,

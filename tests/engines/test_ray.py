@@ -33,6 +33,7 @@ model(torch.full((2, 4), float(dist.get_rank()))).sum().backward()
 total = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(total)
 print(f"{dist.get_rank()} of {dist.get_world_size()}: {total.item():.0f}", flush=True)
+dist.destroy_process_group()
 """
 
 

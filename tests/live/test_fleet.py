@@ -2,12 +2,13 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.daemons import until
+from tests.live.daemons import LONG, until
 from tests.live.fleets import AgentNode, FleetDaemon
 from tests.live.steps import Training
 
@@ -19,14 +20,17 @@ UNTIL_GO = "echo $$ >> runs; until test -e go; do sleep 0.05; done; echo done"
 class Fleet:
     """A daemon and its nodes gpu1, gpu2, ... at addresses of their own on loopback."""
 
-    def __init__(self, folder: Path, lost_after: float = 60.0) -> None:
-        self.daemon = FleetDaemon(folder, lost_after=lost_after)
+    def __init__(self, folder: Path, lost_after: float = 60.0, host: str = "") -> None:
+        """`host`: one address for all of them."""
+        self._host = host
+        here = ("--agent-host", host, "--advertise", host) if host else ()
+        self.daemon = FleetDaemon(folder, *here, lost_after=lost_after)
         self.nodes: list[AgentNode] = []
 
     def add(self) -> AgentNode:
         """A node with one device joins."""
         place = len(self.nodes) + 1
-        node = AgentNode(self.daemon, f"gpu{place}", f"127.0.0.{place + 1}")
+        node = AgentNode(self.daemon, f"gpu{place}", self._host or f"127.0.0.{place + 1}")
         self.nodes.append(node)
         node.start()
         return node
@@ -189,3 +193,36 @@ def test_a_training_grows_over_three_nodes_and_shrinks(own: Fleet) -> None:
     record = daemon.record("elastic")
     training.finish()
     assert (record.failures, record.losses, record.live) == (0, 0, True)
+
+
+GANG = """
+import torch, torch.distributed as d
+d.init_process_group("gloo")
+total = torch.ones(1)
+d.all_reduce(total)
+print("sum", int(total))
+d.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_everything_works_over_ipv6(tmp_path: Path) -> None:
+    """Agents, tasks, the rendezvous of torch and the members of an elastic job."""
+    pytest.importorskip("torch")
+    fleet = Fleet(tmp_path, host="::1")
+    try:
+        fleet.daemon.start()
+        fleet.add()
+        training = Training(fleet.daemon, "elastic", devices="1..2")
+        training.await_workers(1)
+        fleet.add()
+        training.await_workers(2)
+        training.ahead()
+        training.finish()
+        assert {node.address for node in fleet.daemon.client.nodes()} == {"::1"}
+        gang = fleet.daemon.submit(sys.executable, "-c", GANG, name="gang", devices=2)
+        assert gang.wait(LONG).status == "succeeded", "\n".join(gang.logs())
+        assert "\n".join(gang.logs()).count("sum 2") == 2
+        fleet.daemon.clear()
+    finally:
+        fleet.end()

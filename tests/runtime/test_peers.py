@@ -72,8 +72,9 @@ def names(plan: MemberPlan | ExcludedError) -> list[str]:
 # --- the peers
 
 
-def test_a_question_and_its_answer() -> None:
-    peers = PeerServer(HOST, TOKEN)
+@pytest.mark.parametrize("host", [HOST, "::1"])
+def test_a_question_and_its_answer(host: str) -> None:
+    peers = PeerServer(host, TOKEN)
     peers.on("twice", lambda connection, request: send_json(connection, {"it": 2 * request["number"]}))
     peers.start()
     assert ask(peers.address, {"kind": "twice", "number": 21}, TOKEN, LONG) == {"it": 42}
@@ -296,6 +297,39 @@ def test_without_silent_members_nobody_goes_on_before_the_coordinator_answers(
     assert [names(plan) for plan in plans] == [["worker-0", "worker-1"]] * 2
     assert asked == [("worker-2",)]
     assert next(answers, "asked until it answered") == "asked until it answered"
+
+
+def test_one_that_the_coordinator_has_given_up_is_left_out_though_it_answers(
+    three: list[Survivor],
+) -> None:
+    """The most senior one: the others would wait for it for as long as it answers."""
+    for one in three:
+        one.meeting.stand(CurrentPlans(plan_of(1, three)))
+    for one in three[1:]:
+        one.meeting.lose(["worker-0"])
+    for one, plan in zip(three[1:], agree(three[1:]), strict=True):
+        assert names(plan) == ["worker-1", "worker-2"]
+        assert isinstance(plan, MemberPlan)
+        one.meeting.stand(CurrentPlans(plan))
+    assert isinstance(agree(three[:1])[0], ExcludedError), "it finds the others without it"
+
+
+def test_who_waits_for_a_leader_that_is_given_up_goes_on_with_the_others(
+    three: list[Survivor],
+) -> None:
+    """The leader has noted it, and is cut off before it has a plan."""
+    for one in three:
+        one.meeting.stand(CurrentPlans(plan_of(1, three)))
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(one.meeting.agree, LONG) for one in three[1:]]
+        until = time.monotonic() + LONG
+        while len(three[0].meeting._registered) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.01)  # between two looks: nobody tells of it
+        for one in three[1:]:
+            one.meeting.lose(["worker-0"])
+        for each in waiting:
+            assert names(each.result(LONG)) == ["worker-1", "worker-2"]
 
 
 def test_the_dead_are_missed_without_asking(three: list[Survivor]) -> None:

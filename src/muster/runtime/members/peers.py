@@ -14,6 +14,7 @@ from typing import Any
 
 from muster.runtime.comm.stream import receive_bytes, receive_json, send_bytes, send_json
 from muster.wire.job_proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
+from muster.wire.join_token import joined_address, split_address
 from muster.wire.messages import VERSION
 from muster.wire.seldom import SeldomNotes
 
@@ -38,8 +39,9 @@ class PeerServer:
     def __init__(self, host: str, token: str) -> None:
         self._token = token
         self._handlers: dict[str, Handler] = {}
-        self._socket = socket.create_server((host, 0), backlog=128)
-        self.address = f"{host}:{self._socket.getsockname()[1]}"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=128)
+        self.address = joined_address(host, self._socket.getsockname()[1])
         self._thread = threading.Thread(target=self._accept, name="muster-peers", daemon=True)
         self._lock = threading.Lock()
         self._strangers: dict[socket.socket, None] = {}
@@ -129,9 +131,8 @@ def connect(address: str, request: Request, token: str, timeout: float) -> socke
 
     `ConnectionError` if whoever listens does not prove that it knows the token.
     """
-    host, _, port = address.rpartition(":")
     until = time.monotonic() + timeout
-    connection = socket.create_connection((host, int(port)), timeout)
+    connection = socket.create_connection(split_address(address), timeout)
     try:
         prepare(connection, timeout)
         _introduce(connection, address, token, until)

@@ -18,7 +18,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
 )
 from muster.executors.accounts import Submitters
-from muster.model.event import NodeAdded
+from muster.model.event import NodeAdded, NodeDraining
 from muster.model.offer import NodeOffer
 from muster.model.pool import Quota
 from muster.wire.records import NodeHealth
@@ -45,6 +45,19 @@ def test_a_drained_node_takes_no_jobs_until_it_is_resumed(tmp_path: Path) -> Non
         await until(made, lambda: state_of(made, "a").phase == "running")
         with pytest.raises(NotFoundError, match="n99"):
             await made.service.drain(ADMIN, "n99")
+
+    play(tmp_path, scenario)
+
+
+def test_a_node_that_its_engine_takes_back_cannot_be_resumed(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        (node,) = await made.service.nodes(ADMIN)
+        taken = NodeDraining(node.name, 1.0, 1e9, "preempted by Slurm", taken=True)
+        await made.daemon.put(Entry([taken]))
+        drained = await made.service.drain(ADMIN, node.name)
+        assert (drained.until, drained.why) == (1e9, "preempted by Slurm")
+        with pytest.raises(ConflictError, match=r"its engine takes it back \(preempted by Slurm\)"):
+            await made.service.resume(ADMIN, node.name)
 
     play(tmp_path, scenario)
 
