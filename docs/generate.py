@@ -121,7 +121,9 @@ def session() -> str:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Session"]
     members = [node for node in found[0].body if isinstance(node, ast.FunctionDef)]
-    return "\n\n".join(_member(node) for node in members if not node.name.startswith("_"))
+    return "\n\n".join(
+        _member(node) for node in members if node.name[0] != "_" and node.name != "adopt"
+    )
 
 
 def _member(node: ast.FunctionDef) -> str:

@@ -2,7 +2,8 @@
 
     python pretended_task.py FOLDER [STEPS]
 
-It ends when it has done this many steps (default: never), or when FOLDER holds a file "finish".
+It ends when it has done this many steps (default: never), or when FOLDER holds a file "finish"; after
+that it waits while there is a file "after-hang", and fails if there is one "after-fail".
 """
 
 import os
@@ -116,4 +117,9 @@ class Pretended:
 
 if __name__ == "__main__":
     print("hello from", os.environ["MUSTER_TASK"])
-    Pretended(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10**9).run()
+    given = Path(sys.argv[1])
+    Pretended(given, int(sys.argv[2]) if len(sys.argv) > 2 else 10**9).run()
+    while (given / "after-hang").exists():
+        time.sleep(STEP_S)
+    if (given / "after-fail").exists():
+        sys.exit(3)

@@ -180,6 +180,49 @@ def test_a_script_that_never_tells_is_fine(tasks: Tasks, tmp_path: Path) -> None
         assert job.wait(LONG).code == 0
 
 
+def test_what_a_script_does_after_its_training_is_waited_for(launch: Start, tmp_path: Path) -> None:
+    (tmp_path / "after-hang").touch()
+    with launch(tmp_path, "5") as job:
+        assert job.wait_over(LONG)
+        with pytest.raises(TimeoutError, match="the training is over, and worker-0 still runs"):
+            job.wait(0.01)
+        assert set(job.pids) == {"worker-0"}
+        (tmp_path / "after-hang").unlink()
+        assert job.wait(LONG).code == 0
+
+
+def test_a_script_that_does_not_end_after_its_training_fails_the_job(
+    launch: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "after-hang").touch()
+    with launch(tmp_path, "5", finish_grace=0.2) as job:
+        outcome = job.wait(LONG)
+        assert job.pids == {}
+    assert outcome.error == "worker-0 still ran 0.2 s after the training (--finish-grace)"
+
+
+def test_an_error_after_the_training_fails_the_job(launch: Start, tmp_path: Path) -> None:
+    (tmp_path / "after-fail").touch()
+    with launch(tmp_path, "5") as job:
+        outcome = job.wait(LONG)
+    assert (outcome.code, outcome.error) == (1, "worker-0 failed after its training: exit code 3")
+
+
+def test_the_users_number_of_threads_counts(tasks: Tasks, tmp_path: Path) -> None:
+    script = tmp_path / "threads.py"
+    script.write_text(
+        "import muster, torch\n"
+        "print(torch.get_num_threads())\n"
+        "torch.set_num_threads(2)\n"
+        "muster.init()\n"
+        "print(torch.get_num_threads())\n"
+    )
+    environ = {**os.environ, "OMP_NUM_THREADS": "3"}
+    with Launch(script, logs=tmp_path, tasks=tasks, environ=environ) as job:
+        job.wait(LONG)
+    assert (tmp_path / "worker-0.log").read_text() == "3\n2\n"
+
+
 def test_leaving_the_context_kills_all(tmp_path: Path) -> None:
     with Launch(TASK, (str(tmp_path),), workers=2) as job:
         job.wait_step(1, LONG)

@@ -14,8 +14,9 @@ from muster.executors.transit import TaskReport
 from muster.model.task import TaskExited, TaskStarted
 from muster.wire.agent_messages import LogStored, Welcome
 
-LOG_TICK = 0.2
-"""s between two looks at the logs."""
+FIRST_TICK, LOG_TICK = 0.02, 0.2
+"""s between two looks at the logs, just after an order and later: who starts a job waits for its first
+line."""
 HOLD = 2.0
 """s that the report of an end waits for the last words of its log to be sent before it."""
 BACKLOG = 2**20
@@ -35,6 +36,7 @@ class Courier:
         """Ends whose logs are not sent yet: until when they wait, and the log."""
         self._connection: Connection | None = None
         self._pump = asyncio.Event()
+        self._tick = LOG_TICK
 
     @property
     def idle(self) -> bool:
@@ -53,6 +55,8 @@ class Courier:
 
     def follow(self) -> None:
         """Send the logs of all tasks from now on."""
+        self._tick = FIRST_TICK
+        self._pump.set()
         for log in self.table.logs():
             self._feed.follow(log, uptime())
 
@@ -97,8 +101,9 @@ class Courier:
             self._settle()
             self._pump.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOG_TICK):
+                async with asyncio.timeout(self._tick):
                     await self._pump.wait()
+            self._tick = min(2 * self._tick, LOG_TICK)
 
     def _send_logs(self) -> None:
         if self._connection is not None and self._connection.backlog < BACKLOG:

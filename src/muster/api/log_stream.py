@@ -9,8 +9,9 @@ from muster.api.streams import END, event
 from muster.daemon.service.protocol import Caller, NotFoundError, Service
 from muster.wire.records import OVER, JobDetail
 
-POLL = 0.2
-"""s between two reads of idle logs: below what a reader notices."""
+FIRST_POLL, POLL = 0.02, 0.2
+"""s between two reads of idle logs, just after the job has changed and later: below what a reader
+notices."""
 
 LOOK = 2.0
 """s after which the job is checked again without an event."""
@@ -54,6 +55,7 @@ class LogFollower:
     """How far each log was read."""
     _ended: set[str] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _pause: float = FIRST_POLL
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield what the logs say, and `end` once they are complete."""
@@ -84,13 +86,15 @@ class LogFollower:
     async def _wait(self, detail: JobDetail) -> JobDetail:
         """Wait a moment; return the job's new state if it has changed."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + (POLL if self.read else LOOK)
+        until = loop.time() + (self._pause if self.read else LOOK)
         try:
             async with asyncio.timeout_at(until):
                 await self._changed.wait()
         except TimeoutError:
+            self._pause = min(2 * self._pause, POLL)
             return detail
         self._changed.clear()
+        self._pause = FIRST_POLL
         return await self._look()
 
     async def _look(self, first: bool = False) -> JobDetail:

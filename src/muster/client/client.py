@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import msgspec
 
 from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
 from muster.client.handle import Handle, InsideHandle
+from muster.client.http import httpx
 from muster.client.job_record import own_script, read_file, script_record, with_variables
 from muster.client.logs import log_lines
 from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin

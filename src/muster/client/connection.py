@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-import httpx
 import msgspec
 
 from muster.client.errors import no_daemon, problem_of, raise_for
+from muster.client.http import httpx
 from muster.client.settings import UNIX, ClientSettings, is_loopback
 from muster.client.sse import Event, events
 from muster.client.trust import check_address, context_of, tracer

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import httpx
 import msgspec
+
+from muster.client.http import httpx
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import queue
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
-import httpx
+from muster.client.http import httpx
 
 Message = MutableMapping[str, Any]
 App = Callable[

@@ -7,21 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from muster.client.errors import ClientError, FieldFault
-
-_NULL = "tag:yaml.org,2002:null"
-
-
-class _AsWritten(yaml.SafeLoader):
-    """Reads every scalar but null as text: `007` and `no` stay as written, and the daemon checks."""
-
-
-_AsWritten.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in pairs if tag == _NULL]
-    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -82,9 +68,11 @@ def with_variables(record: Mapping[str, Any], env: Mapping[str, str | None] | No
 
 
 def _mapping(path: Path) -> dict[str, Any]:
+    from muster.client.as_written import YAMLError, read_yaml
+
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_AsWritten)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        found = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise ClientError(0, "Bad File", f"{path} cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise ClientError(0, "Bad File", f"{path} is not a mapping of fields to values")

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import h11
 import httpcore
-import httpx
 import msgspec
 
 from muster.client.errors import ClientError
+from muster.client.http import httpx
 from muster.client.settings import INSECURE, UNIX, ClientSettings, is_loopback
 from muster.wire.token_proof import PREFIX, digest, proof
 

@@ -1,6 +1,8 @@
-"""Durations as users write them."""
+"""Durations as users write and read them."""
 
 _UNITS = (("d", 86_400.0), ("h", 3_600.0), ("m", 60.0))
+_MOST_HOURS = 100
+"""From here on times are shown in days."""
 
 
 def spelt(seconds: float) -> str:
@@ -13,3 +15,14 @@ def spelt(seconds: float) -> str:
     if seconds or not parts:
         parts.append(f"{seconds:g}s")
     return "".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """`3d04h`, `1h05m` or `4m30s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= _MOST_HOURS:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"

@@ -104,6 +104,8 @@ class PoolTree:
     below: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     relative: bool = field(default=False, init=False, repr=False, compare=False)
     """Whether some quota is a part of the devices there are."""
+    _sized: Mapping[str, int] | None = field(default=None, init=False, repr=False, compare=False)
+    """The devices that its parts were last sized to: the same ones come with nearly every fact."""
 
     def __post_init__(self) -> None:
         if ROOT in self.pools:
@@ -131,9 +133,13 @@ class PoolTree:
 
     def sized(self, devices: Mapping[str, int]) -> "PoolTree":
         """Return the tree with what parts come to, of these devices by type; itself if as before."""
+        if devices is self._sized:
+            return self
         pools = {name: pool.sized(devices) for name, pool in self.pools.items()}
         same = all(pools[name] is pool for name, pool in self.pools.items())
-        return self if same else PoolTree(pools)
+        tree = self if same else PoolTree(pools)
+        object.__setattr__(tree, "_sized", devices)
+        return tree
 
     def ancestry(self, name: str) -> Iterator[str]:
         """Yield the pool and its ancestors, without the root."""

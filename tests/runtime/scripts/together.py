@@ -64,7 +64,8 @@ def evaluate() -> None:
     numbers = torch.utils.data.TensorDataset(torch.arange(COUNT, dtype=torch.float64)[:, None])
     found = ctx.evaluate(numbers, batch=4, metric=metric)
     mean = ctx.mean({"step": ctx.step}, n=2)
-    noted.write(json.dumps([ctx.step, found, mean, ctx.workers]) + "\n")
+    counts = options.form != "tail" or ctx.applied  # else the model lacks a step that is redone
+    noted.write(json.dumps([ctx.step, found, mean, ctx.workers, counts]) + "\n")
     assert model.training
     if 0 <= options.stop <= ctx.step and ctx.primary:
         ctx.stop()
@@ -73,6 +74,7 @@ def evaluate() -> None:
 def train(batch: Any) -> None:
     """One step."""
     time.sleep(options.pace if not Path(options.release).exists() else 0)
+    print(f"step {ctx.step}, loss {ctx.loss:.3f}")  # a newcomer knows the last one, too
     if options.form == "head":
         evaluate()
     if options.fail == "joiner" and TASK not in ("worker-0", "worker-1"):

@@ -84,3 +84,26 @@ def test_every_command_and_exit_code_has_its_place_on_the_page() -> None:
         assert f"`{name}`" in page or f"{start} {name}" in page
     for code in MEANINGS:
         assert f"\n| {code} | " in page
+
+
+RUN = """
+import sys
+from muster.cli.main import app
+try:
+    app(["run", "-y", "--follow", "--", "echo", "hello"])
+except SystemExit as end:
+    assert end.code == 104, end.code  # no daemon
+print(*sys.modules)
+"""
+
+
+def test_running_a_command_loads_no_file_format_and_no_renderer(tmp_path: Path) -> None:
+    """Who runs a short job waits for the imports as well."""
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "MUSTER_URL": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "httpx" in loaded
+    assert {"pydantic", "yaml", "rich", "pygments", "muster.core.why.words"} & loaded == set()

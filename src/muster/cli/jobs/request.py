@@ -16,9 +16,7 @@ from muster.cli.parse import parsed
 from muster.client.origin import carried, with_origin
 from muster.executors.accounts import own_user
 from muster.files.errors import InputError
-from muster.files.job.job_file import read_job
 from muster.files.source.quantity import parse_devices, parse_user
-from muster.files.source.yaml_source import read_value
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 63
@@ -57,6 +55,8 @@ def _from_file(request: RunRequest) -> dict[str, Any]:
     if request.arguments:
         problem = f"takes no arguments, but got {request.arguments[0]!r}; add them to its command"
         raise InputError.at(str(path), problem)
+    from muster.files.job.job_file import read_job  # slow to import: only for a job file
+
     return read_job(path).record
 
 
@@ -140,6 +140,8 @@ def _set(record: dict[str, Any], text: str) -> None:
         below = inner.get(key)
         inner[key] = dict(below) if isinstance(below, dict) else {}
         inner = inner[key]
+    from muster.files.source.yaml_source import read_value  # the same
+
     inner[last] = read_value(value, f"--set {field}")
 
 

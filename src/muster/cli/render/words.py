@@ -1,13 +1,16 @@
 """Migrations, times and sizes as people read them."""
 
 import time
+from typing import TYPE_CHECKING
 
-from muster.core.cycle.outcome import MigrationReport
-from muster.core.why.words import clock as clock
-from muster.model.view import View
+from muster.model.duration import clock as clock
+
+if TYPE_CHECKING:
+    from muster.core.cycle.outcome import MigrationReport
+    from muster.model.view import View
 
 
-def describe(report: MigrationReport, view: View) -> str:
+def describe(report: "MigrationReport", view: "View") -> str:
     """Describe a migration: for which job, what moves, the cost, and fragmentation before and after."""
     moved = ", ".join(view.jobs[number].job.name for number in report.moved)
     return (

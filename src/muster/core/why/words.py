@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from muster.model.duration import clock as clock
 from muster.model.placement import Placement
 from muster.model.reason import SENTENCES, Lack, Reason
 from muster.model.topology import each_bit
@@ -9,9 +10,6 @@ from muster.model.view import View
 
 NameOf = Callable[[int, str], str]
 """What to call a job, by its number and name: its name, or less to those who may not know it."""
-
-_MOST_HOURS = 100
-"""From here on times are shown in days."""
 
 
 def names_for(view: View, job: int) -> NameOf:
@@ -36,17 +34,6 @@ def tell(reason: Reason, name_of: NameOf = lambda _, name: name) -> str:
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
     return "; ".join(parts)
-
-
-def clock(seconds: float) -> str:
-    """`3d04h`, `1h05m` or `4m30s`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= _MOST_HOURS:
-        return f"{hours // 24}d{hours % 24:02}h"
-    if hours:
-        return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def _figures(reason: Reason, name_of: NameOf) -> list[str]:

@@ -115,9 +115,13 @@ def _environ(resume_from: Path | None) -> dict[str, str]:
 
 def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOutcome:
     """Show progress and apply --at until the job ends."""
-    changes = list(options.at)
+    changes, refusal = list(options.at), ""
     while job.outcome is None:
         job.watch(lambda seen: bool(changes) and seen.step >= changes[0][0], REFRESH)
+        if job.history.refusal != refusal:
+            refusal = job.history.refusal
+            if refusal:
+                screen.say(f"no more workers are started: {refusal}")
         while changes and job.history.step >= changes[0][0]:
             job.resize(changes.pop(0)[1])
         _show(job, screen)

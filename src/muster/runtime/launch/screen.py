@@ -105,9 +105,10 @@ def describe_progress(history: History, now: float) -> str:
 def describe_change(change: Changed) -> str:
     """Describe a change of members and its cost in one line."""
     causes = {"start": "started", "plan": "resized", "failure": "after a failure"}
+    regrouped = change.cause == "failure" and not change.lost  # a busy member was waited for
     parts = (
         f"formation {change.formation} at step {change.step:,}: {count_members(change.members)}",
-        causes.get(change.cause, ""),
+        "regrouped" if regrouped else causes.get(change.cause, ""),
         f"lost {', '.join(change.lost)}" if change.lost else "",
         f"paused for {change.pause * 1e3:,.0f} ms" if change.cause != "start" else "",
         change.sync,

@@ -72,6 +72,10 @@ class ResultLog:
         """The open step counts."""
         self._before = None
 
+    def forget(self) -> None:
+        """Start over: the training goes back to a checkpoint."""
+        self.section, self._results, self._next, self._before = 0, [], 0, None
+
     def value(self) -> Sections:
         """Return what this worker knows."""
         known = {str(self.section): self._results}

@@ -71,6 +71,7 @@ FACTS: list[tuple[Fact, str]] = [
     (TasksLost(1, 2, PLACED, 0.0), "lost.*2"),
     (Reshaped(1, job("j", 2, most=3).roles, 0.0), "2..3 workers"),
     (Reshaped(1, job("j", 1).roles, 0.0), "now asks for 1 worker$"),
+    (Reshaped(1, job("j", 1).roles, 0.0, "3 failed"), "now asks for 1 worker: 3 failed$"),
     (Ended(1, 1, Outcome.FAILED, 0.0, "boom", 1), "failed"),
     (Ended(1, 1, Outcome.FAILED, 0.0, "ValueError: no\ntail", 1), "failed: ValueError: no$"),
     (Cancelled(1, 0.0), "cancelled"),
