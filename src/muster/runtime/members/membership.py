@@ -420,6 +420,7 @@ class Membership:
         if [id(p) for p in state.parameters] != [id(p) for p in buckets.parameters]:
             order = ready_order(state.names, self.ready)
             buckets.lay_out_again(state.parameters, order, state.names)
+            buckets.sparse = state.sparse()
         crew.fit(buckets)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:

@@ -63,6 +63,11 @@ class Gradients:
         """Whether the loop did anything with its batch."""
         return self._called
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the current phase is summed and not applied."""
+        return self._summed and not self._applied
+
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
         if not self._called:
@@ -104,6 +109,8 @@ class Gradients:
     ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers."""
         engine = self._enter()
+        if scaler is not None and not self.part.count:
+            scaler.scale(losses.detach())  # its step() asks whether it has scaled anything
         if engine.void or engine.is_applied:
             self._pretend(engine)
             return
