@@ -7,6 +7,7 @@ import torch
 
 from tests.runtime.scripts import features
 from tests.runtime.scripts.jobs import Job
+from tests.runtime.test_kills import wait_trainers
 
 SCRIPT = Path(features.__file__)
 EXACT = 1e-12
@@ -33,9 +34,11 @@ def test_resized_and_killed(name: str, tmp_path: Path) -> None:
         job.ahead(2)
         job.change(3)
         job.ahead(6)
+        wait_trainers(job, 2)  # so that one is left
         job.kill("worker-1")
         job.ahead(4)
         job.change(2)
+        wait_trainers(job, 2)  # so that one is left
         job.kill("worker-0")
         job.ahead(4)
         job.stop("enough")

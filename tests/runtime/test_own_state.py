@@ -7,6 +7,7 @@ import pytest
 from tests.runtime.scripts import own_state
 from tests.runtime.scripts.jobs import Job
 from tests.runtime.test_features import check
+from tests.runtime.test_kills import wait_trainers
 
 SCRIPT = Path(own_state.__file__)
 QUICK = ("average", "plateau", "listed")
@@ -21,9 +22,11 @@ def test_resized_and_killed(name: str, tmp_path: Path) -> None:
         job.ahead(2)
         job.change(3)
         job.ahead(6)
+        wait_trainers(job, 2)  # so that one is left
         job.kill("worker-1")
         job.ahead(4)
         job.change(2)
+        wait_trainers(job, 2)  # so that one is left
         job.kill("worker-0")
         job.ahead(4)
         job.stop("enough")

@@ -90,6 +90,7 @@ class Made:
             f"{i}.{name}": tensor
             for i, (model, _) in enumerate(self.models)
             for name, tensor in model.state_dict().items()
+            if isinstance(tensor, Tensor)
         }
         found |= {**self.loose, **{name: tell() for name, tell in self.told.items()}}
         return {name: tensor.detach().clone() for name, tensor in found.items()}

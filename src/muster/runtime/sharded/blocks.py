@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from muster.runtime.errors import BadTrainingError
@@ -49,6 +50,14 @@ def find_blocks(model: nn.Module, kinds: Kinds) -> list[Block]:
         if units:
             blocks.append(Block(len(blocks), module, units))
     return blocks
+
+
+def move_buffers(model: nn.Module, device: torch.device) -> None:
+    """Move a model's buffers to a device; its parameters follow part by part."""
+    for module in model.modules():
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = buffer.to(device)
 
 
 def _alike(every: Sequence[Any], numbers: Sequence[int]) -> list[list[int]]:

@@ -99,11 +99,13 @@ class PartWriter:
                 rest = {**mine["rest"], "parts": names}
                 checkpoints.save(step, rest, signature, wait=True)
                 _prune(checkpoints.place, step)
-        except BrokenGroupError as problem:
-            self._lost = problem
-            self._say(f"checkpoint of step {step} is not written: {problem}")
+            else:
+                checkpoints.failed = ""
         except Exception as problem:  # training continues, and the last one is intact
-            self._say(f"checkpoint of step {step} is not written to {checkpoints.where}: {problem}")
+            self._lost = problem if isinstance(problem, BrokenGroupError) else None
+            words = f"checkpoint of step {step} is not written to {checkpoints.where}: {problem}"
+            checkpoints.failed = words
+            self._say(words)
         finally:
             self._over.append(names[crew.rank])
 

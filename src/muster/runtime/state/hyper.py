@@ -1,4 +1,4 @@
-"""What an update depends on besides tensors: hyper-parameters by group, numbers of the optimiser's own.
+"""What an update depends on besides tensors: hyper-parameters, an optimiser's own numbers, scalers.
 
 A joiner needs them with every window, since it applies updates to what it has.
 """
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 
 from muster.runtime.state.state import Packed, TrainingState
 
@@ -18,12 +19,19 @@ _TORCH_OWN = {*vars(torch.optim.SGD([torch.zeros(1)], 0.1)), "step", "_opt_calle
 
 def hyper_of(state: TrainingState) -> Packed:
     """Return a copy of the optimisers' numbers, for JSON."""
-    return {"groups": state.settings(), "own": [own_numbers(each) for each in state.optimizers]}
+    return {
+        "groups": state.settings(),
+        "own": [own_numbers(each) for each in state.optimizers],
+        "scalers": {name: scaler.state_dict() for name, scaler in _scalers(state)},
+    }
 
 
 def set_hyper(state: TrainingState, hyper: Packed) -> None:
     """Adopt another member's."""
     state.set_settings(hyper["groups"])
+    for name, scaler in _scalers(state):
+        if name in hyper["scalers"]:
+            scaler.load_state_dict(hyper["scalers"][name])
     for optimizer, numbers in zip(state.optimizers, hyper["own"], strict=True):
         for name, value in numbers.items():
             mine = getattr(optimizer, name, None)
@@ -31,6 +39,11 @@ def set_hyper(state: TrainingState, hyper: Packed) -> None:
                 mine.detach().copy_(torch.tensor(value, dtype=mine.dtype))
             else:
                 setattr(optimizer, name, value)
+
+
+def _scalers(state: TrainingState) -> list[tuple[str, GradScaler]]:
+    """Return the kept scalers: gradients are divided by their scale before each update."""
+    return [(name, each) for name, each in state.kept.items() if isinstance(each, GradScaler)]
 
 
 def own_numbers(optimizer: Any) -> Packed:

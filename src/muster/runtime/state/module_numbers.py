@@ -31,6 +31,11 @@ class ModuleNumbers:
         """Note how everything begins."""
         self._first = {name: getattr(module, key) for name, module, key in self._all()}
 
+    def reset(self) -> None:
+        """Undo what trying the models out has changed."""
+        self.set(self._first)
+        self._places.clear()
+
     def begin(self, step: int) -> None:
         """Note what a step begins with."""
         if step <= OFTEN or step % SELDOM == 0:

@@ -311,14 +311,19 @@ class Joiner:
         set_hyper(self._state, settings)
         set_rest(self._state, rest)
 
-    def before_update(self, update: int) -> list[int]:
-        """Return the parameters to skip in this update: missing, or sent with it applied."""
+    def learn(self, update: int) -> None:
+        """Take over the hyper-parameters of an update."""
         with self._change:
             self._change.wait_for(lambda: self._knows(update - 1) or self._has_failed())
             self._check()
             settings = self._settings.pop(update - 1, None)
             if settings is not None and self._complete is None:
                 set_hyper(self._state, settings)
+
+    def before_update(self, update: int) -> list[int]:
+        """Return the parameters to skip in this update: missing, or sent with it applied."""
+        self.learn(update)
+        with self._change:
             every = range(len(self._state.parameters))
             return [i for i in every if self._came.get(i, update) > update - 1]
 

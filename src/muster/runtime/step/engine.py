@@ -375,6 +375,14 @@ class StepEngine(Membership):
         """Scale the gradients down to a norm; return their norm before."""
         return float(nn.utils.clip_grad_norm_(self.buckets.parameters, max_norm))
 
+    def learn(self) -> None:
+        """Take over the hyper-parameters of the coming update, if this is a joiner."""
+        if self._joiner is not None and not self.void:
+            try:
+                self._joiner.learn(self.state.updates + 1)
+            except BrokenGroupError:
+                self.lose()
+
     def before_update(self) -> list[int]:
         """Prepare for the update; return parameters that a joiner must skip."""
         if self.holds:

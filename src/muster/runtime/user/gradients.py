@@ -63,6 +63,11 @@ class Gradients:
         """Whether the loop did anything with its batch."""
         return self._called
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the current phase is summed and not applied."""
+        return self._summed and not self._applied
+
     def check_summed(self) -> None:
         """Raise if the loop took a batch and did nothing with it."""
         if not self._called:

@@ -8,6 +8,7 @@ import gc
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch.amp.grad_scaler import GradScaler
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
@@ -15,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.tree import describe
+from muster.runtime.user.failures import say
 from muster.runtime.user.gradients import Gradients, Guarded
 
 SCALER_METHODS = ("unscale_", "step", "update")
@@ -42,7 +44,7 @@ class Kept:
         """Adopt what the script made and handed to nobody: schedules, a scaler, an average."""
         known = {id(each) for each in (*state.schedulers, *self.things.values())}
         known |= {id(module) for model in state.models for module in model.modules()}
-        found = [each for each in _objects() if id(each) not in known]
+        found = [each for each in _objects(state) if id(each) not in known]
         self._adopt_schedules(state, [each for each in found if isinstance(each, LRScheduler)], known)
         for kind in (GradScaler, AveragedModel):
             self._adopt_one(kind, [each for each in found if _is_used(each, kind)])
@@ -65,18 +67,15 @@ class Kept:
     def _adopt_one(self, kind: type, found: list[Any]) -> None:
         name = kind.__name__
         if len(found) > 1:
-            raise BadTrainingError(
-                f"there are {len(found)} objects of type {name}: keep them by name, "
-                "ctx.keep(first=..., second=...)"
-            )
-        if found:
+            say(f"{len(found)} objects of type {name} are kept by nobody: ctx.keep(first=..., ...)")
+        elif found:
             self.add({name: found[0]})
 
     def _guard(self, thing: Any) -> None:
         """Guard the methods that count steps."""
         if isinstance(thing, GradScaler):
             for name in SCALER_METHODS:
-                _replace(thing, name, self._gradients.unless_void)
+                _replace(thing, name, ScalerGuard(self._gradients, thing))
         elif isinstance(thing, LRScheduler):
             _replace(thing, "step", OncePerStep(self._gradients))
             if not isinstance(thing.state_dict, UnguardedState):
@@ -92,6 +91,25 @@ class UnguardedState:
     def __call__(self) -> dict[str, Any]:
         ours = Guarded, UnguardedState
         return {key: value for key, value in self._method().items() if not isinstance(value, ours)}
+
+
+class ScalerGuard:
+    """Keeps a scaler out of void steps, and ready on a worker that has not scaled anything yet."""
+
+    def __init__(self, gradients: Gradients, scaler: GradScaler) -> None:
+        self._gradients, self._scaler = gradients, scaler
+
+    def __call__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        engine = self._gradients.engine
+        if engine is None:
+            return method(*args, **kwargs)
+        if self._gradients.is_pending:
+            engine.learn()
+        if engine.void:
+            self._scaler._per_optimizer_states.clear()  # whatever it has done in this step
+            return None
+        self._scaler.scale(torch.zeros((), device=engine.device))  # torch makes its tensors here
+        return method(*args, **kwargs)
 
 
 class OncePerStep:
@@ -145,10 +163,14 @@ def _replace(thing: Any, name: str, guard: Callable[..., Any]) -> None:
         setattr(thing, name, Guarded(method, guard))
 
 
-def _objects() -> list[Any]:
-    """Return this process's schedules, scalers and averages."""
+def _objects(state: TrainingState) -> list[Any]:
+    """Return this process's schedules and scalers, and averages of a training's models."""
     kinds = (LRScheduler, GradScaler, AveragedModel)
-    return [each for each in gc.get_objects() if issubclass(type(each), kinds)]
+    found = [each for each in gc.get_objects() if issubclass(type(each), kinds)]
+    names = [list(model.state_dict()) for model in state.models]
+    return [
+        e for e in found if not isinstance(e, AveragedModel) or list(e.module.state_dict()) in names
+    ]
 
 
 def _is_used(thing: Any, kind: type) -> bool:

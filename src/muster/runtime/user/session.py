@@ -24,7 +24,7 @@ from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
-from muster.runtime.sharded.blocks import Kinds
+from muster.runtime.sharded.blocks import Kinds, move_buffers
 from muster.runtime.sharded.engine import ShardedEngine
 from muster.runtime.sharded.kept_parts import check_sharded
 from muster.runtime.sharded.sharded_model import ShardedModel
@@ -49,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, make_dense, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -136,12 +136,14 @@ class Session:
         if shard is not False:
             check_sharded(self._state, model, optimizers)
             self._kinds, self._mirror = shard, mirror
+            move_buffers(model, self.device)
         else:
             model.to(self.device)
         for each in optimizers:
             if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
         check_wrapped(self._state, model, optimizers)
+        make_dense(model, optimizers)
         if self._state is None:
             kind = TrainingState if shard is False else ShardedState
             self._state = kind(model, optimizers, schedulers)
@@ -557,6 +559,7 @@ class Session:
 
     def _make_engine(self, state: TrainingState, feed: Feed) -> StepEngine:
         context = self._capture(state, feed)
+        state.numbers.reset()
         engine = self._member(state, feed, context)
         self._exchange = RowExchange(engine)
         for model in state.models:

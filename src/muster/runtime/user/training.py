@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.user.evaluation import apply
 from muster.runtime.user.session import Session, init
@@ -65,6 +66,9 @@ class Training:
         loaders: int = 0,
         sampler: Any = None,
         micro_batch: int | str | None = None,
+        shard: Kinds = False,
+        mirror: bool = True,
+        export: str = "",
     ) -> None:
         """Declare what to train, on what, until when.
 
@@ -75,7 +79,8 @@ class Training:
         largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
         parameter servers apply each worker's gradient at once: no common steps, samples at least once,
         and a result that depends on timing. `dataset`, `global_batch`, `loaders`, `sampler`,
-        `micro_batch`: as in `Session.data`.
+        `micro_batch`: as in `Session.data`. `shard`, `mirror`: as in `Session.wrap`; `export`: a file
+        for the whole model at the end.
         """
         if epochs is None and steps is None and until is None:
             raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
@@ -99,6 +104,11 @@ class Training:
             )
         if asynchronous and isinstance(optimizer, list | tuple):
             raise BadTrainingError("an asynchronous training has one optimiser")
+        self._sharding, self._export = {"shard": shard, "mirror": mirror}, export
+        if asynchronous and shard is not False:
+            raise BadTrainingError(
+                "an asynchronous training keeps its parameters on servers: no shard="
+            )
         self._checkpoint, self._every, self._allow_unused = checkpoint, checkpoint_every, allow_unused
         self._resume_from = resume_from
         if resume_from is not None and checkpoint is None:
@@ -114,7 +124,9 @@ class Training:
         ctx = init()
         if self._asynchronous and not ctx.alone:
             return self._run_asynchronously(ctx)
-        ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=self._allow_unused)
+        unused, sharding = self._allow_unused, self._sharding
+        ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=unused, **sharding)  # type: ignore[arg-type]
+        ctx.export(self._export)
         ctx.data(self._dataset, self._global_batch, **self._data, **self._sampling)  # type: ignore[arg-type]
         if self._checkpoint is not None:
             ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
@@ -159,7 +171,7 @@ class Training:
         for part in ctx.parts(batch):
             ctx.attempt(partial(self.losses, self.model, part))
         if self._clip is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self._clip)
+            ctx.clip(self._clip)
         for optimizer in optimizers:
             optimizer.step()
         for scheduler in as_list(self.scheduler):
