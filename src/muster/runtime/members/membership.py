@@ -184,6 +184,7 @@ class Membership:
 
     def close(self) -> None:
         """Close what others reach this task by."""
+        self.buckets.watching = False
         self._meeting.close()
         self.peers.close()
         self._forget_next()
