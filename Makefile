@@ -8,7 +8,7 @@ S3 := .s3
 MKDOCS := $(VENV)/.mkdocs
 FRAMEWORKS := $(VENV)/.frameworks
 
-.PHONY: demo play test live engines integrations slurm s3 daemon check format bench perf sim runtime torch docs docs-test site clean
+.PHONY: demo play test live engines integrations slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,6 +50,9 @@ $(S3)/.ready: Makefile
 
 slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root; starts no service)
 	tools/install-slurm
+
+matrix: $(TORCH)  ## resize and kill every everyday training feature, and write docs/reference/matrix.md
+	$(BIN)/python -m tests.matrix
 
 docs-test: $(TORCH)  ## type what README, tutorials and how-tos say, the slow ones too (some 8 minutes)
 	$(BIN)/pytest -m 'slow or not slow' tests/docs

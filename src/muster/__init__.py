@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Training", "init", "local", "loss"]
+__all__ = ["Client", "FileShards", "Training", "init", "local", "loss"]
 
 if TYPE_CHECKING:
     from muster.app.local import local
     from muster.client import Client
+    from muster.runtime.data.streams import FileShards
     from muster.runtime.user.session import init
     from muster.runtime.user.training import Training, loss
 
 _WHERE = {
     "Client": "muster.client",
+    "FileShards": "muster.runtime.data.streams",
     "Training": "muster.runtime.user.training",
     "init": "muster.runtime.user.session",
     "local": "muster.app.local",

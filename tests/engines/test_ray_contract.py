@@ -58,8 +58,12 @@ class Held:
         return [each for each in news if each["kind"] == kind]
 
 
+# Of two fixtures of one name pytest takes the one whose function comes later in the alphabet: these,
+# not the contract's own `rig` and `any_rig`.
+
+
 @pytest.fixture(name="rig")
-def ray_rig(lab: RayLab, tmp_path: Path) -> Iterator[Rig]:
+def rig_of_ray(lab: RayLab, tmp_path: Path) -> Iterator[Rig]:
     """In place of the contract's own rigs."""
 
     def bring(token: JoinToken, node: str, folder: Path) -> End:
@@ -90,5 +94,5 @@ def ray_rig(lab: RayLab, tmp_path: Path) -> Iterator[Rig]:
 
 
 @pytest.fixture(name="any_rig")
-def any_ray_rig(rig: Rig) -> Rig:
+def any_rig_of_ray(rig: Rig) -> Rig:
     return rig

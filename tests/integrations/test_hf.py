@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 import transformers
 
 import muster.hf
+from muster.runtime.errors import BadTrainingError
 from tests.integrations.jobs import CLOSE, job, logged
 from tests.integrations.scripts import hf_task
 from tests.runtime.scripts.tasks import worst
@@ -80,3 +81,92 @@ def test_it_is_resized_and_loses_workers_without_a_trace(name: str, tmp_path: Pa
     assert worst(torch.load(tmp_path / "out.pt"), hf_task.weights(there.model)) < CLOSE
     steps = [entry["step"] for entry in logged(tmp_path) if "loss" in entry]
     assert steps == list(range(1, 101))
+
+
+def test_it_stops_early_where_transformers_does(tmp_path: Path) -> None:
+    given = {
+        "eval_strategy": "steps",
+        "eval_steps": 2,
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "metric_for_best_model": "accuracy",
+        "load_best_model_at_end": True,
+        "save_total_limit": 1,
+    }
+    trainers = []
+    for train, name in ((elastic, "here"), (plain, "there")):
+        patience = transformers.EarlyStoppingCallback(early_stopping_patience=1)
+        trainers.append(train("bert", tmp_path / name, callbacks=[patience], **given))
+    here, there = trainers
+    assert here.state.global_step == there.state.global_step < 15
+    assert worst(hf_task.weights(here.model), hf_task.weights(there.model)) < CLOSE
+
+
+@pytest.mark.parametrize("first", [plain, elastic])
+def test_it_resumes_from_checkpoints_of_either_trainer(first: Any, tmp_path: Path) -> None:
+    given = {"save_strategy": "steps", "save_steps": 4}
+    whole = first("gpt2", tmp_path, **given)
+    again = hf_task.make_trainer(muster.hf.Trainer, "gpt2", tmp_path, **given)
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    assert again.state.global_step == whole.state.global_step
+    assert worst(hf_task.weights(again.model), hf_task.weights(whole.model)) < CLOSE
+
+
+def test_adapters_are_trained_and_the_rest_is_left_alone(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    trainers = []
+    for train in (elastic, plain):
+        config = peft.LoraConfig(r=2, target_modules=["c_attn"], lora_dropout=0.0)
+        torch.manual_seed(5)
+        model = peft.get_peft_model(hf_task.make_model("gpt2"), config)
+        trainers.append(train("gpt2", tmp_path, model=model))
+    here, there = (hf_task.weights(trainer.model) for trainer in trainers)
+    assert worst(here, there) < CLOSE
+    assert any("lora" in name for name in here)
+
+
+def test_a_loss_that_is_no_mean_is_refused(tmp_path: Path) -> None:
+    class Contrastive(muster.hf.Trainer):
+        def compute_loss(self, model: Any, inputs: Any, **rest: Any) -> Any:
+            found = model(**{k: v for k, v in inputs.items() if k != "labels"}).logits
+            return torch.nn.functional.cross_entropy(found @ found.T, torch.arange(len(found)))
+
+    trainer = hf_task.make_trainer(Contrastive, "bert", tmp_path)
+    with pytest.raises(BadTrainingError, match="the loss is not a mean over samples or labels"):
+        trainer.train()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"auto_find_batch_size": True}, "auto_find_batch_size"),
+        ({"optim": "lomo"}, "updates in the backward pass"),
+        ({"include_num_input_tokens_seen": "all"}, "include_num_input_tokens_seen"),
+        ({"enable_jit_checkpoint": True}, "a job that is stopped saves its state"),
+    ],
+)
+def test_what_cannot_be_elastic_is_refused(given: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadTrainingError, match=said):
+        hf_task.make_trainer(muster.hf.Trainer, "bert", tmp_path, **given)
+
+
+def test_a_stream_is_refused_with_what_to_pass_instead(tmp_path: Path) -> None:
+    trainer = hf_task.make_trainer(muster.hf.Trainer, "bert", tmp_path, max_steps=3)
+    trainer.train_dataset = iter(trainer.train_dataset)
+    with pytest.raises(BadTrainingError, match="has no length: pass a dataset with len"):
+        trainer.train()
+
+
+def test_a_tracker_sees_one_run_when_the_primary_dies(tmp_path: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    arguments = json.dumps({"num_train_epochs": 8, "report_to": "tensorboard"})
+    with job(tmp_path, "hf_train.py", "--arguments", arguments, "--pace", "0.2", workers=2) as run:
+        run.ahead(8)
+        run.kill("worker-0")
+        run.wait_members(1, 60.0)
+        run.finish()
+    (folder,) = (tmp_path / "trainer/runs").iterdir()
+    found = events.EventAccumulator(str(folder)).Reload().Scalars("train/loss")
+    steps = sorted({each.step for each in found})
+    assert steps[-1] == 40
+    assert len(steps) >= 39, "what the killed one had not written yet may be missing, and nothing else"

@@ -24,7 +24,8 @@ class Fleet:
         """`host`: one address for all of them."""
         self._host = host
         here = ("--agent-host", host, "--advertise", host) if host else ()
-        self.daemon = FleetDaemon(folder, *here, lost_after=lost_after)
+        # Not one that judges speed: a busy machine would make it shrink trainings.
+        self.daemon = FleetDaemon(folder, "--policy", "fifo", *here, lost_after=lost_after)
         self.nodes: list[AgentNode] = []
 
     def add(self) -> AgentNode:

@@ -136,6 +136,14 @@ def test_the_page_has_the_counts_of_the_benchmark(counting: ModuleType) -> None:
     assert said == {name: (n.total, n.added, n.changed, n.removed) for name, n in found.items()}
 
 
+def test_the_page_of_hugging_face_has_the_counts_of_the_benchmark(counting: ModuleType) -> None:
+    page = (ROOT / "docs/how-to/hugging-face.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    said = {name: tuple(map(int, numbers)) for name, *numbers in rows}
+    found = counting.counted(counting.HF_PROGRAMS)
+    assert said == {name: (n.total, n.added, n.changed, n.removed) for name, n in found.items()}
+
+
 def test_a_loop_needs_at_most_five_more_lines(counting: ModuleType) -> None:
     assert counting.counted()["muster_loop"].added <= 5
 

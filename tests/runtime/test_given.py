@@ -19,6 +19,7 @@ from torch.utils.data import (
 from muster.runtime.data.feed import Feed, Indexed, Leased
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.data.samples import Position
+from muster.runtime.data.streams import FileShards
 from muster.runtime.data.whole_stream import WholeStream
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import Vote
@@ -224,3 +225,52 @@ def test_a_last_batch_smaller_than_the_workers_leaves_some_with_a_stand_in() -> 
     # BatchNorm needs two rows.
     assert [len(column) for column in feed.load(last, idle)] == [2]
     feed.close()
+
+
+class Files:
+    """Shards of so many samples each: (shard, 0), (shard, 1), ..."""
+
+    def __init__(self, *sizes: int) -> None:
+        self.sizes = sizes
+
+    def shards(self) -> int:
+        return len(self.sizes)
+
+    def shard(self, i: int) -> Iterator[int]:
+        yield from (100 * i + n for n in range(self.sizes[i]))
+
+
+def test_files_are_read_one_after_another() -> None:
+    files = {"a.tar": [1, 2, 3], "b.tar": [4, 5], "c.tar": []}
+    steps = fed(FileShards(sorted(files), lambda name: files[name]), batch=2, epochs=1)
+    assert sorted(one for step in steps for one in step) == [1, 2, 3, 4, 5]
+
+
+def test_empty_shards_are_passed_over_and_nothing_but_empty_ones_is_an_error() -> None:
+    assert sorted(one for step in fed(Files(0, 3, 0), batch=2, epochs=1) for one in step) == [
+        100,
+        101,
+        102,
+    ]
+    feed = feed_of(Files(0, 0), DataOptions(batch=2), pin=False)[0]
+    with pytest.raises(BadTrainingError, match="all shards of the dataset are empty"):
+        epoch_of(feed)
+
+
+def test_too_few_shards_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    fed(Files(9), batch=4, epochs=1)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "the dataset has 1 shards for 2 workers"
+    ]
+
+
+def test_samples_that_will_be_seen_again_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    feed = feed_of(Files(8, 8), DataOptions(batch=4), pin=False)[0]
+    feed.staff(["worker-0", "worker-1"])
+    parts = [feed.part(Position(), [2, 2], rank, f"worker-{rank}") for rank in (1, 0)]
+    votes = [Vote(part.count, able=1.0, finished=part.finished, far=part.far) for part in parts]
+    feed.after(Position(), ["worker-0", "worker-1"], votes)
+    feed.staff(["worker-0"])
+    (record,) = caplog.records
+    assert "worker-1 left shard" in record.message
+    assert "2 samples are seen again (at least once" in record.message

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from muster.runtime.data.samples import cut
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.settings import TaskSettings
+from muster.runtime.step.sync_batchnorm import merged
 from muster.runtime.user.parts import split
 from muster.runtime.user.session import Session
 from tests.runtime.scripts import features
@@ -228,12 +231,37 @@ def test_a_resumed_training_trains_what_was_unfrozen(tmp_path: Path) -> None:
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("shares", [(4, 4, 4, 4), (12, 11, 1), (1, 1), (3, 1, 5), (2, 1)])
-def test_nobody_gets_a_single_sample_if_batchnorm_needs_two(shares: tuple[int, ...]) -> None:
-    for total in range(2, sum(shares) + 1):
-        counts = [count for _, count in cut(total, shares, least=2)]
-        assert sum(counts) == total
-        assert 1 not in counts
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.data())
+def test_nobody_gets_a_single_sample_if_batchnorm_needs_two(shares: list[int], data: Any) -> None:
+    assume(sum(shares) > 1)
+    total = data.draw(st.integers(2, sum(shares)))
+    found = cut(total, shares, least=2)
+    counts = [count for _, count in found]
+    assert sum(counts) == total
+    assert 1 not in counts and min(counts) >= 0
+    assert [first for first, _ in found] == [sum(counts[:rank]) for rank in range(len(counts))]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(0, 99))
+def test_statistics_of_parts_are_those_of_the_whole(sizes: list[int], seed: int) -> None:
+    assume(sum(sizes) > 0)
+    whole = 1e4 + torch.randn(sum(sizes), 3, dtype=torch.float64, generator=torch.manual_seed(seed))
+    rows = torch.stack([_row(part) for part in whole.split(sizes)])
+    count, mean, squares = merged(rows)
+    assert count == len(whole)
+    assert torch.allclose(mean, whole.mean(0), rtol=1e-13)
+    assert torch.allclose(squares, _squares(whole), rtol=1e-8, atol=1e-9)
+
+
+def _row(part: Tensor) -> Tensor:
+    """What a worker tells of its share: count, mean and squared deviations; zeros without samples."""
+    if not len(part):
+        return torch.zeros(3, 3, dtype=torch.float64)
+    return torch.stack([torch.full_like(part[0], len(part)), part.mean(0), _squares(part)])
+
+
+def _squares(part: Tensor) -> Tensor:
+    return (part - part.mean(0)).square().sum(0)
 
 
 def test_batches_are_cut_by_sample() -> None:

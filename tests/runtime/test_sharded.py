@@ -38,7 +38,7 @@ def end(job: Job) -> int:
     return outcome.history.step
 
 
-@pytest.mark.parametrize("mirrored", [True, False])
+@pytest.mark.parametrize("mirrored", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_one_three_two(mirrored: bool, tmp_path: Path) -> None:
     args = PACED if mirrored else (*PACED, "--no-mirror")
     with Job(tmp_path, *args, workers=1, script=SCRIPT) as job:
@@ -57,7 +57,9 @@ def test_one_three_two(mirrored: bool, tmp_path: Path) -> None:
         assert max(kept(tmp_path, workers)) < 1.05 * whole * copies / workers
 
 
-@pytest.mark.parametrize("victim", ["worker-0", "worker-1", "worker-2"])
+@pytest.mark.parametrize(
+    "victim", ["worker-0", *(pytest.param(f"worker-{n}", marks=pytest.mark.slow) for n in (1, 2))]
+)
 def test_a_worker_is_killed(victim: str, tmp_path: Path) -> None:
     with Job(tmp_path, *PACED, workers=3, script=SCRIPT) as job:
         job.ahead(4)
@@ -68,7 +70,7 @@ def test_a_worker_is_killed(victim: str, tmp_path: Path) -> None:
     assert job.history.lost == {victim: "signal 9"}
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_kills_at_random_points(kills: int, tmp_path: Path) -> None:
     rng = random.Random(9)
     with Job(tmp_path, workers=3, script=SCRIPT, replace=True) as job:
@@ -80,6 +82,19 @@ def test_kills_at_random_points(kills: int, tmp_path: Path) -> None:
             assert job.kill(victim)
         end(job)
     assert list(job.history.lost.values()).count("signal 9") == kills
+
+
+def test_a_step_that_others_have_counted_is_counted_by_all(tmp_path: Path) -> None:
+    """worker-1 has its sums, but not the ballots: it learns from the others that the step counts."""
+    with Job(tmp_path, "--steps", "9", "--unsure", "5", workers=3, script=SCRIPT) as job:
+        outcome = job.finish()
+    check_result(tmp_path, 9)
+    assert [(len(c.members), c.cause) for c in outcome.history.changes] == [
+        (3, "start"),
+        (3, "failure"),
+    ]
+    done = [d.step for d in job.record.done if d.task == "worker-1"]
+    assert done == list(range(1, 10))
 
 
 def test_a_checkpoint_is_loaded_by_any_number_of_workers(tmp_path: Path) -> None:
@@ -97,6 +112,7 @@ def test_a_checkpoint_is_loaded_by_any_number_of_workers(tmp_path: Path) -> None
         check_result(folder, steps)
 
 
+@pytest.mark.slow
 def test_old_parts_are_removed(tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     args = ("--steps", "30", "--checkpoint", str(saved), "--every", "5", "--pace", "0.02")

@@ -37,11 +37,22 @@ def wait_held(job: Job, task: str) -> None:
     job._wait_for(lambda: (job.folder / f"held.{task}").exists(), f"{task} held", LONG)
 
 
-@pytest.mark.parametrize("form", ["epochs", "head", "tail"])
-def test_a_worker_killed_in_an_evaluation(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "servers", "owners"),
+    [
+        ("epochs", 0, "reduce"),
+        ("head", 0, "reduce"),
+        ("tail", 0, "reduce"),
+        pytest.param("tail", 1, "reduce", marks=pytest.mark.slow),
+        pytest.param("epochs", 0, "update", marks=pytest.mark.slow),
+        pytest.param("head", 1, "update", marks=pytest.mark.slow),
+    ],
+)
+def test_a_worker_killed_in_an_evaluation(form: str, servers: int, owners: str, tmp_path: Path) -> None:
     at = {"epochs": tasks.STEPS, "head": 2, "tail": 2}[form]
     args = ("--form", form, "--hold", f"worker-1@{at}", "--epochs", "2")
-    with Job(tmp_path, *args, script=TOGETHER, workers=3) as job:
+    how = {"sync": "dedicated" if servers else "sharded"} if servers or owners == "update" else {}
+    with Job(tmp_path, *args, script=TOGETHER, workers=3, servers=servers, owners=owners, **how) as job:
         wait_held(job, "worker-1")
         job.kill("worker-1")
         outcome = job.finish()
@@ -51,7 +62,8 @@ def test_a_worker_killed_in_an_evaluation(form: str, tmp_path: Path) -> None:
     if form == "epochs":
         assert list(found) == [tasks.STEPS, steps]
     # In the evaluation that the dead one was in, two were left.
-    assert {lines[-1][3] for task, lines in notes(tmp_path).items() if task != "worker-1"} == {2}
+    left = (lines for task, lines in notes(tmp_path).items() if task in ("worker-0", "worker-2"))
+    assert {lines[-1][3] for lines in left} == {2}
     check_result(tmp_path, "cnn", steps)
 
 

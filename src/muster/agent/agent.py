@@ -31,6 +31,7 @@ from muster.agent.options import AgentError, AgentOptions
 from muster.agent.orders import OrderDesk
 from muster.agent.packs import PackCache
 from muster.agent.renewal import Renewal
+from muster.agent.told_once import ToldOnce
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
@@ -110,6 +111,7 @@ class Agent:
         """s of silence after which the last daemon gives the node up."""
         self._departure: Departure | None = None
         self._retired = ""
+        self._told = ToldOnce()
         self._ended = asyncio.Event()
         self._why = ""
         self.code = 0
@@ -181,7 +183,7 @@ class Agent:
             try:
                 connection = await dial(address, self._folder.context())
             except OSError as problem:
-                _log.info("cannot connect to %s: %s", address, _words(problem))
+                self._tell(logging.INFO, f"cannot connect to {address}: {_words(problem)}")
             else:
                 if await self._serve(connection, address):
                     pauses = _pauses(self._patience / TRIES)
@@ -192,9 +194,10 @@ class Agent:
         try:
             welcome = await self._greet(connection)
         except (OSError, UnfitDaemonError) as problem:
-            _log.warning("%s: %s", address, _words(problem))
+            self._tell(logging.WARNING, f"{address}: {_words(problem)}")
             connection.close()
             return False
+        self._told.forget()
         _log.info("connected to %s (epoch %d)", address, welcome.epoch)
         self._begin(connection, welcome)
         parts = (
@@ -218,6 +221,11 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             connection.close()
         return True
+
+    def _tell(self, level: int, text: str) -> None:
+        """Log why there is no connection, once: the agent tries every few s, perhaps for hours."""
+        if self._told.is_news(text):
+            _log.log(level, "%s", text)
 
     async def _greet(self, connection: Connection) -> Welcome:
         sent = uptime()

@@ -252,14 +252,14 @@ def _folder(options: UpOptions, store: Store) -> Path:
 def _leave_token(options: UpOptions, store: Store, door: Door, now: float) -> Path | None:
     """Let the user's own command line in, with the existing token if it is still valid."""
     if not options.auth:
-        write_settings(door.settings(None))
+        write_settings(replace(door.settings(None), data=str(options.data)))
         return None
     token = _known_token(store)
     if token is None:
         token = secrets.token_urlsafe(32)
         store.revoke_token(OWNER)
         store.add_token(OWNER, own_user(), "admin", digest(token), now)
-    return write_settings(door.settings(token))
+    return write_settings(replace(door.settings(token), data=str(options.data)))
 
 
 def _known_token(store: Store) -> str | None:

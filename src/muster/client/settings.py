@@ -33,6 +33,8 @@ class ClientSettings:
     """The same daemon's address over HTTP, for other programs."""
     insecure: bool = False
     """Whether to send the token even where strangers could read it."""
+    data: str | None = None
+    """The daemon's folder, if it is on this machine."""
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:

@@ -50,7 +50,7 @@ class Trainer(transformers.Trainer):
         self.control: Any
         check_arguments(self.args, self.session.device)
         self.args._n_gpu = min(self.args.n_gpu, 1)
-        self._kind: LossKind | None = None
+        self._kind = LossKind(divides=False, shifts=False)
         take_floor(self)
 
     # the loop
@@ -73,6 +73,7 @@ class Trainer(transformers.Trainer):
         model, loader = self._prepare_for_training(plan.steps, loader, resume_from_checkpoint)
         self._reset_losses()
         self._enlist(loader, plan)
+        self._kind = self._find_kind(model)
         steps = entered(self.session, partial(self._update, model))
         first = list(islice(steps, 1))  # a joiner has the others' progress from here on
         run = _Run(model, plan, ignore_keys_for_eval, time.time())
@@ -194,7 +195,7 @@ class Trainer(transformers.Trainer):
             self.session.backward(None)
             return torch.zeros((), device=self.args.device)
         inputs = self._prepare_inputs(inputs)
-        kind = self._kind = self._kind or self._find_kind(model)
+        kind = self._kind
         items = kind.items(inputs)
         with self.compute_loss_context_manager():
             total = kind.total(lambda batch, count: self._loss(model, batch, count), inputs)
@@ -212,7 +213,7 @@ class Trainer(transformers.Trainer):
         takes_items = self._get_num_items_in_batch([batch], self.args.device) is not None
         devices = [self.args.device] if self.args.device.type == "cuda" else []
         model.eval()
-        with torch.no_grad(), torch.random.fork_rng(devices), self.compute_loss_context_manager():
+        with torch.random.fork_rng(devices), self.compute_loss_context_manager():
             found = kind_of(
                 lambda part, items: self._loss(model, part, items),
                 batch,

@@ -45,6 +45,7 @@ class LossKind:
         return loss(batch, None) * self.items(batch)
 
 
+@torch.no_grad()
 def kind_of(loss: Loss, batch: Batch, shifts: bool, takes_items: bool) -> LossKind:
     """Find out the kind of a loss on a few samples; `BadTrainingError` if it is none of ours."""
     kind = LossKind(takes_items and _divides(loss, batch), shifts)

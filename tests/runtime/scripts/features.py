@@ -81,7 +81,7 @@ class Made:
     step: Callable[[Any, Any], None]
     loose: dict[str, Tensor] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    wrap: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Callable[[], Tensor]] = field(default_factory=dict)
     keep: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> dict[str, Tensor]:
@@ -92,7 +92,8 @@ class Made:
             for name, tensor in model.state_dict().items()
             if isinstance(tensor, Tensor)
         }
-        return {name: t.detach().clone() for name, t in {**found, **self.loose}.items()}
+        found |= {**self.loose, **{name: tell() for name, tell in self.told.items()}}
+        return {name: tensor.detach().clone() for name, tensor in found.items()}
 
 
 def net(*sizes: int) -> nn.Sequential:
@@ -284,6 +285,41 @@ def contrastive() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def sparse() -> Made:
+    """An embedding with sparse gradients and an optimiser that takes no others."""
+    table, rest = nn.Embedding(40, 8, sparse=True), net(8, 16, 1)
+    one, two = torch.optim.SparseAdam(table.parameters(), lr=0.01), torch.optim.Adam(rest.parameters())
+    model = nn.Sequential(table, rest)
+    words = torch.randint(0, 40, (tasks.COUNT,))
+
+    def step(ctx: Any, batch: Any) -> None:
+        _, y, word = batch
+        one.zero_grad(), two.zero_grad()
+        for w, target in ctx.parts((word, y)):
+            ctx.backward(errors(model(w), target))
+        one.step(), two.step()
+
+    return Made([(model, [one, two])], samples(words), step, options={"micro_batch": 5})
+
+
+def scaled() -> Made:
+    """A GradScaler that grows, and finds overflows in one worker's samples."""
+    model = net(8, 16, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=3)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        each = errors(model(x), y)
+        ctx.backward(torch.where(x[:, 0] > 1.9, each * float("inf"), each), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+
+    scale = {"scale": lambda: torch.tensor(scaler.get_scale())}
+    return Made([(model, optimizer)], samples(), step, told=scale)
+
+
 def compiled() -> Made:
     """torch.compile meets shares of all sizes: three versions at most (the first, any, one sample)."""
     model = net(8, 16, 1)
@@ -352,22 +388,6 @@ def skipped() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
-def scaled() -> Made:
-    """A GradScaler whose scale is too large at first: it leaves out updates until it fits."""
-    model = net(8, 16, 1).float()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**130, growth_interval=10**6)
-
-    def step(ctx: Any, batch: Any) -> None:
-        x, y = (each.float() for each in batch)
-        optimizer.zero_grad()
-        ctx.backward(errors(model(x), y), scaler=scaler)
-        scaler.step(optimizer)
-        scaler.update()
-
-    return Made([(model, optimizer)], samples(), step)
-
-
 def clipped() -> Made:
     """A clip in the loop, which owners that update cannot do."""
     made = two_losses()
@@ -428,6 +448,8 @@ FEATURES: dict[str, Callable[[], Made]] = {
     "skipped": skipped,
     "unfrozen": unfrozen,
     "compiled": compiled,
+    "sparse": sparse,
+    "scaled": scaled,
 }
 
 
@@ -468,7 +490,7 @@ def main() -> None:
     made = {**FEATURES, **REFUSED}[options.feature]()
     ctx = muster.init()
     for model, optimizer in made.models:
-        ctx.wrap(model, optimizer, **made.wrap)
+        ctx.wrap(model, optimizer)
     ctx.data(made.data, global_batch=tasks.BATCH, epochs=options.epochs, **made.options)
     ctx.keep(**made.keep)
     for batch in ctx.steps():

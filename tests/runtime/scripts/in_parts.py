@@ -16,7 +16,9 @@ from torch.utils.data import TensorDataset
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import muster
+from muster.runtime.comm.ring import Ring
 from muster.runtime.data.samples import Order, Position
+from muster.runtime.errors import BrokenGroupError
 
 COUNT, BATCH, WORDS, WIDTH = 50, 12, 13, 16
 """The last batch of an epoch has two samples: fewer than there are workers."""
@@ -81,6 +83,19 @@ def kept_bytes(model: nn.Module, optimizer: Any) -> int:
     return sum(t.numel() * t.element_size() for t in found if isinstance(t, Tensor))
 
 
+def lose_ballots(step: int) -> None:
+    """Let one step's ballots fail here, once all have summed them: the others count the step."""
+    finish, calls = Ring.finish, iter(range(1, 1_000_000))
+
+    def failing(ring: Ring) -> Any:
+        found = finish(ring)
+        if next(calls) == step:
+            raise BrokenGroupError("the connection broke just after the ballots were sent")
+        return found
+
+    Ring.finish = failing  # type: ignore[method-assign, assignment]
+
+
 def main() -> None:
     """Train as told; the whole model is written at the end, what each worker keeps at each step."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,9 +109,12 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="not in parts")
     parser.add_argument("--no-mirror", action="store_true")
     parser.add_argument("--wrong-clip", action="store_true")
+    parser.add_argument("--unsure", type=int, help="a step whose ballots worker-1 does not get")
     options = parser.parse_args()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
+    if options.unsure and ctx.settings.task == "worker-1":
+        lose_ballots(options.unsure)
     ctx.wrap(model, optimizer, schedule, shard=not options.whole, mirror=not options.no_mirror)
     ctx.data(data, BATCH, steps=options.steps)
     ctx.export(options.out)

@@ -13,6 +13,7 @@ from muster.agent.options import AgentError
 from muster.agent.orders import translated
 from muster.agent.outbox import Outbox
 from muster.agent.task_table import TaskTable
+from muster.agent.told_once import ToldOnce
 from muster.executors.local.shim import last_heard, uptime
 from muster.model.job import Role
 from muster.model.task import TaskExited, TaskId, TaskStarted
@@ -106,3 +107,17 @@ def test_devices_are_called_as_the_engine_calls_them() -> None:
     }
     assert translated({"CUDA_VISIBLE_DEVICES": ""}, ("4",)) == {"CUDA_VISIBLE_DEVICES": ""}
     assert translated({"CUDA_VISIBLE_DEVICES": "7"}, ("4",)) == {"CUDA_VISIBLE_DEVICES": "7"}
+
+
+def test_an_agent_that_tries_for_hours_says_so_once_in_a_while() -> None:
+    now = [1.0]
+    told = ToldOnce(lambda: now[0])
+    assert told.is_news("refused for now: node n0 has another agent, heard 1 s ago")
+    now[0] = 5.0
+    assert not told.is_news("refused for now: node n0 has another agent, heard 4 s ago")
+    assert told.is_news("cannot connect to d:7")
+    assert not told.is_news("refused for now: node n0 has another agent, heard 6 s ago")
+    now[0] = 700.0
+    assert told.is_news("cannot connect to d:7")
+    told.forget()
+    assert told.is_news("cannot connect to d:7")

@@ -21,6 +21,8 @@ from muster.app.daemon_folder import (
 )
 from muster.app.options import Listening, UpOptions
 from muster.cli.daemon.commands import data_folder
+from muster.cli.daemon.stop import last_daemon
+from muster.client.settings import ClientSettings, write_settings
 from muster.files.errors import InputError
 from tests.unit.cli.invoke import muster
 
@@ -310,3 +312,18 @@ def test_a_folder_has_one_daemon(tmp_path: Path) -> None:
         assert holder(tmp_path) == os.getpid()
     with held(tmp_path):
         pass
+
+
+def test_down_finds_the_daemon_that_was_started_last_whatever_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(tmp_path))
+    usual, other = tmp_path / "data", tmp_path / "other"
+    write_settings(ClientSettings("unix:///muster.sock", data=str(other)))
+    for folder in (usual, other):
+        folder.mkdir()
+    assert last_daemon(usual) == usual
+    with held(other):
+        assert last_daemon(usual) == other
+        with held(usual):
+            assert last_daemon(usual) == usual

@@ -38,6 +38,7 @@ owners: update
 grace: 2m
 checkpoint_signal: SIGUSR1
 checkpoint_grace: 10s
+finish_grace: 20m
 failures: 2
 losses: 5
 resume_from: last
@@ -52,6 +53,7 @@ resume_from: last
         grace=120.0,
         checkpoint_signal="SIGUSR1",
         checkpoint_grace=10.0,
+        finish_grace=1200.0,
         failures=2,
         losses=5,
         sync="sharded",

@@ -218,9 +218,10 @@ def down(
 
     To end jobs as well, stop them first: muster stop JOB...
     """
-    from muster.cli.daemon.stop import run_down
+    from muster.cli.daemon.stop import last_daemon, run_down
 
-    raise typer.Exit(run_down(data_folder(data), timeout))
+    folder = data_folder(data)
+    raise typer.Exit(run_down(folder if data else last_daemon(folder), timeout))
 
 
 @machine.command(rich_help_panel=DAEMON)

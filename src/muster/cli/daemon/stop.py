@@ -11,8 +11,16 @@ from muster.app.daemon_folder import holder
 from muster.cli.exits import NOT_FINISHED, NOT_REACHABLE
 from muster.cli.parse import seconds_of
 from muster.cli.render.terminal import complain
+from muster.client.settings import kept_settings
 
 _LOOK = 0.05
+
+
+def last_daemon(usual: Path) -> Path:
+    """Return the folder of the daemon that `muster up` started last, if it runs; else the usual one."""
+    kept = kept_settings(needed=False)
+    last = Path(kept.data) if kept is not None and kept.data else usual
+    return usual if holder(usual) is not None or holder(last) is None else last
 
 
 def run_down(folder: Path, timeout: str) -> int:

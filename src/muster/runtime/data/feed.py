@@ -5,6 +5,7 @@ from the same ballots, so each knows what the others take.
 """
 
 import ctypes
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,6 +27,9 @@ LEASES_EACH = 2
 """A worker continues in its second shard when the first ends within a step."""
 EXACT = 1 << 24
 """Largest integer that is exact in a float32 ballot."""
+
+
+_log = logging.getLogger("muster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +188,21 @@ class Leased(Feed):
         self._leases = ShardLeases(self._shards.count, seed, epochs, self._shards.repeatable)
         self.batch, self.seed, self.samples = batch, seed, 0
         self._taken: list[Any] = []
+        self._speaks = self._warned = False
+        """Whether this worker is the first one; whether it has said that there are too few shards."""
+        self._few: list[Any] = []
+        """Samples of the stand-in batch."""
+        self._empty = True
+        """No sample was seen yet."""
 
     def part(self, position: Position, shares: Sequence[int], rank: int, task: str) -> StepPart:
+        self._speaks = rank == 0
+        if self._shards.count < len(shares) and self._speaks and not self._warned:
+            self._warned = True
+            _log.warning(
+                "the dataset has %d shards for %d workers: some get no samples, and steps are smaller "
+                "than the global batch; cut the data into more shards", self._shards.count, len(shares),
+            )  # fmt: skip
         taken = self._shards.take(self._leases.of(task), shares[rank])
         if taken.far >= EXACT:
             raise BadTrainingError(f"a shard has more than {EXACT} samples: cut the dataset finer")
@@ -204,23 +221,38 @@ class Leased(Feed):
         self.staff([task for task, vote in zip(tasks, votes, strict=False) if vote.able])
         epoch = self._leases.epoch
         seen = int(sum(vote.samples for vote in votes))
+        self._empty = self._empty and not seen
+        if self._empty and epoch > position.epoch:
+            raise BadTrainingError("all shards of the dataset are empty: there is nothing to train on")
         cursor = position.cursor + seen if epoch == position.epoch else 0
         return Position(epoch, cursor, position.step + 1)
 
     def staff(self, tasks: Sequence[str]) -> None:
         """Return the leases of others and grant new ones."""
         gone = {lease.holder for lease in self._leases.held} - set(tasks)
+        self._tell_repeats(gone)
         self._leases = self._leases.lost(gone).grant(tasks, LEASES_EACH)
+
+    def _tell_repeats(self, gone: set[str]) -> None:
+        """Say which samples will be seen again."""
+        begun = [lease for lease in self._leases.held if lease.holder in gone and lease.far]
+        if begun and self._speaks and not self._shards.repeatable:
+            _log.warning(
+                "%s left shard %s unfinished: it starts over, and %d samples are seen again (at least "
+                "once; shards with repeatable=True go on where they were)",
+                ", ".join(sorted({lease.holder for lease in begun})),
+                ", ".join(str(lease.shard) for lease in begun), sum(lease.far for lease in begun),
+            )  # fmt: skip
 
     def value(self) -> Any:
         return self._leases.value()
 
     def restore(self, value: Any, alive: bool) -> None:
-        self._leases = ShardLeases.restored(value)
+        self._leases, self._empty = ShardLeases.restored(value), False
         if not alive:
             self._leases = self._leases.lost({lease.holder for lease in self._leases.held})
 
     def example(self) -> Any:
-        stream = self._shards.open(0)
-        samples = [sample for _, sample in zip(range(NO_SAMPLES), stream, strict=False)]
-        return self._collate(samples)
+        if not self._few:
+            self._few = self._shards.first(NO_SAMPLES)
+        return self._collate(self._few)

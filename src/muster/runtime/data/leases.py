@@ -150,6 +150,14 @@ class ShardReader:
         """Return the samples of a shard."""
         return iter(self._open(shard, epoch))
 
+    def first(self, count: int) -> list[Any]:
+        """Return samples of the first shard that has any, as often as it takes."""
+        for shard in range(self.count):
+            found = list(islice(self.open(shard), count))
+            if found:
+                return (found * count)[:count]
+        raise BadTrainingError("all shards of the dataset are empty: there is nothing to train on")
+
     def take(self, leases: Sequence[ShardLease], count: int) -> Taken:
         """Return up to `count` next samples of these leases; fewer if the leases end.
 

@@ -33,6 +33,7 @@ from muster.runtime.data.loader import BatchSource, numbers, pinned
 from muster.runtime.data.reader import Collate, SampleReader, told
 from muster.runtime.data.samples import mixed_seed
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.step.malloc import keep_heap
 
 PR_SET_PDEATHSIG = 1
 """Linux prctl(2): the signal on the parent's death."""
@@ -299,6 +300,7 @@ def _settle(parent: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)
+    keep_heap()
     sys.excepthook = sys.__excepthook__
 
 

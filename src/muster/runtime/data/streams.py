@@ -20,8 +20,8 @@ ALIKE = 3
 """First samples that two shards must not have in common."""
 
 
-class Shards:
-    """Files, or anything else to be read from start to end, one per shard: `Shards(files, read)`."""
+class FileShards:
+    """Files, or anything else to be read from start to end, one per shard."""
 
     def __init__(
         self,

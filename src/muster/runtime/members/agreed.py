@@ -26,9 +26,9 @@ class Agreed:
         self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
 
-    def learn(self, votes: Sequence[Vote]) -> None:
-        """Learn from the workers' votes of a step."""
-        self._learn(votes, [bool(vote.able) for vote in votes])
+    def learn(self, votes: Sequence[Vote], applied: bool = True) -> None:
+        """Learn from the workers' votes of a step; a void one makes no joiner able."""
+        self._learn(votes, [bool(vote.able) for vote in votes] if applied else self.able)
 
     def stragglers(self, tasks: Sequence[str]) -> list[tuple[str, float]]:
         """Return stragglers to report, and how many times slower they are."""

@@ -184,6 +184,7 @@ class Membership:
 
     def close(self) -> None:
         """Close what others reach this task by."""
+        self.buckets.watching = False
         self._meeting.close()
         self.peers.close()
         self._forget_next()
@@ -419,6 +420,7 @@ class Membership:
         if [id(p) for p in state.parameters] != [id(p) for p in buckets.parameters]:
             order = ready_order(state.names, self.ready)
             buckets.lay_out_again(state.parameters, order, state.names)
+            buckets.sparse = state.sparse()
         crew.fit(buckets)
 
     def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:

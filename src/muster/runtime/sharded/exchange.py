@@ -140,11 +140,11 @@ class NcclExchange:
     def mirror(self, total: Tensor, copies: Sequence[tuple[int, Tensor]], unit: int) -> ShareTransfer:
         def exchanged(pg: Any) -> Any:
             # As one group: two neighbours that both send first would wait for each other.
-            pg._start_coalescing(total.device)
+            pg._start_coalescing()
             pg.send([total], self._mirrors[self.rank], 0)
             for owner, copy in copies:
                 pg.recv([copy], owner, 0)
-            return pg._end_coalescing(total.device)
+            return pg._end_coalescing()
 
         return self._begun(exchanged) if self._mirrors else _Done()
 

@@ -17,6 +17,7 @@ from muster.runtime.state.module_numbers import ModuleNumbers
 from muster.runtime.state.tree import PlaceOf, describe, make, placed_like
 
 Packed = dict[str, Any]
+EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 
 class TrainingState:
@@ -108,6 +109,16 @@ class TrainingState:
                 group["params"] = [self._all[name] for name in names]
         self.find_trained()
         self.changes = int(layout["changes"])
+
+    def sparse(self) -> list[int]:
+        """Return the trained parameters whose gradients are sparse: weights of such embeddings."""
+        modules = (module for model in self.models for module in model.modules())
+        found = {
+            id(m.weight)
+            for m in modules
+            if getattr(m, "sparse", False) is True and hasattr(m, "weight")
+        }
+        return [index for index, parameter in enumerate(self.parameters) if id(parameter) in found]
 
     def find_trained(self) -> None:
         """Find the trained parameters: those that require gradients, in models and optimisers."""

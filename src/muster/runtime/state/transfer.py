@@ -22,7 +22,7 @@ from muster.runtime.comm.stream import receive_into, receive_json, send_json, se
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, CannotJoinError
 from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.state.fixed import FixedSender, Stamp, receive_fixed, stamp
-from muster.runtime.state.hyper import hyper_of, set_hyper
+from muster.runtime.state.hyper import hyper_of, set_hyper, set_since, with_set
 from muster.runtime.state.rest import fixed_of, rest_of, set_rest
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.state.tree import UnsendableError, copied, receive_tree, send_tree
@@ -260,6 +260,8 @@ class Joiner:
         self._first: int | None = None
         self._ended = -1
         self._settings: dict[int, Packed] = {}
+        self._begun: Packed = hyper_of(state)
+        """This worker's own settings when the step began."""
         self._last: int | None = None
         """The window of the last parameter; the rest is as of the next step. None: some are missing."""
         self._rest: tuple[Packed, Any] | None = None
@@ -295,6 +297,7 @@ class Joiner:
 
     def settle(self, window: int) -> None:
         """At the beginning of a step, take over the rest if it is due."""
+        self._begun = hyper_of(self._state)
         with self._change:
             due = self._last is not None and self._last < window
             if not due or self._complete is not None:
@@ -318,7 +321,9 @@ class Joiner:
             self._check()
             settings = self._settings.pop(update - 1, None)
             if settings is not None and self._complete is None:
-                set_hyper(self._state, settings)
+                # As the step began there; what the loop has set since, it has set on all workers.
+                mine = set_since(self._begun, hyper_of(self._state))
+                set_hyper(self._state, with_set(settings, mine))
 
     def before_update(self, update: int) -> list[int]:
         """Return the parameters to skip in this update: missing, or sent with it applied."""

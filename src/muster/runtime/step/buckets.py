@@ -112,6 +112,8 @@ class Buckets:
         self._waiting = [0] * len(self.flats)
         self._summed = [True] * len(self.flats)
         """By bucket, whether it is summed."""
+        self.sparse: Collection[int] = ()
+        """Parameters whose gradients are sparse (embeddings): summed dense, handed back sparse."""
         self._next = 0
         self._put: Callable[[int], None] | None = None
         self._on_device = False
@@ -224,13 +226,21 @@ class Buckets:
     def settle(self, factor: float = 1.0) -> None:
         """Scale the new gradients, and add those from before."""
         self._put = None
-        new = [p for p in (self.parameters[index] for index in self._chosen) if p.grad is not None]
-        if factor != 1.0 and new:
-            torch._foreach_mul_([parameter.grad for parameter in new], factor)
+        new = [self.parameters[index].grad for index in self._chosen]
+        dense = [grad for grad in new if grad is not None and not grad.is_sparse]
+        if factor != 1.0 and dense:
+            torch._foreach_mul_(dense, factor)
+        for grad in new:
+            if factor != 1.0 and grad is not None and grad.is_sparse:
+                grad.mul_(factor)
         for index, before in self._before.items():
             parameter = self.parameters[index]
             parameter.grad = before if parameter.grad is None else parameter.grad.add_(before)
         self._before = {}
+        for index in self.sparse:
+            parameter = self.parameters[index]
+            if parameter.grad is not None and not parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.to_sparse(1)  # rows without a gradient stay out
 
     def abandon(self) -> None:
         """Drop a void step: nothing of it may reach the next one."""
@@ -271,7 +281,8 @@ class Buckets:
             view.zero_()
             return False
         if parameter.grad is not view:
-            view.copy_(parameter.grad)
+            grad = parameter.grad
+            view.copy_(grad.to_dense() if grad.is_sparse else grad)
             parameter.grad = view
         return True
 

@@ -275,7 +275,7 @@ class StepEngine(Membership):
         if any(vote.failed for vote in self._votes):
             self.void = True
             self._check_layouts(crew)
-            self._agreed.learn(self._votes[: crew.workers])
+            self._agreed.learn(self._votes[: crew.workers], applied=False)
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
             self._move_on(crew)
@@ -286,7 +286,7 @@ class StepEngine(Membership):
             self._share_out(crew, samples, losses, weight)
 
     def _check_drawn(self, crew: Crew) -> None:
-        """Refuse to train on samples that workers have drawn differently; a joiner fails alone."""
+        """Refuse samples that workers drew differently (a joiner fails alone), or a part of them."""
         votes = [(t, v) for t, v in zip(crew.tasks, self._votes, strict=True) if v.drawn]
         first, right = next(((t, v) for t, v in votes if v.samples), ("", Vote()))
         for task, vote in votes if first else ():
@@ -297,6 +297,12 @@ class StepEngine(Membership):
                     "sampler and seed must be the same on every worker, and a sampler may draw from "
                     "the generators of torch, random and numpy and from its own `generator` alone"
                 )
+        taken = sum(vote.samples for vote in self._votes)
+        if first and taken != self.part.total and not any(vote.failed for vote in self._votes):
+            raise BadTrainingError(
+                f"the workers took {taken:g} of the {self.part.total} samples of step "
+                f"{self.state.position.step + 1}: they disagree on their shares, a fault of Muster's"
+            )
 
     @property
     def is_changed(self) -> bool:

@@ -109,6 +109,8 @@ class Gradients:
     ) -> None:
         """Compute the gradients of the mean loss over the global batch, summed over all workers."""
         engine = self._enter()
+        if scaler is not None and not self.part.count:
+            scaler.scale(losses.detach())  # its step() asks whether it has scaled anything
         if engine.void or engine.is_applied:
             self._pretend(engine)
             return

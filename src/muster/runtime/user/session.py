@@ -363,8 +363,8 @@ class Session:
     def stop(self) -> None:
         """End the training on all workers, with a last checkpoint; one that says so is enough.
 
-        After an evaluation or an epoch of `ctx.epochs()` no further step is done; before
-        `ctx.backward` this step is the last, after it the next one.
+        After an evaluation or an epoch of `ctx.epochs()` no further step is done (with servers one);
+        before `ctx.backward` this step is the last, after it the next one.
         """
         self._begun_loop("ctx.stop()").stop()
 
@@ -578,6 +578,7 @@ class Session:
             return ShardedEngine(*task, self._mirror, self._export, say)
         known = order(context)
         buckets = Buckets(state.parameters, ready_order(state.names, known), state.names)
+        buckets.sparse = state.sparse()
         engine = StepEngine(self.settings, state, buckets, feed, self.device, self._deadline)
         engine.ready = known
         refuse_unwrapped(engine)

@@ -1,0 +1,1 @@
+"""Everyday training features, resized and killed, against one process of plain torch: `make matrix`."""

@@ -1,0 +1,97 @@
+"""One cell of the matrix: a feature, and what happens to its workers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from muster.runtime.launch.launcher import JobOverError, LaunchOutcome
+from tests.matrix.feature import CLOSE, EXACT, NOISE, REFUSED, Feature, Result
+from tests.runtime.scripts.jobs import LONG, Job
+
+TRAIN = Path(__file__).with_name("train.py")
+DIFFERENT, FAILED = "DIFFERENT", "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How a feature came through."""
+
+    feature: str
+    event: str
+    verdict: str
+    detail: str
+    """The largest difference, or the words of the refusal or failure."""
+    good: bool
+
+
+def resize(job: Job) -> None:
+    """From one worker to three and to two."""
+    job.ahead(3)
+    job.change(3)
+    job.ahead(5)
+    job.change(2)
+    job.ahead(4)
+
+
+def kill(job: Job) -> None:
+    """Of three workers, first one and then the first dies."""
+    job.ahead(4)
+    job.kill("worker-1")
+    job.wait_members(2, LONG)
+    job.ahead(4)
+    job.kill("worker-0")
+    job.wait_members(1, LONG)
+    job.ahead(3)
+
+
+EVENTS: dict[str, tuple[int, Callable[[Job], None]]] = {"resize": (1, resize), "kill": (3, kill)}
+
+
+def run_cell(feature: Feature, event: str, folder: Path) -> Cell:
+    """Train a feature through an event, in real processes, and judge the result."""
+    workers, disturb = EVENTS[event]
+    if feature.verdict == REFUSED:
+        workers = max(2, workers)  # one alone has nobody to differ from; a newcomer is refused alone
+    with Job(folder, "--feature", feature.title, script=TRAIN, workers=workers) as job:
+        outcome = _trained(job, disturb)
+        said = job.output()
+    if outcome.code != 0:
+        return _failed(feature, event, outcome, said)
+    found: Result = torch.load(folder / "out.pt")
+    apart = feature.difference(found, plain(feature, outcome.history.step))
+    verdict = EXACT if apart <= CLOSE else NOISE if apart <= feature.close else DIFFERENT
+    good = verdict == feature.verdict or (feature.verdict == NOISE and verdict == EXACT)
+    return Cell(feature.title, event, verdict, f"{apart:.0e}", good)
+
+
+def _trained(job: Job, disturb: Callable[[Job], None]) -> LaunchOutcome:
+    try:
+        disturb(job)
+        job.stop("enough")
+    except (JobOverError, TimeoutError):
+        pass  # the job is over before its time: its outcome says why
+    job.release()
+    return job.wait(LONG)
+
+
+def _failed(feature: Feature, event: str, outcome: LaunchOutcome, said: str) -> Cell:
+    refused = feature.verdict == REFUSED and feature.words in outcome.error
+    verdict = REFUSED if refused else FAILED
+    detail = outcome.error if refused else f"{outcome.error}\n{said}"
+    return Cell(feature.title, event, verdict, detail, refused)
+
+
+def plain(feature: Feature, steps: int) -> Result:
+    """Train in this process, in plain torch."""
+    before = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    try:
+        parts = feature.build()
+        feature.plain(parts, steps)
+        return feature.result(parts)
+    finally:
+        torch.set_default_dtype(before[0])
+        torch.set_num_threads(before[1])

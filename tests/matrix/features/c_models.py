@@ -1,0 +1,87 @@
+"""Models with layers that are random, frozen, or look at the whole batch."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result
+
+
+class ByLoss(Feature):
+    """A training that is random by nature: judged by the loss it reaches on the data."""
+
+    verdict, close = NOISE, 0.35
+
+    def result(self, parts: Parts) -> Result:
+        parts.model.eval()
+        x, y = parts.data[:]
+        with torch.no_grad():
+            return {"loss": functional.cross_entropy(parts.model(x), y)}
+
+
+class Dropout(ByLoss):
+    title = "dropout"
+    note = "other neurons drop out when shares differ; the same when a step is redone"
+
+    def model(self) -> Any:
+        return nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Dropout(0.2), nn.Linear(32, CLASSES))
+
+
+class LocalNorm(ByLoss):
+    title = "BatchNorm"
+    note = "over a worker's own share, as in DistributedDataParallel"
+
+    def model(self) -> Any:
+        return nn.Sequential(
+            nn.Linear(WIDTH, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Linear(16, CLASSES)
+        )
+
+
+class FrozenNorm(Feature):
+    title = "frozen BatchNorm (`eval()`)"
+
+    def model(self) -> Any:
+        norm = nn.BatchNorm1d(16)
+        norm.running_mean.uniform_()
+        norm.requires_grad_(False)
+        return nn.Sequential(nn.Linear(WIDTH, 16), norm, nn.GELU(), nn.Linear(16, CLASSES)).eval()
+
+    def optimizer(self, model: Any) -> Any:
+        trained = [p for p in model.parameters() if p.requires_grad]
+        return torch.optim.SGD(trained, lr=0.1, momentum=0.9)
+
+
+class Lora(FrozenNorm):
+    title = "LoRA over frozen weights"
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.base = nn.Linear(WIDTH, WIDTH).requires_grad_(False)
+            self.down, self.up = nn.Linear(WIDTH, 2, bias=False), nn.Linear(2, WIDTH, bias=False)
+            self.out = nn.Linear(WIDTH, CLASSES)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(torch.tanh(self.base(x) + self.up(self.down(x))))
+
+    def model(self) -> Any:
+        return self.Model()
+
+
+class Regression(Feature):
+    title = "regression of several targets"
+
+    def model(self) -> Any:
+        return nn.Sequential(nn.Linear(WIDTH, 16), nn.Tanh(), nn.Linear(16, 3))
+
+    def dataset(self) -> Any:
+        return torch.utils.data.TensorDataset(torch.randn(COUNT, WIDTH), torch.randn(COUNT, 3))
+
+    def losses(self, parts: Parts, batch: Any) -> Tensor:
+        x, y = batch
+        return functional.smooth_l1_loss(parts.model(x), y, reduction="none").mean(1)
+
+
+FEATURES = (Dropout(), LocalNorm(), FrozenNorm(), Lora(), Regression())

@@ -1,0 +1,42 @@
+"""Trains a feature of the matrix under the launcher: --feature TITLE --out FILE."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import muster
+from tests.matrix.features import features
+
+
+def main() -> None:
+    """Train until told to stop; the first worker writes the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--feature", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--release", required=True)
+    parser.add_argument("--pace", type=float, default=0.02)
+    options = parser.parse_args()
+    feature = features()[options.feature]
+    feature.begin()
+    torch.set_default_dtype(torch.float64)
+    parts = feature.build()
+    ctx = muster.init()
+    feature.wrap(ctx, parts)
+    ctx.data(parts.data, **{"steps": 10_000, **feature.options()})
+
+    def pace() -> None:
+        if not Path(options.release).is_file():
+            time.sleep(options.pace)
+
+    feature.elastic(ctx, parts, pace)
+    if ctx.primary:
+        torch.save(feature.result(parts), options.out)
+
+
+if __name__ == "__main__":
+    main()
