@@ -8,7 +8,7 @@ import torch
 from muster.runtime.errors import BadTrainingError, DivergedError, MinorityError
 from muster.runtime.members.ballot import Vote, exchange
 from muster.runtime.state.entries import CAUSES
-from muster.runtime.state.guard import Comparison, Guard, compare, differ, hardware
+from muster.runtime.state.guard import Guard, SealComparison, compare, differ, hardware
 from muster.runtime.state.state import TrainingState
 
 
@@ -64,7 +64,7 @@ class Agreement:
         raise MinorityError(text)  # the others leave, and the step is redone
 
 
-def difference(found: Comparison, tasks: Sequence[str], step: int) -> str:
+def difference(found: SealComparison, tasks: Sequence[str], step: int) -> str:
     """Say who differs from whom in what, and why that may be."""
     others = [tasks[rank] for rank in found.others]
     more = f" (and {found.more} more)" if found.more else ""

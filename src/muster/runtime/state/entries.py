@@ -13,7 +13,7 @@ from muster.runtime.state.state import TrainingState
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StateEntry:
     """One part of the state: what kind it is of, its name, and how to look at it."""
 
     kind: str
@@ -40,13 +40,13 @@ CAUSES = {
 """What usually makes an entry of a kind differ."""
 
 
-def entries(state: TrainingState, sharded: bool = False) -> Iterator[Entry]:
+def entries(state: TrainingState, sharded: bool = False) -> Iterator[StateEntry]:
     """Return the state's entries, in the same order on all members.
 
     `sharded`: owners update, so that nobody has the whole optimiser's state.
     """
     for name, parameter in () if state.in_parts else state.all_parameters():
-        yield Entry("parameter", name, partial(_same, parameter))
+        yield StateEntry("parameter", name, partial(_same, parameter))
     yield from _buffers(state)
     for name, parameter in (
         () if sharded or state.in_parts else zip(state.names, state.parameters, strict=True)
@@ -55,13 +55,13 @@ def entries(state: TrainingState, sharded: bool = False) -> Iterator[Entry]:
         if optimizer is None:
             continue
         for key in sorted(optimizer.state.get(parameter, {}), key=str):
-            yield Entry("optimiser", f"{key} of {name}", _looked_up(optimizer, parameter, key))
-    yield Entry("setting", "", lambda: _settings(state))
+            yield StateEntry("optimiser", f"{key} of {name}", _looked_up(optimizer, parameter, key))
+    yield StateEntry("setting", "", lambda: _settings(state))
     for i, scheduler in enumerate(state.schedulers):
-        yield Entry("schedule", f"schedule {i}", partial(schedule_value, scheduler))
+        yield StateEntry("schedule", f"schedule {i}", partial(schedule_value, scheduler))
     for name, thing in sorted(state.kept.items()):
         if not getattr(thing, "differs", False):  # times in a framework's log are each worker's own
-            yield Entry("kept", name, partial(kept_value, thing))
+            yield StateEntry("kept", name, partial(kept_value, thing))
 
 
 def _same(value: Any) -> Any:
@@ -89,7 +89,7 @@ def _settings(state: TrainingState) -> dict[str, Any]:
     return groups | own
 
 
-def _buffers(state: TrainingState) -> Iterator[Entry]:
+def _buffers(state: TrainingState) -> Iterator[StateEntry]:
     """Return the buffers that are part of the state; a module may replace them."""
     for prefix, model in state.named_models():
         for path, module in model.named_modules():
@@ -98,7 +98,7 @@ def _buffers(state: TrainingState) -> Iterator[Entry]:
             for name, buffer in module._buffers.items():
                 if buffer is not None and name not in module._non_persistent_buffers_set:
                     full = prefix + ".".join(filter(None, (path, name)))
-                    yield Entry("buffer", full, partial(module._buffers.get, name))
+                    yield StateEntry("buffer", full, partial(module._buffers.get, name))
 
 
 def _has_own_statistics(module: Any) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from muster.runtime.members.ballot import Vote
 from muster.runtime.state.checksum import PendingSum, is_dense, leaves, piece, pieces, text_sum
-from muster.runtime.state.entries import Entry, entries
+from muster.runtime.state.entries import StateEntry, entries
 from muster.runtime.state.state import TrainingState
 
 CYCLE = 64
@@ -46,7 +46,7 @@ def differ(votes: Sequence[Vote]) -> bool:
 class _Unit:
     """What a step looks at: an entry, or a piece of a large tensor."""
 
-    entry: Entry
+    entry: StateEntry
     piece: int | None = None
 
     def look(self) -> list[tuple[str, Any]]:
@@ -118,7 +118,7 @@ class Guard:
                 self._turns.setdefault(unit.turn, []).append(unit)
 
 
-def _units(entry: Entry) -> list[_Unit]:
+def _units(entry: StateEntry) -> list[_Unit]:
     value = entry.value() if entry.kind in ("parameter", "buffer", "optimiser") else None
     if isinstance(value, Tensor) and is_dense(value) and pieces(value) > 1:
         return [_Unit(entry, number) for number in range(pieces(value))]
@@ -135,7 +135,7 @@ def _sealed(total: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SealComparison:
     """What members found when they compared everything."""
 
     most: tuple[int, ...]
@@ -156,7 +156,7 @@ _NOISE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 1e-2, torch
 _COLUMNS = 5
 
 
-def compare(group: Any, rank: int, ranks: int, guard: Guard, holds: bool) -> Comparison:
+def compare(group: Any, rank: int, ranks: int, guard: Guard, holds: bool) -> SealComparison:
     """Compare the whole state with all members; a collective."""
     mine = guard.leaves() if holds else []
     names = text_sum(repr([(kind, name) for kind, (name, _) in mine])) % (1 << 32)
@@ -170,7 +170,7 @@ def compare(group: Any, rank: int, ranks: int, guard: Guard, holds: bool) -> Com
     return judge(heads, rows, [(kind, name) for kind, (name, _) in mine])
 
 
-def judge(heads: Tensor, rows: Tensor, names: Sequence[tuple[str, str]]) -> Comparison:
+def judge(heads: Tensor, rows: Tensor, names: Sequence[tuple[str, str]]) -> SealComparison:
     """Find the majority: who agrees with whom, but for rounding."""
     holders = [rank for rank, head in enumerate(heads.tolist()) if head[0]]
     circles = [tuple(q for q in holders if _agree(heads, rows, r, q)) for r in holders]
@@ -179,13 +179,13 @@ def judge(heads: Tensor, rows: Tensor, names: Sequence[tuple[str, str]]) -> Comp
         most = ()
     others = tuple(rank for rank in holders if rank not in most)
     if not others:
-        return Comparison(most, ())
+        return SealComparison(most, ())
     one, other = (most or holders)[0], others[-1]
     differing = _differing(heads, rows, one, other)
     if not differing or not names or max(differing) >= len(names):
-        return Comparison(most, others, "structure", "the number of tensors", 0)
+        return SealComparison(most, others, "structure", "the number of tensors", 0)
     found = min(differing, key=lambda place: (ORDER.index(names[place][0]), place))
-    return Comparison(most, others, *names[found], len(differing) - 1)
+    return SealComparison(most, others, *names[found], len(differing) - 1)
 
 
 def _agree(heads: Tensor, rows: Tensor, one: int, other: int) -> bool:

@@ -19,7 +19,7 @@ FITS = 0.75
 """Factor for the next try when a share did not fit into memory: allocators need headroom."""
 
 
-class Gradients:
+class StepGradients:
     """One worker's gradients of the current step."""
 
     def __init__(self) -> None:

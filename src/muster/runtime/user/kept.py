@@ -17,15 +17,15 @@ from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.tree import describe
 from muster.runtime.user.failures import say
-from muster.runtime.user.gradients import Gradients, Guarded
+from muster.runtime.user.gradients import Guarded, StepGradients
 
 SCALER_METHODS = ("unscale_", "step", "update")
 
 
-class Kept:
+class KeptThings:
     """The user's own objects, by name."""
 
-    def __init__(self, gradients: Gradients) -> None:
+    def __init__(self, gradients: StepGradients) -> None:
         self._gradients = gradients
         self.things: dict[str, Any] = {}
 
@@ -96,7 +96,7 @@ class UnguardedState:
 class ScalerGuard:
     """Keeps a scaler out of void steps, and ready on a worker that has not scaled anything yet."""
 
-    def __init__(self, gradients: Gradients, scaler: GradScaler) -> None:
+    def __init__(self, gradients: StepGradients, scaler: GradScaler) -> None:
         self._gradients, self._scaler = gradients, scaler
 
     def __call__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ class ScalerGuard:
 class OncePerStep:
     """Lets a method's calls through as often as one run of a step makes them, even if it is redone."""
 
-    def __init__(self, gradients: Gradients) -> None:
+    def __init__(self, gradients: StepGradients) -> None:
         self._gradients = gradients
         self.step = -1
         """The step of the last call."""

@@ -16,7 +16,7 @@ from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.user.failures import say
-from muster.runtime.user.gradients import Gradients
+from muster.runtime.user.gradients import StepGradients
 from muster.runtime.user.mistakes import NO_PHASE
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Together
@@ -35,7 +35,7 @@ class Loop:
     """
 
     def __init__(
-        self, engine: StepEngine, gradients: Gradients, saving: Saving, ends: Ends, met: Met | None
+        self, engine: StepEngine, gradients: StepGradients, saving: Saving, ends: Ends, met: Met | None
     ) -> None:
         self._engine, self._gradients, self._saving = engine, gradients, saving
         self._ends, self._met = ends, met

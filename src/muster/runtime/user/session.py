@@ -41,8 +41,8 @@ from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter, say
-from muster.runtime.user.gradients import Gradients, Guarded
-from muster.runtime.user.kept import Kept
+from muster.runtime.user.gradients import Guarded, StepGradients
+from muster.runtime.user.kept import KeptThings
 from muster.runtime.user.loop import Loop, Met, moved
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
@@ -87,8 +87,8 @@ class Session:
         self._mirror = True
         self._export = ""
         self._feed: Feed | None = None
-        self._gradients, self._saving = Gradients(), Saving(self.settings)
-        self._kept = Kept(self._gradients)
+        self._gradients, self._saving = StepGradients(), Saving(self.settings)
+        self._kept = KeptThings(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
         self._until: Met | None = None
