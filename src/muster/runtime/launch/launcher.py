@@ -230,6 +230,7 @@ class Launch:
         outcome = self.outcome
         assert outcome is not None
         grace = self._finish_grace if outcome.code == 0 else 0.0
+        self._kill_lost()
         if self._tasks.wait_gone(min(grace, max(0.0, end - time.monotonic()))):
             return self._after_training(outcome)
         left = ", ".join(sorted(self._tasks.living))
@@ -238,6 +239,11 @@ class Launch:
         self.end_tasks()
         late = f"{left} still ran {grace:g} s after the training (--finish-grace)"
         return outcome if outcome.error else LaunchOutcome(late, self.history)
+
+    def _kill_lost(self) -> None:
+        """Kill tasks that the others went on without: they have no part in the result."""
+        for task in set(self._tasks.living) & set(self.history.lost):
+            self._tasks.kill(task, timeout=0)
 
     def _after_training(self, outcome: LaunchOutcome) -> LaunchOutcome:
         """Return how a job has ended whose processes are gone: what a script does last counts, too."""
