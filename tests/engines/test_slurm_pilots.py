@@ -64,12 +64,13 @@ def test_pilots_follow_the_queue_and_a_later_daemon_finds_them_again(lab: SlurmL
     until(lambda: len(running(lab)) == 1, "one node is held")
     first.want(NodeDemand({"v100": 5}, nodes=running(lab)))
     until(lambda: len(running(lab)) == 3, "five devices are two nodes more")
+    first.want(NodeDemand({}, nodes=running(lab)))  # all have tasks
     first.close()
 
     second = make(least=1, idle=0.0)
     second.begin(news.append)
     nodes = running(lab)
-    assert len(nodes) == 3, "a daemon that stops leaves its pilots to the next"
+    assert len(nodes) == 3, "a daemon that stops leaves nodes with tasks to the next"
 
     def given_back() -> bool:
         second.want(NodeDemand({}, nodes=nodes, idle=nodes))

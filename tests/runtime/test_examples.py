@@ -158,6 +158,13 @@ def test_what_the_page_shows_stands_in_the_program(name: str) -> None:
     assert [line.strip() for line in shown] == program[first : first + len(shown)]
 
 
+CASE = (
+    r" ?\.\.\.|\d+|\[.*?\]|head\.weight|(?:worker|muster-loader)-\d+|SIGKILL|ctx\.mean\(\)"
+    r"|Adam|a tensor of shape|writer|SummaryWriter|\bema\b|does not|the metric has shape"
+)
+"""Numbers and names of the page's examples."""
+
+
 def test_the_errors_of_the_page_are_those_of_the_code() -> None:
     sources = (each.read_text(encoding="utf-8") for each in (ROOT / "src/muster/runtime").rglob("*.py"))
     # Sentences that go over several lines of code, put together.

@@ -115,14 +115,6 @@ def test_a_schedule_made_after_wrap_leaves_the_optimiser_guarded() -> None:
     assert schedule
 
 
-def test_sparse_embeddings_make_dense_gradients() -> None:
-    model = nn.EmbeddingBag(5, 2, sparse=True)
-    with pytest.raises(BadTrainingError, match="SparseAdam needs sparse gradients"):
-        muster.init().wrap(model, torch.optim.SparseAdam(model.parameters()))
-    muster.init().wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
-    assert not model.sparse
-
-
 def test_a_script_that_resumes_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     model, optimizer = model_and_optimizer()
     train(session(model, optimizer), model, optimizer)

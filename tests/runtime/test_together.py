@@ -41,8 +41,8 @@ def wait_held(job: Job, task: str) -> None:
     ("form", "servers", "owners"),
     [
         ("epochs", 0, "reduce"),
-        ("head", 0, "reduce"),
-        ("tail", 0, "reduce"),
+        pytest.param("head", 0, "reduce", marks=pytest.mark.slow),
+        pytest.param("tail", 0, "reduce", marks=pytest.mark.slow),
         pytest.param("tail", 1, "reduce", marks=pytest.mark.slow),
         pytest.param("epochs", 0, "update", marks=pytest.mark.slow),
         pytest.param("head", 1, "update", marks=pytest.mark.slow),

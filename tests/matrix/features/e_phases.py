@@ -48,7 +48,7 @@ class Adopted(Feature):
 
 FEATURES = (
     Adopted("gan", "GAN: two models in turns", "`ctx.backward(losses, optimizer=...)`"),
-    Adopted("two_optimizers", "two optimisers on one model", "`ctx.wrap(model, [muon, adamw])`"),
+    Adopted("two_optimizers", "two optimisers on one model", "`ctx.wrap(model, [sgd, adamw])`"),
     Adopted("loose", "learnt loss weights outside the model, a frozen teacher"),
     Adopted("two_losses", "two backward passes before one update"),
     Adopted("weighted", "token means and class weights", "`ctx.backward(losses, weight=...)`"),

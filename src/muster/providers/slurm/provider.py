@@ -119,8 +119,10 @@ class SlurmProvider:
         self._stirred.set()
         if self._thread is not None:
             self._thread.join()
-        unused = without_tasks(self._pilots, self._said[0])
         try:
+            # One that waited at the last look may have a task by now.
+            self._pilots, _ = self._looked(time.monotonic())
+            unused = without_tasks(self._pilots, self._said[0])
             if unused:
                 self._slurm.cancel(unused)
                 log.info("given back to Slurm", jobs=list(unused))
@@ -141,11 +143,9 @@ class SlurmProvider:
             self._stirred.clear()
 
     def _turn(self) -> None:
-        listed = self._slurm.jobs(self.label)
-        draining = self._slurm.draining(self._options.partition)
         now = time.monotonic()
         failures = self._pilots.failures
-        self._pilots, news = follow(self._pilots, listed, draining, now)
+        self._pilots, news = self._looked(now)
         if self._pilots.failures > failures:
             wait = spelt(round(self._pilots.retry_at - now))
             log.warning(
@@ -160,6 +160,12 @@ class SlurmProvider:
         self._pilots = regard(self._pilots, demand, self._connected(), said)
         self._pilots, steps = steer(self._pilots, demand, self._bounds, now)
         self._perform(steps, now)
+
+    def _looked(self, now: float) -> tuple[Pilots, tuple[ProviderNews, ...]]:
+        """Return the pilots as Slurm knows them now, and what is new."""
+        listed = self._slurm.jobs(self.label)
+        draining = self._slurm.draining(self._options.partition)
+        return follow(self._pilots, listed, draining, now)
 
     def _perform(self, steps: Steps, now: float) -> None:
         for each in steps.news:

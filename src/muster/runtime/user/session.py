@@ -49,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, make_dense, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -143,7 +143,6 @@ class Session:
             if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
         check_wrapped(self._state, model, optimizers)
-        make_dense(model, optimizers)
         if self._state is None:
             kind = TrainingState if shard is False else ShardedState
             self._state = kind(model, optimizers, schedulers)

@@ -30,18 +30,6 @@ def check_wrapped(before: TrainingState | None, model: Any, optimizers: Sequence
         raise BadTrainingError("LBFGS evaluates the loss many times per step and cannot be distributed")
 
 
-def make_dense(model: Any, optimizers: Sequence[Any]) -> None:
-    """Let embeddings make dense gradients, which can be summed; refuse what needs sparse ones."""
-    sparse = [module for module in model.modules() if getattr(module, "sparse", None) is True]
-    if sparse and any(type(optimizer).__name__ == "SparseAdam" for optimizer in optimizers):
-        raise BadTrainingError(
-            "SparseAdam needs sparse gradients, which workers cannot sum: use Adam, and "
-            f"{type(sparse[0]).__name__}(..., sparse=False)"
-        )
-    for module in sparse:
-        module.sparse = False
-
-
 def refuse_unwrapped(engine: StepEngine) -> None:
     """Raise if an optimiser that was not wrapped updates in a step: its gradients are one worker's."""
     training = weakref.ref(engine)
