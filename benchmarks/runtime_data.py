@@ -27,7 +27,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="two loaders alone, in five blocks")
-    parser.add_argument("--loaders", type=int, action="append", help="only so many; may be repeated")
+    parser.add_argument(
+        "--loaders", type=int, action="append", help="this number alone; may be repeated"
+    )
     options = parser.parse_args()
     from support.feeding import Feeding, take_turns  # torch: only when something is measured
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.state.evolve import EventError, evolve
+from muster.core.state.event_errors import EventError
+from muster.core.state.evolve import evolve
 from muster.core.state.lifecycle import LifecycleError
 from muster.model.cluster import NodeState
 from muster.model.event import (

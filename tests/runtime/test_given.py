@@ -228,7 +228,7 @@ def test_a_last_batch_smaller_than_the_workers_leaves_some_with_a_stand_in() -> 
 
 
 class Files:
-    """Shards of so many samples each: (shard, 0), (shard, 1), ..."""
+    """Shards of a number of samples each: (shard, 0), (shard, 1), ..."""
 
     def __init__(self, *sizes: int) -> None:
         self.sizes = sizes

@@ -26,7 +26,7 @@ folder = Path(options.out).parent
 
 
 def tensorboard(run: str, step: int) -> Any:
-    """A writer that continues a run: what was written from this step on is written anew."""
+    """A writer that continues a run: what was written from this step on is written again."""
     module: Any = importlib.import_module("torch.utils.tensorboard")
     return module.SummaryWriter(folder / "runs" / run, purge_step=step)
 

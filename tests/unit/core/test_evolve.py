@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.state.evolve import (
+from muster.core.state.event_errors import (
     EventError,
     NameTakenError,
     OverbookedError,
     StaleEventError,
     UnknownNameError,
-    evolve,
 )
+from muster.core.state.evolve import evolve
 from muster.core.state.lifecycle import LifecycleError
 from muster.model.cluster import NodeState
 from muster.model.event import (

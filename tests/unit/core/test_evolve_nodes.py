@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.core.state.evolve import EventError, UnknownNameError, evolve
+from muster.core.state.event_errors import EventError, UnknownNameError
+from muster.core.state.evolve import evolve
 from muster.model.cluster import Cluster, NodeState
 from muster.model.event import (
     Cancelled,

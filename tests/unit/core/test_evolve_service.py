@@ -5,7 +5,8 @@ import pytest
 from muster.core.cycle.cycle import Cycle, Memory
 from muster.core.state.begin import begun
 from muster.core.state.check import check
-from muster.core.state.evolve import EventError, StaleEventError, evolve
+from muster.core.state.event_errors import EventError, StaleEventError
+from muster.core.state.evolve import evolve
 from muster.model.event import (
     Cancelled,
     Event,

@@ -13,6 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from muster.core.state.event_errors import (
+    EventError,
+    NameTakenError,
+    OverbookedError,
+    StaleEventError,
+    UnknownNameError,
+)
 from muster.core.state.lifecycle import BORN, advance
 from muster.model.cluster import Node, NodeState
 from muster.model.event import (
@@ -45,37 +52,6 @@ from muster.model.event import (
 from muster.model.placement import Placement, Slot
 from muster.model.topology import ConfigurationSet
 from muster.model.view import JobState, Phase, View
-
-
-class EventError(ValueError):
-    """An event that does not fit the state it is applied to."""
-
-
-class StaleEventError(EventError):
-    """An event of another generation than its job is in or enters."""
-
-    def __init__(self, job: int, named: int, expected: int) -> None:
-        super().__init__(f"job {job}: the event names generation {named}, not {expected}")
-        self.job = job
-        self.named = named
-        self.expected = expected
-
-
-class UnknownNameError(EventError):
-    """An event about an unknown job, node or configuration set."""
-
-
-class NameTakenError(EventError):
-    """A name or number that is already in use."""
-
-
-class OverbookedError(EventError):
-    """A slot that its node has no room for."""
-
-    def __init__(self, job: int, slot: Slot, lacks: str) -> None:
-        super().__init__(f"job {job}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
-        self.job = job
-        self.slot = slot
 
 
 def evolve(view: View, events: Iterable[Event]) -> View:
@@ -428,11 +404,11 @@ def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if node.state is NodeState.LOST:
         node = _nothing_free(node)
     if node.name in draft.index:
-        node = _described_anew(draft, draft.node(node.name), node)
+        node = _described_again(draft, draft.node(node.name), node)
     draft.add(node)
 
 
-def _described_anew(draft: _Draft, known: Node, node: Node) -> Node:
+def _described_again(draft: _Draft, known: Node, node: Node) -> Node:
     """Return a node of the cluster as its agent now describes it. A draining node stays so."""
     tenant = draft.tenant(node.name)
     if tenant is None:

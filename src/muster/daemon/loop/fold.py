@@ -12,7 +12,7 @@ from typing import get_args
 
 import structlog
 
-from muster.core.state.evolve import EventError
+from muster.core.state.event_errors import EventError
 from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.gang.commands import Command
 from muster.daemon.gang.events import GangEvent, GangFact

@@ -8,7 +8,7 @@ else must have happened (the tasks there are lost), or kept until nothing is in 
 from collections.abc import Sequence
 from functools import partial
 
-from muster.core.state.evolve import EventError
+from muster.core.state.event_errors import EventError
 from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.state import State

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import structlog
 
-from muster.core.state.evolve import EventError
+from muster.core.state.event_errors import EventError
 from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon

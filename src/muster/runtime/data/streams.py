@@ -62,7 +62,7 @@ class HubShards:
 
 
 class DividedStream:
-    """A torch `IterableDataset` that divides itself by `get_worker_info()`, in so many shards."""
+    """A torch `IterableDataset` that divides itself by `get_worker_info()`, into shards."""
 
     def __init__(self, dataset: Any, count: int) -> None:
         self._dataset, self._count = dataset, count

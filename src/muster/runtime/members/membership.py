@@ -594,8 +594,7 @@ class Membership:
         return lambda: self.link.is_heard(message)
 
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
-        crew = self.crew
-        assert crew is not None
-        pause, step = time.monotonic() - began, self.state.position.step
+        crew, step = self._crew(), self.state.position.step
+        pause = time.monotonic() - began
         change = (crew.formation, step, crew.tasks, pause, cause, lost, crew.choice.words)
         self.link.send(Changed(self.settings.task, *change))

@@ -142,7 +142,7 @@ class ShardedModel(Buckets):
         """Take the gradients of the backward pass of a step."""
         if not last:
             raise BadTrainingError(
-                "micro_batch= does not go with shard=: workers would gather blocks unequally often"
+                "micro_batch= does not go with shard=: workers would not gather the same blocks"
             )
         self._passing = True
         try:

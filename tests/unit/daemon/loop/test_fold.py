@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from muster.core.state.evolve import EventError
+from muster.core.state.event_errors import EventError
 from muster.daemon.gang.commands import LaunchTask
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.react import react
