@@ -1,7 +1,7 @@
 """State goes to a joiner while the donor trains: what arrives is the donor's, to the last bit."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -165,3 +165,61 @@ def test_a_joiner_that_goes_does_not_hold_up_the_donor(peers: PeerServer) -> Non
 def test_nobody_comes(peers: PeerServer) -> None:
     with pytest.raises(BrokenGroupError, match="only 0 of 1"):
         Donor(make_state(0)).await_joiners(1, 0.01)
+
+
+def wait_sent(joiner: Joiner) -> None:
+    """Wait until all trained parameters have come."""
+    joiner.learn(2)  # all of window 1 has come
+
+
+def in_time(act: Callable[[], None]) -> bool:
+    """Whether an act that a fault would block for good comes back."""
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    thread.join(LONG)
+    return not thread.is_alive()
+
+
+def test_a_step_is_redone_when_a_joiner_has_all_of_its_window(peers: PeerServer) -> None:
+    mine, theirs = make_state(0), make_state(1)
+    donor = Donor(mine)
+    donor.listen(peers)
+    donor.open(0)
+    joiner = join(theirs, peers)
+    donor.await_joiners(1, LONG)
+    donor.shut()
+    donor.open(1)
+    wait_sent(joiner)
+    donor.open(1)  # somebody died: the step begins again, and its window with it
+    assert in_time(donor.shut)
+    donor.open(2)
+    joiner.settle(2)
+    assert joiner.complete == 2
+    joiner.close()
+    donor.close()
+
+
+def test_a_joiner_asks_again(peers: PeerServer) -> None:
+    """Its old connection, of which the donor knows nothing yet, is not taken for the new one."""
+    mine, theirs = make_state(0), make_state(1)
+    donor = Donor(mine)
+    donor.listen(peers)
+    donor.open(0)
+    old = join(theirs, peers)
+    donor.await_joiners(1, LONG)
+    donor.shut()
+    donor.open(1)
+    wait_sent(old)
+    old.close()
+    donor.shut()
+    joiner = join(theirs, peers)
+    window = 2
+    while joiner.complete is None:
+        donor.open(window)
+        joiner.settle(window)
+        assert in_time(donor.shut)
+        window += 1
+        joiner.learn(window)
+    check_equal(mine, theirs)
+    joiner.close()
+    donor.close()

@@ -13,7 +13,7 @@ beginning of that step.
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,6 +31,18 @@ KEPT = 4
 """Windows whose settings are kept: a joiner that takes part in every sum is one behind at most."""
 
 
+@dataclass(eq=False)
+class _Recipient:
+    """One connection of a joiner; a joiner that asks again gets another."""
+
+    window: int
+    """The next in which it gets something."""
+    owed: bool = False
+    """It has no tensor in this window yet: it gets at least one."""
+    last: int | None = None
+    """The window of its last parameter: it gets the rest as of the next step."""
+
+
 class Donor:
     """Sends the state to joiners, within windows."""
 
@@ -43,17 +55,13 @@ class Donor:
         self._last = -1
         self._inside = 0
         """Tensors being sent."""
-        self._owed: set[str] = set()
-        """Joiners without a tensor in this window: each gets at least one."""
-        self._joiners: dict[str, int] = {}
-        """Joiner -> its next window."""
+        self._joiners: dict[str, _Recipient] = {}
+        """By task; the latest connection of each."""
         self._fixed = FixedSender(self._in_host)
         self._getting: set[str] = set()
         """Joiners that are getting fixed tensors: they ask for the others afterwards."""
         self._stamps: dict[str, dict[str, Stamp]] = {}
         """Joiner -> stamps of the fixed tensors it has."""
-        self._finishing: dict[str, int] = {}
-        """Joiner -> the window of its last parameter: it gets the rest as of the next step."""
         self._settings: dict[int, Packed] = {}
         """Hyper-parameters as of the last windows."""
         self._at_once = False
@@ -77,13 +85,14 @@ class Donor:
         """
         with self._change:
             self._window = self._last = window
-            self._owed = {joiner for joiner, after in self._joiners.items() if after == window}
+            for each in self._joiners.values():
+                each.owed = each.window == window
             self._rest, self._at_once = None, whole
             if self._joiners:
                 self._rests = _moment()
                 before = {at: each for at, each in self._settings.items() if window - at < KEPT}
                 self._settings = {**before, window: hyper_of(self._state)}
-            due = any(last < window for last in self._finishing.values())
+            due = any(j.last is not None and j.last < window for j in self._joiners.values())
             if whole or (due and not between):
                 # User code and the forward pass change it (BatchNorm), so copy it now.
                 self._rest = copied(rest_of(self._state, self._changed()))
@@ -102,15 +111,18 @@ class Donor:
         """Close the window before the state changes; wait for tensors being sent."""
         with self._change:
             self._shutting = True
-            self._change.wait_for(lambda: not (self._inside or self._owed))
+            self._change.wait_for(lambda: not (self._inside or self._is_owing()))
             self._window, self._shutting = None, False
             self._change.notify_all()
 
     def close(self) -> None:
         with self._change:
             self._closed, self._window = True, None
-            self._owed.clear()
+            self._joiners.clear()
             self._change.notify_all()
+
+    def _is_owing(self) -> bool:
+        return any(each.owed for each in self._joiners.values())
 
     def _serve_fixed(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Send a joiner the tensors that do not change, at any time (server's thread)."""
@@ -131,28 +143,30 @@ class Donor:
         """Send the state to one joiner (server's thread)."""
         joiner = str(request["task"])
         connection.settimeout(float(request["timeout"]))
+        with self._change:
+            # From the next window on: this one may lack settings.
+            recipient = self._joiners[joiner] = _Recipient(self._last + 1)
+            self._change.notify_all()
         try:
-            with self._change:
-                # From the next window on: this one may lack settings.
-                first = self._joiners[joiner] = self._last + 1
-                self._change.notify_all()
-            send_json(connection, {"first": first, "count": len(self._state.parameters)})
-            self._send_all(connection, joiner, first)
+            first = {"first": recipient.window, "count": len(self._state.parameters)}
+            send_json(connection, first)
+            self._send_all(connection, recipient)
         except UnsendableError as problem:
             send_json(connection, {"refused": str(problem)})
         finally:
-            self._forget(joiner)
+            self._forget(joiner, recipient)
 
-    def _send_all(self, connection: socket.socket, joiner: str, window: int) -> None:
+    def _send_all(self, connection: socket.socket, recipient: _Recipient) -> None:
         """Send all trained parameters, window by window, and then the rest."""
         sent, count = 0, len(self._state.parameters)
         while True:
-            self._await_window(window)
-            settings, rest = self._contents(window, joiner)
+            window = recipient.window
+            self._await_window(recipient)
+            settings, rest = self._contents(recipient)
             if rest is not None:
                 break
             send_json(connection, {"window": window, "settings": settings})
-            while sent < count and self._enter(window, joiner):
+            while sent < count and self._enter(recipient):
                 try:
                     described, tensors = self._state.tensors_of(sent)
                     send_json(connection, described)
@@ -160,26 +174,30 @@ class Donor:
                         send_tensor(connection, self._in_host(tensor))
                     sent += 1
                 finally:
-                    self._leave(joiner, whole=sent == count)
+                    self._leave(recipient, whole=sent == count)
+            self._end(recipient)
             send_json(connection, {"end": window, "whole": sent == count})
-            window += not self._at_once
         send_json(connection, {"settings": settings})
         send_tree(connection, rest, self._in_host)
 
-    def _contents(self, window: int, joiner: str) -> tuple[Packed, Any]:
+    def _contents(self, recipient: _Recipient) -> tuple[Packed, Any]:
         """Return the settings as of a window, and the rest if it is due."""
         with self._change:
-            last = self._finishing.get(joiner)
+            window, last = recipient.window, recipient.last
             due = last is not None and (last < window or self._at_once) and window == self._last
             return self._settings[window], self._rest if due else None
 
-    def _forget(self, joiner: str) -> None:
-        """Forget a joiner; drop the copy made for it."""
+    def _end(self, recipient: _Recipient) -> None:
+        """Go on to the next window; if this one opens again, since its step is redone, owe nothing."""
         with self._change:
-            self._joiners.pop(joiner, None)
-            self._owed.discard(joiner)
-            self._stamps.pop(joiner, None)
-            self._finishing.pop(joiner, None)
+            recipient.window += not self._at_once
+
+    def _forget(self, joiner: str, recipient: _Recipient) -> None:
+        """Forget a joiner, unless it has asked again; drop the copy made for it."""
+        with self._change:
+            if self._joiners.get(joiner) is recipient:
+                del self._joiners[joiner]
+                self._stamps.pop(joiner, None)
             if not self._joiners:
                 self._rest = None
             self._change.notify_all()
@@ -203,31 +221,30 @@ class Donor:
         stream.synchronize()
         return host
 
-    def _await_window(self, window: int) -> None:
-        self._await(lambda: self._last >= window)
-
-    def _await(self, ready: Callable[[], bool]) -> None:
+    def _await_window(self, recipient: _Recipient) -> None:
         with self._change:
-            self._change.wait_for(lambda: ready() or self._closed)
-            if self._closed:
-                raise ConnectionError("the training has ended")
+            self._change.wait_for(lambda: self._last >= recipient.window or self._is_past(recipient))
+            if self._is_past(recipient):
+                raise ConnectionError("the training has ended, or the joiner has asked again")
 
-    def _enter(self, window: int, joiner: str) -> bool:
+    def _is_past(self, recipient: _Recipient) -> bool:
+        return self._closed or recipient not in self._joiners.values()
+
+    def _enter(self, recipient: _Recipient) -> bool:
         with self._change:
-            barred = self._shutting and joiner not in self._owed
-            if self._window != window or barred:
-                self._joiners[joiner] = window + 1
+            barred = self._shutting and not recipient.owed
+            if self._window != recipient.window or barred or self._is_past(recipient):
                 return False
             self._inside += 1
             return True
 
-    def _leave(self, joiner: str, whole: bool) -> None:
+    def _leave(self, recipient: _Recipient, whole: bool) -> None:
         """Note that a tensor is sent; after the last, the rest is due."""
         with self._change:
             self._inside -= 1
-            self._owed.discard(joiner)
+            recipient.owed = False
             if whole:
-                self._finishing[joiner] = self._last
+                recipient.last = self._last
             self._change.notify_all()
 
 
