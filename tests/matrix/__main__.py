@@ -20,11 +20,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="features whose titles hold these words")
+    parser.add_argument(
+        "--only", action="append", help="features whose titles hold these words; may be repeated"
+    )
     parser.add_argument("--device", default="cpu", help="cpu (the default) or a GPU such as cuda:0")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     options = parser.parse_args()
-    chosen = [title for title in features() if options.only in title]
+    chosen = [t for t in features() if not options.only or any(words in t for words in options.only)]
     asked = [(title, event) for title in chosen for event in EVENTS]
     cells: list[Cell] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
