@@ -27,8 +27,8 @@ LOOK = 5e-5
 ABORTED = 10.0
 """Seconds for an abort, which frees what the device holds; training goes on without it afterwards."""
 NEVER = timedelta(days=365)
-"""Torch's own deadline. At ours, its watchdog would sleep for a minute before it lets anybody end it, with
-the interpreter's lock held by whoever drops the group; the watch sees to deadlines."""
+"""Torch's own deadline. At ours, its watchdog would sleep for a minute before it can be ended, and who
+drops the group would wait for it with the interpreter's lock held. The watch sees to deadlines."""
 _OURS = {
     # Torch's own watchdog would end the process of a survivor.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
