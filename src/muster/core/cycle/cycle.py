@@ -94,7 +94,7 @@ class Cycle:
             Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
             entitled,
             tuple(cycle.outcome.migrations),
-            min(shares.again, next_clearing(standing, now)),
+            min(shares.again, next_clearing(standing, now), standing.plans.again),
         )
 
 
@@ -183,6 +183,7 @@ def _plan_for(cycle: CycleState, state: JobState, placement: Placement) -> Chose
 def _replanned(cycle: CycleState, changing: Collection[int]) -> list[Decision]:
     """Return the running jobs whose tasks stay and should share the work otherwise."""
     view, plans, found = cycle.view, cycle.standing.plans, []
+    plans.again = inf
     for number in view.shapes:
         state = view.jobs.get(number)
         if state is None or state.phase is not Phase.RUNNING or number in changing:

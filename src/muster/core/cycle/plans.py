@@ -5,6 +5,7 @@ nodes, so that a thousand jobs ask a few dozen questions. All are dropped when s
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
@@ -40,11 +41,13 @@ class Plans:
     """Plans on one cluster, with one state of knowledge."""
 
     def __init__(self, cluster: Cluster, knowledge: Knowledge | None = None) -> None:
-        self._cluster, self.knowledge = cluster, knowledge
+        self.knowledge = knowledge
         self._predictor = Predictor(cluster, knowledge)
         self._ways: dict[tuple[object, ...], tuple[SyncWay, ...]] = {}
         self._settled: dict[int, tuple[JobState, CapturedShape]] = {}
         """Running jobs that were looked at as they are, and keep their plan."""
+        self.again = inf
+        """When a job should be looked at that was not because its plan is new, in s."""
 
     def choose(self, job: Job, shape: CapturedShape, placement: Placement) -> ChosenPlan | None:
         """Return the plan for a placement; None if there is nothing to choose, or too little known."""
@@ -63,7 +66,8 @@ class Plans:
         if seen is not None and seen[0] is state and seen[1] is shape:
             return None
         if state.plan is not None and now < state.planned + DWELL:
-            return None  # looked at again later
+            self.again = min(self.again, state.planned + DWELL)
+            return None
         self._settled[state.number] = state, shape
         if state.placement is None or state.placement.devices < 2:
             return None
@@ -106,7 +110,7 @@ class Plans:
 
     def _ways_of(self, job: Job, shape: CapturedShape, placement: Placement) -> tuple[SyncWay, ...]:
         program, batch = job.program, job.batch or shape.batch
-        where: Shape = site_of(self._cluster, numbered(placement)).shape
+        where: Shape = site_of(self._predictor.cluster, numbered(placement)).shape
         key = (shape.profile, batch, program.sync, program.owners, where)
         if key not in self._ways:
             self._ways[key] = ways(self._predictor, job, shape.profile, batch, placement)
@@ -126,7 +130,7 @@ def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
         plan.sync,
         best.seconds,
         plan.batch if _unequal(plan.batch) else (),
-        plan.owners if plan.sync is not Sync.RING else (),
+        _rounded(plan.owners) if plan.sync is not Sync.RING else (),
         other.way.plan.sync if other else None,
         other.seconds if other else None,
     )
@@ -143,6 +147,13 @@ def seconds_left(state: JobState, outlook: Outlook | None, now: float) -> float:
         if rate > 0:
             return outlook.left / rate
     return max(CHANGE_SECONDS, now - (state.started if state.started is not None else now))
+
+
+def _rounded(owners: tuple[float, ...]) -> tuple[float, ...]:
+    """Round shares, so that equal ones are equal and next to nothing is nothing."""
+    rough = [round(share, 3) for share in owners]
+    rough[rough.index(max(rough))] += 1 - sum(rough)
+    return tuple(round(share, 6) for share in rough)
 
 
 def _unequal(parts: tuple[int, ...]) -> bool:

@@ -202,6 +202,11 @@ class Beliefs:
         knowledge = self._shapes.knowledge(self._transfers.history(), now)
         return replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether a training has shown something since the last `inform` by which it may be planned."""
+        return self._shapes.untold
+
     def step_of(self, job: int, sync: Sync) -> float | None:
         """Return the s of a job's step as measured with its current tasks, synchronised so."""
         return self._shapes.step_of(job, sync)

@@ -78,6 +78,8 @@ class Shapes:
         self._knowledge = Knowledge()
         self._made = -FRESH
         self._notes: list[Note] = []
+        self.untold = False
+        """Whether a job has shown something since a cycle was told: it may want another plan."""
 
     # --- input ---
 
@@ -96,6 +98,7 @@ class Shapes:
             watched.batch = known[1]
         else:
             self._jobs[job] = _Watched(*known)
+            self.untold = True
 
     def changed(self, job: int, change: Changed) -> None:
         """Take in how a job's members synchronise; what another formation measured on them stays."""
@@ -130,6 +133,7 @@ class Shapes:
             before = watched.measured.get(watched.sync)
             if before is None or abs(step / before - 1) > NEWS:
                 watched.measured[watched.sync] = step
+                self.untold = True
         for task, (samples, steps, total) in watched.computed.items():
             if task in spots:
                 self._note_computed(
@@ -152,7 +156,7 @@ class Shapes:
 
     def of(self, jobs: Mapping[int, str]) -> dict[int, CapturedShape]:
         """Return the shapes of these jobs, given the mark of the model that each should train."""
-        found = {}
+        found, self.untold = {}, False
         for number, mark in jobs.items():
             watched = self._jobs.get(number)
             if watched is None and mark in self._models:
