@@ -4,13 +4,14 @@ Answers are kept by what they depend on: model, batch and the shape of a placeme
 nodes, so that a thousand jobs ask a few dozen questions. All are dropped when something new is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
-from muster.model.placement import Placement
+from muster.model.placement import Placement, Slot
 from muster.model.plan import ChosenPlan, Sync
 from muster.model.profile import CapturedShape
 from muster.model.view import JobState
@@ -25,6 +26,9 @@ predictions are off by some per cent, and a change is not free."""
 CHANGE_SECONDS = 1.0
 """s of training charged for another plan of the same tasks: connections are made beside the training,
 the switch itself is a fraction of a step (`benchmarks/runtime_resize.py`)."""
+
+GAIN = 1.01
+"""Fewer servers are as good if a step takes at most this many times as long."""
 
 DWELL = 20.0
 """Least s between two plans of a job without another reason: some windows of measured steps."""
@@ -54,6 +58,27 @@ class Plans:
         if placement.devices < 2:
             return None
         return _chosen(self._priced(job, shape, placement))
+
+    def servers(
+        self, job: Job, shape: CapturedShape, workers: Placement, hosts: Sequence[Slot], had: int
+    ) -> int | None:
+        """Return how many of these servers a job should have; None: unknown.
+
+        `hosts`: a server in each place, the best place first; `had`: those it has, which are the first.
+        Another number must be clearly faster than this one.
+        """
+        plain = self.choose(job, shape, workers)
+        if plain is None:
+            return None
+        steps = {0: plain.step}
+        for count in range(1, len(hosts) + 1):
+            served = self.choose(job, shape, workers.with_slots(hosts[:count]))
+            if served is not None:
+                steps[count] = served.step
+        best = min(steps.values())
+        fewest = min(count for count, step in steps.items() if step <= GAIN * best)
+        today = steps.get(had)
+        return fewest if today is None or steps[fewest] < CLEARLY * today else had
 
     def better(
         self, state: JobState, shape: CapturedShape, left: float, now: float
