@@ -7,12 +7,13 @@ nodes, so that a thousand jobs ask a few dozen questions. All are dropped when s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import fmean
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
-from muster.model.plan import ChosenPlan, Sync
+from muster.model.plan import ChosenPlan, Overlap, Sync
 from muster.model.profile import CapturedShape
 from muster.model.view import JobState
 from muster.perf.predict import Knowledge, Predictor
@@ -48,6 +49,7 @@ class Plans:
         self.knowledge = knowledge
         self._predictor = Predictor(cluster, knowledge)
         self._ways: dict[tuple[object, ...], tuple[SyncWay, ...]] = {}
+        self._corrections: dict[tuple[str, Sync], float] = {}
         self._settled: dict[int, tuple[JobState, CapturedShape]] = {}
         """Running jobs that were looked at as they are, and keep their plan."""
         self.again = inf
@@ -123,15 +125,27 @@ class Plans:
         return None if plain is None else plain * factors[0]
 
     def _priced(self, job: Job, shape: CapturedShape, placement: Placement) -> list[_Priced]:
-        """Return the ways with their prices. What was measured of one way corrects the others too:
-        most errors (speed of devices, other load) are common to all."""
+        """Return the ways with their prices. What the job has measured of one way corrects the others
+        too: most errors (speed of devices, other load) are common to all. What all jobs have measured
+        tells how the ways differ."""
         found = self._ways_of(job, shape, placement)
         measured = dict(shape.measured)
-        ratios = {
-            w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured
-        }
-        common = sum(ratios.values()) / len(ratios) if ratios else 1.0
-        return [_Priced(w, w.seconds * ratios.get(w.plan.sync, common)) for w in found]
+        usual = {w.plan.sync: self._usual(shape.profile.name, w.plan.sync) for w in found}
+        own = {w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured}
+        common = fmean(own[sync] / usual[sync] for sync in own) if own else 1.0
+        return [
+            _Priced(w, w.seconds * own.get(w.plan.sync, common * usual[w.plan.sync])) for w in found
+        ]
+
+    def _usual(self, model: str, sync: Sync) -> float:
+        """Return how many times as long as predicted steps that synchronise so take."""
+        if self.knowledge is None or not self.knowledge.steps.observed:
+            return 1.0
+        key = (model, sync)
+        if key not in self._corrections:
+            steps = self.knowledge.steps
+            self._corrections[key] = steps.correction("", model, sync, Overlap.FULL).factor
+        return self._corrections[key]
 
     def _ways_of(self, job: Job, shape: CapturedShape, placement: Placement) -> tuple[SyncWay, ...]:
         program, batch = job.program, job.batch or shape.batch
@@ -158,6 +172,7 @@ def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
         _rounded(plan.owners) if plan.sync is not Sync.RING else (),
         other.way.plan.sync if other else None,
         other.seconds if other else None,
+        best.way.seconds,
     )
 
 

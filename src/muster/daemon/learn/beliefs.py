@@ -198,8 +198,8 @@ class Beliefs:
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like and what all jobs have measured."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
-        knowledge = self._shapes.knowledge(self._transfers.history(), now)
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
+        knowledge = self._shapes.knowledge(self.links(), now)
         return replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
 
     @property
