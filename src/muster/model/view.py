@@ -98,6 +98,8 @@ class View:
     """What is believed about live jobs; others are unknown."""
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Live jobs' numbers by full name, to resolve user input and keep a user's names unique."""
+    uplinks: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link was learnt to differ from what the cluster file says."""
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.

@@ -29,6 +29,7 @@ from muster.place.pack import pack
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
+from muster.place.uplinks import around_slow
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -421,7 +422,11 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """Return the placement strategy of a job."""
+        """Return the placement strategy of a job, around links that were learnt to be slow."""
+        chosen, uplinks = self._strategy(job), self.view.uplinks
+        return around_slow(chosen, uplinks) if uplinks else chosen
+
+    def _strategy(self, job: Job) -> Strategy:
         if self.rules.strategy != "adaptive":
             return STRATEGIES[self.rules.strategy]
         if any(spec.role is Role.SERVER for spec in job.roles):

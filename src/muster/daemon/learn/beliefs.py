@@ -15,6 +15,7 @@ from muster.daemon.learn.notes import (
     Kin,
     StepNote,
     carried_of,
+    hop_of,
     note_of,
     note_of_transfer,
     shown_of,
@@ -22,9 +23,11 @@ from muster.daemon.learn.notes import (
 from muster.daemon.learn.progress import Progress
 from muster.daemon.learn.transfers import Spot, Transfers
 from muster.daemon.learn.window import Window
+from muster.model.cluster import Cluster
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
 from muster.model.view import View
+from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
@@ -45,11 +48,21 @@ ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
 
 
+NO_LINKS = LinkHistory()
+
+
 class Beliefs:
     """Turns the messages of jobs into progress, outlooks and predictions."""
 
-    def __init__(self, node_devices: Mapping[str, int]) -> None:
-        """`node_devices`: most devices on one node, by type."""
+    def __init__(
+        self,
+        node_devices: Mapping[str, int],
+        cluster: Cluster | None = None,
+        *,
+        learn_links: bool = True,
+    ) -> None:
+        """`node_devices`: most devices on one node, by type; `cluster`: whose links are learnt;
+        `learn_links`: whether decisions are made by them, else by what the cluster file claims."""
         self._known = _of_nodes(node_devices)
         self._learner = Learner(self._known)
         self._live: dict[int, LiveJob] = {}
@@ -58,7 +71,7 @@ class Beliefs:
         self._now = 0.0
         """The latest time that was passed in."""
         self._applications = Applications()
-        self._transfers = Transfers()
+        self._transfers, self._learn_links = Transfers(cluster), learn_links
         self._notes: list[Note] = []
         self._noted: dict[tuple[object, ...], float] = {}
         self._learnt = 0
@@ -74,8 +87,9 @@ class Beliefs:
 
     # --- input ---
 
-    def follow(self, node_devices: Mapping[str, int]) -> None:
+    def follow(self, node_devices: Mapping[str, int], cluster: Cluster | None = None) -> None:
         """Take in that nodes have come or gone."""
+        self._transfers.cluster = cluster or self._transfers.cluster
         known = _of_nodes(node_devices)
         if known != self._known:
             self._known = known
@@ -89,9 +103,8 @@ class Beliefs:
         if isinstance(message, StepDone):
             self._hear_step(self._of(job), message, now)
         elif isinstance(message, Transferred):
-            carried = self._transfers.hear(job.number, message, now)
-            if carried is not None:
-                self._notes.append(note_of_transfer(carried))
+            learnt = self._transfers.hear(job.number, message, now)
+            self._notes += [note_of_transfer(each) for each in learnt]
         elif isinstance(message, Captured):
             live = self._of(job)
             if live.track.note_shape(message, fingerprint(message.shape)):
@@ -187,8 +200,13 @@ class Beliefs:
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
     def links(self) -> LinkHistory:
-        """Return what links have carried, over all jobs."""
-        return self._transfers.history()
+        """Return what links have carried, over all jobs, as far as it shall be used; the same object
+        while nothing changes."""
+        return self._transfers.history(self._now) if self._learn_links else NO_LINKS
+
+    def node_links(self) -> Mapping[str, NodeLink]:
+        """Return what is known of the links of single nodes."""
+        return self._transfers.nodes(self._now)
 
     # --- across restarts ---
 
@@ -208,6 +226,8 @@ class Beliefs:
                 self._learn_step(_past(shown.kin), shown)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add(carried)
+            elif (hop := hop_of(note)) is not None:
+                self._transfers.add_hop(hop)
             elif note.kind == PROGRESS and note.key.isdecimal():
                 state = state_of(note)
                 self._remembered.pop(int(note.key), None)

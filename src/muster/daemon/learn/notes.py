@@ -3,14 +3,15 @@
 import msgspec
 
 from muster.perf.estimate import BadMeasurementError
+from muster.perf.history.hops import HopSeen
 from muster.perf.history.links import Carried
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS = "shown", "carried", "progress"
+SHOWN, CARRIED, PROGRESS, HOP = "shown", "carried", "progress", "hop"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number."""
-KINDS = (SHOWN, CARRIED, PROGRESS)
+number, rates between two nodes."""
+KINDS = (SHOWN, CARRIED, PROGRESS, HOP)
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -58,8 +59,15 @@ class _Transfer(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class _Hop(msgspec.Struct, frozen=True):
+    source: str
+    target: str
+    rate: float
+
+
 _SHOWN = msgspec.json.Decoder(StepNote | EndNote)
 _CARRIED = msgspec.json.Decoder(_Transfer)
+_HOP = msgspec.json.Decoder(_Hop)
 
 
 def note_of(shown: StepNote | EndNote, at: float) -> Note:
@@ -67,8 +75,11 @@ def note_of(shown: StepNote | EndNote, at: float) -> Note:
     return Note(SHOWN, shown.kin.application, at, msgspec.json.encode(shown))
 
 
-def note_of_transfer(carried: Carried) -> Note:
+def note_of_transfer(carried: Carried | HopSeen) -> Note:
     """Return the note that stores a transfer."""
+    if isinstance(carried, HopSeen):
+        hop = _Hop(carried.source, carried.target, carried.rate)
+        return Note(HOP, f"{hop.source} {hop.target}", carried.at, msgspec.json.encode(hop))
     wire, configuration = carried.link
     body = _Transfer(wire.value, configuration, carried.bytes, carried.seconds)
     return Note(CARRIED, f"{wire.value} {configuration}", carried.at, msgspec.json.encode(body))
@@ -98,3 +109,14 @@ def carried_of(note: Note) -> Carried | None:
         return Carried(link, body.bytes, body.seconds, note.at)
     except (msgspec.DecodeError, BadMeasurementError, ValueError):
         return None
+
+
+def hop_of(note: Note) -> HopSeen | None:
+    """Return the hop that a note stores; None if there is none or it is invalid."""
+    if note.kind != HOP:
+        return None
+    try:
+        body = _HOP.decode(note.body)
+    except msgspec.DecodeError:
+        return None
+    return HopSeen(body.source, body.target, body.rate, note.at) if body.rate > 0 else None

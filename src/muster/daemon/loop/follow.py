@@ -59,7 +59,8 @@ class Follower:
         agents = daemon.agents()
         for fact in self._guard.look(daemon.view.cluster, agents, now):
             daemon.post(Entry([fact]))
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents)
+        links = daemon.beliefs.node_links()
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
 
     def noted(self, facts: Sequence[Fact]) -> None:
         """Tell beliefs and metrics about new facts."""

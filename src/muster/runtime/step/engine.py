@@ -14,7 +14,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
 from operator import or_
@@ -22,7 +22,7 @@ from operator import or_
 import torch
 from torch import nn
 
-from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.hops import Hops, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
@@ -74,7 +74,6 @@ class StepTiming:
     backward: float = 0.0
     handed: float = 0.0
     summed: float = 0.0
-    transfers: list[Transfer] = field(default_factory=list)
 
 
 class StepEngine(Membership):
@@ -97,6 +96,8 @@ class StepEngine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
+        self._hops: tuple[int, Hops] | None = None
+        """Formation and its connections to other hosts."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
@@ -244,7 +245,7 @@ class StepEngine(Membership):
         fill(crew.ballot, crew.rank, crew.size, self._vote(ours), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
-            self.timing.transfers += crew.communicator.finish()
+            crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
         self.agreement.check(self._votes, crew, self.holds and self.works)
@@ -537,5 +538,14 @@ class StepEngine(Membership):
         where = (task, crew.formation, position.step + 1, position.epoch)
         times = (timing.forward, timing.backward, wait, sync, seconds)
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds))
-        for sent in timing.transfers:
-            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))
+        self._report_hops(crew)
+
+    def _report_hops(self, crew: Crew) -> None:
+        """Tell what has passed to other hosts; the first step of a formation is not counted."""
+        if self._hops is None or self._hops[0] != crew.formation:
+            ring = crew.choice.kind in ("ring", "nccl")
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            return
+        for hop in self._hops[1].step():
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            self.link.send(Transferred(self.settings.task, crew.formation, *said))
