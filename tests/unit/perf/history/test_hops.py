@@ -24,7 +24,7 @@ def ring(
     return hops
 
 
-def found(hops: Hops, where: Cluster, now: float = 0.0) -> dict[str, float]:
+def found(hops: Hops, where: Cluster, now: float = 0.0) -> dict[str, object]:
     """The nodes whose link is believed to differ, as parts of the claim."""
     rates = odd(hops.nodes(where, now), where)
     return {name: pytest.approx(rate / CLAIMED) for name, rate in rates.items()}
