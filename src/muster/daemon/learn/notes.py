@@ -8,10 +8,10 @@ from muster.perf.history.links import Carried
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS, HOP = "shown", "carried", "progress", "hop"
+SHOWN, CARRIED, PROGRESS, SHAPE, HOP = "shown", "carried", "progress", "shape", "hop"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number, rates between two nodes."""
-KINDS = (SHOWN, CARRIED, PROGRESS, HOP)
+number, captured models by fingerprint, rates between two nodes."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, HOP)
 
 
 class Kin(msgspec.Struct, frozen=True):

@@ -67,6 +67,10 @@ class Transfers:
         else:
             self._spots.pop(job, None)
 
+    def spots(self, job: int) -> Mapping[str, Spot]:
+        """Return where the tasks of a job are."""
+        return self._spots.get(job, {})
+
     def hear(self, job: int, transferred: Transferred, now: float) -> list[Carried | HopSeen]:
         """Take in a report; return what the next daemon should know of it."""
         spots = self._spots.get(job, {})

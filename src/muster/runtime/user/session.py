@@ -49,7 +49,7 @@ from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
-from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
+from muster.runtime.user.wrapped import check_wrapped, move_loose, refuse_unwrapped
 from muster.wire.messages import Captured
 
 UNASKED = 1_000
@@ -139,6 +139,7 @@ class Session:
             move_buffers(model, self.device)
         else:
             model.to(self.device)
+            move_loose(optimizers, self.device)
         for each in optimizers:
             if each.state and shard is False:
                 each.load_state_dict(each.state_dict())  # its state follows the parameters
@@ -567,7 +568,9 @@ class Session:
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
-        engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
+        # A model in parts is gathered block by block, which no plan of the daemon describes.
+        shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
+        engine.link.send(Captured(self.settings.task, shape, steps, feed.batch))
         return engine
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
